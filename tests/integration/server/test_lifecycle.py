@@ -325,7 +325,9 @@ def test_stores_that_cannot_be_used(start_live: Any, tmp_path: Path) -> None:
 
 
 def test_database_that_is_not_supported(start_live: Any) -> None:
-    with pytest.raises(BadStart, match=r"cannot use the store oracle://…: store: 'oracle' is not supported; use"):
+    with pytest.raises(
+        BadStart, match=r"cannot use the store oracle://…: store: 'oracle' is not supported; use"
+    ):
         start_live("oracle://nowhere/x", grower=False)
 
 
