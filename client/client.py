@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from quercus.client.outbox import MAX_BUFFER_BYTES, Outbox
+from quercus.client.pushing import OnRejected
 from quercus.client.results import Specification
 from quercus.client.sync import client as generated
 
@@ -52,6 +53,9 @@ class Client(generated.Client):
         *,
         max_bytes: int = MAX_BUFFER_BYTES,
         specification: Specification | None = None,
+        on_rejected: OnRejected | None = None,
     ) -> Outbox:
         """Return a bounded buffer, in memory or in a file, for rows that are pushed when the server takes them."""
-        return Outbox(self, model, path, max_bytes=max_bytes, specification=specification)
+        return Outbox(
+            self, model, path, max_bytes=max_bytes, specification=specification, on_rejected=on_rejected
+        )

@@ -17,7 +17,7 @@ from quercus import __version__
 from quercus.client.unreachable import explain, is_transport
 
 if TYPE_CHECKING:
-    from quercus.client.results import PushReport
+    from quercus.client.results import PushReport, RejectedRows
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class QuercusError(Exception):
     ----------
     report : PushReport or None
         On errors of ``push``: what had been acknowledged when it failed.
+    rejected : RejectedRows or None
+        On errors of ``push``: the rows of the message that the server refused.
     retry_s : float or None
         When the server has done nothing and says that it may later: after so many seconds.
     """
@@ -59,11 +61,14 @@ class QuercusError(Exception):
         self.message = message
         self.violations = violations
         self.report: PushReport | None = None
+        self.rejected: RejectedRows | None = None
         self.retry_s: float | None = None
 
     def __str__(self) -> str:
         parts = [self.message]
         parts += [f"{v.field}: {v.reason}" for v in self.violations if v.reason not in self.message]
+        if self.rejected is not None and (start := self.rejected.start):
+            parts.append(f"in the message of rows {start:,} to {start + self.rejected.count - 1:,}")
         if self.report is not None:
             parts.append(f"{self.report.rows:,} rows had been acknowledged")
         return "; ".join(parts)

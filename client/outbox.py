@@ -62,6 +62,10 @@ class Outbox:
     specification
         Of the model. If omitted, the server gives it, or, while the server is away, the file of an earlier process.
         Before the first row is sent, it is compared with the server's.
+    on_rejected
+        Takes rows that the server refuses because a value or an id of them is wrong: they leave the buffer, and it goes
+        on with the next. It is called in the thread of the outbox; after a crash perhaps once more. If omitted, the
+        outbox stops there, and keeps the rows.
 
     Examples
     --------
@@ -78,10 +82,12 @@ class Outbox:
         *,
         max_bytes: int = MAX_BUFFER_BYTES,
         specification: Specification | None = None,
+        on_rejected: pushing.OnRejected | None = None,
     ) -> None:
         if max_bytes < 1:
             raise invalid("max_bytes", f"is {max_bytes}, must be at least 1")
         self._client, self._model, self._max_bytes = client, model, max_bytes
+        self._on_rejected = on_rejected
         self._changed = threading.Condition()
         self._store = buffers.Memory() if path is None else buffers.File(Path(path), model)
         try:
@@ -127,11 +133,15 @@ class Outbox:
             return self._waiting_for
 
     def put(
-        self, rows: Iterable[Row] | Any, labels: pushing.Labels = None, ids: Iterable[str] | None = None
+        self,
+        rows: Iterable[Row] | Any,
+        labels: pushing.Labels = None,
+        ids: Iterable[str] | None = None,
+        displays: pushing.Displays = None,
     ) -> None:
         """Put rows into the buffer; they are on the disk when this returns, where the buffer is a file.
 
-        Rows, labels and ids as in :meth:`quercus.client.Client.push`.
+        Rows, labels, ids and displays as in :meth:`quercus.client.Client.push`.
 
         Raises
         ------
@@ -140,9 +150,16 @@ class Outbox:
         QuercusError
             The server rejected earlier rows, for a reason that a retry does not change.
         """
-        batcher = pushing.Batcher(self._model, self._specification, labels, ids, uid=self._store.uid)
-        size = pushing.batch_size(BATCH_ROWS, self._specification)
-        batches = [batcher.batch(chunk) for chunk in chunks(rows, size)]
+        batcher = pushing.Batcher(
+            self._model,
+            self._specification,
+            labels,
+            ids,
+            batch_rows=BATCH_ROWS,
+            uid=self._store.uid,
+            displays=displays,
+        )
+        batches = [batcher.batch(chunk) for chunk in chunks(rows, batcher.batch_rows)]
         batcher.finish(sum(batch.rows for batch in batches))
         with self._changed:
             if self._failure is not None:
@@ -258,7 +275,7 @@ class Outbox:
         client = self._client
         if not self._store.uid:
             self._identify_model()
-        ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, outage_s=0.0)
+        ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, 0.0, self._on_rejected)
         sent: deque[pushing.Batch] = deque()
         with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
             while True:

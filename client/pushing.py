@@ -11,16 +11,24 @@ import itertools
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from quercus.client.display_messages import display_to_proto
-from quercus.client.errors import QuercusError, ResourceExhausted, Unavailable, invalid
+from quercus.client.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    QuercusError,
+    ResourceExhausted,
+    Unavailable,
+    from_code,
+    invalid,
+)
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.missing import is_missing
-from quercus.client.results import Floats, PushReport, Specification
+from quercus.client.results import Floats, PushReport, RejectedRows, Specification
 from quercus.client.rows import Chunk, RowEncoder, is_frame
 from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
 from quercus.proto.v1 import instance_pb2
@@ -33,6 +41,7 @@ CLOSE_S = 1.0
 """How long a push whose rows are all acknowledged waits for the server to end the stream."""
 
 Progress = Callable[[PushReport], None]
+OnRejected = Callable[[RejectedRows], None]
 Labels = Iterable[LabelLike] | Floats | None
 Displays = Iterable[Sequence[DisplayItem] | None] | None
 DISPLAY_ROWS = 32
@@ -47,6 +56,8 @@ class Batch:
     rows: int
     is_all: bool = False
     """Nothing else is pushed: it needs no stream."""
+    start: int = 0
+    """The first of its rows, counted from 0 as they were given."""
 
 
 class Batcher:
@@ -127,7 +138,8 @@ class Batcher:
         if self._display_source is not None:
             taken = enumerate(_take(self._display_source, chunk, "displays"), chunk.start)
             request.displays.extend(display_to_proto(items, row) for row, items in taken)
-        return Batch(request, chunk.size, is_all=chunk.start == 0 and chunk.size < self.batch_rows)
+        is_all = chunk.start == 0 and chunk.size < self.batch_rows
+        return Batch(request, chunk.size, is_all, chunk.start)
 
     def finish(self, rows: int) -> None:
         """After the last chunk: labels or ids left over are a mistake worth naming."""
@@ -192,9 +204,15 @@ def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:
 class PushState:
     """Which batches are on their way or acknowledged, and whether a broken stream is worth another try."""
 
-    def __init__(self, window: int, on_progress: Progress | None, outage_s: float = OUTAGE_S) -> None:
+    def __init__(
+        self,
+        window: int,
+        on_progress: Progress | None,
+        outage_s: float = OUTAGE_S,
+        on_rejected: OnRejected | None = None,
+    ) -> None:
         self.window = window
-        self._on_progress = on_progress
+        self._on_progress, self._on_rejected = on_progress, on_rejected
         self._trial = Outage(outage_s).trial()
         self._trial.succeeded()  # the model was read before the first batch
         self._pending: dict[str, Batch] = {}
@@ -220,14 +238,24 @@ class PushState:
         """A batch is on its way."""
         self._pending[batch.request.batch_id] = batch
 
-    def acknowledged(self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse) -> None:
-        """A batch is committed."""
+    def answered(self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse) -> None:
+        """A batch is committed, or the server says what is wrong with it.
+
+        Raises
+        ------
+        QuercusError
+            What is wrong with it, where nobody takes rejected rows.
+        """
+        if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
+            self._rejected(ack.batch_id, from_code(ack.error.code, ack.error.message, ack.error.field))
+            return
         batch = self._pending.pop(ack.batch_id, None)
         if batch is None:  # acknowledged before the stream broke, and again after
             return
         self._trial.succeeded()
         last = self._report
-        self._report = PushReport(
+        self._report = replace(
+            last,
             rows=last.rows + batch.rows,
             stored=last.stored + ack.rows_stored,
             known=last.known + ack.rows_known,
@@ -236,8 +264,41 @@ class PushState:
             seconds=time.monotonic() - self._started,
             model_uid=ack.model_uid,
         )
+        self._tell_progress()
+
+    def _rejected(self, batch_id: str, error: QuercusError) -> None:
+        batch = self._pending.get(batch_id)
+        if batch is None:  # told before the stream broke, and again after
+            return
+        self._trial.succeeded()
+        rows = RejectedRows(batch.start, batch.rows, tuple(batch.request.ids), error)
+        if self._on_rejected is None:
+            error.rejected = rows
+            raise error
+        self._on_rejected(rows)  # first: what it does not take is told again
+        del self._pending[batch_id]
+        self._report = replace(
+            self._report,
+            rejected=self._report.rejected + batch.rows,
+            seconds=time.monotonic() - self._started,
+        )
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
         if self._on_progress is not None:
             self._on_progress(self._report)
+
+    def alone_failed(self, batch: Batch, error: QuercusError) -> None:
+        """A batch that was sent by a call of its own was not stored.
+
+        Raises
+        ------
+        QuercusError
+            The error, unless the batch is wrong in itself and somebody takes rejected rows.
+        """
+        if not isinstance(error, InvalidArgument | AlreadyExists):
+            raise error
+        self._rejected(batch.request.batch_id, error)
 
     def broken(self, error: QuercusError) -> float:
         """The stream broke: how long to wait before the next attempt, in seconds.
@@ -264,8 +325,10 @@ class PushState:
 
 
 def alone(batch: Batch) -> instance_pb2.PushBatchRequest:
-    """The call of its own that says what a batch says on a stream: both messages have the same fields."""
-    return instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
+    """The call of its own that says what a batch says on a stream: both messages have the same fields otherwise."""
+    request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
+    request.DiscardUnknownFields()  # continue_on_error is for streams
+    return request
 
 
 def is_final(error: Exception) -> bool:

@@ -66,7 +66,7 @@ class AsyncPushLine:
         """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
-                self._ledger.acknowledged(await self._receive())
+                await self._receive()
             except QuercusError as error:
                 pause_s = self._ledger.broken(error)
                 await self._close()
@@ -78,12 +78,16 @@ class AsyncPushLine:
         self._arrived = AsyncInbox()
         self._call = AsyncBidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
+            batch.request.continue_on_error = True  # counts in the first
             await self._call.write(batch.request)
 
-    async def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
-        return await (self._call_alone() if self._call is None else self._next())
+    async def _receive(self) -> None:
+        if self._call is None:
+            await self._call_alone()
+        else:
+            self._ledger.answered(await self._next())
 
-    async def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+    async def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
         try:
             stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
@@ -91,10 +95,12 @@ class AsyncPushLine:
             )
         except grpc.RpcError as error:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
-                raise from_rpc(error, self._address) from None
+                self._ledger.alone_failed(batch, from_rpc(error, self._address))
+                return
             await self._send_again()  # a server of an earlier version has streams only
-            return await self._next()
-        return stored
+            self._ledger.answered(await self._next())
+        else:
+            self._ledger.answered(stored)
 
     async def _next(self) -> instance_pb2.PushInstancesResponse:
         try:

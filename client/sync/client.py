@@ -246,8 +246,9 @@ class Client(LabellingCalls):
         batch_rows: int = 1000,
         window: int = pushing.WINDOW_BATCHES,
         on_progress: pushing.Progress | None = None,
+        on_rejected: pushing.OnRejected | None = None,
     ) -> PushReport:
-        """Push rows; all are committed when this returns.
+        """Push rows; all are committed when this returns, but those that `on_rejected` took.
 
         Parameters
         ----------
@@ -267,19 +268,22 @@ class Client(LabellingCalls):
             Rows per message, and unacknowledged messages at once.
         on_progress
             Called after each acknowledgement.
+        on_rejected
+            Takes the rows of a message that the server refuses, because a value or an id of them is wrong, and the
+            push goes on. If omitted, the push ends there.
 
         Raises
         ------
         QuercusError
-            ``error.report`` says how many rows had been acknowledged. A broken connection is
-            retried first.
+            ``error.report`` says how many rows had been acknowledged, ``error.rejected`` which rows were
+            refused. A broken connection is retried first.
         """
         pushing.check_sizes(batch_rows, window)
         form = self._form(model)
         batcher = pushing.Batcher(
             model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid, displays=displays
         )
-        ledger = pushing.PushState(window, on_progress, self._outage.outage_s)
+        ledger = pushing.PushState(window, on_progress, self._outage.outage_s, on_rejected)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
                 for chunk in chunks(rows, batcher.batch_rows):
@@ -290,7 +294,7 @@ class Client(LabellingCalls):
                     line.send(batcher.batch(chunk))
                     line.settle(until=window - 1)
                 line.settle(until=0)
-                batcher.finish(ledger.report.rows)
+                batcher.finish(ledger.report.rows + ledger.report.rejected)
             except Exception as error:
                 self._forms.forget(model)
                 if not pushing.is_final(error):  # a row is wrong: what is on its way still counts

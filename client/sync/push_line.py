@@ -67,7 +67,7 @@ class PushLine:
         """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
-                self._ledger.acknowledged(self._receive())
+                self._receive()
             except QuercusError as error:
                 pause_s = self._ledger.broken(error)
                 self._close()
@@ -79,12 +79,16 @@ class PushLine:
         self._arrived = Inbox()
         self._call = BidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
+            batch.request.continue_on_error = True  # counts in the first
             self._call.write(batch.request)
 
-    def _receive(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
-        return self._call_alone() if self._call is None else self._next()
+    def _receive(self) -> None:
+        if self._call is None:
+            self._call_alone()
+        else:
+            self._ledger.answered(self._next())
 
-    def _call_alone(self) -> instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse:
+    def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
         try:
             stored: instance_pb2.PushBatchResponse = self._stub.PushBatch(
@@ -92,10 +96,12 @@ class PushLine:
             )
         except grpc.RpcError as error:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
-                raise from_rpc(error, self._address) from None
+                self._ledger.alone_failed(batch, from_rpc(error, self._address))
+                return
             self._send_again()  # a server of an earlier version has streams only
-            return self._next()
-        return stored
+            self._ledger.answered(self._next())
+        else:
+            self._ledger.answered(stored)
 
     def _next(self) -> instance_pb2.PushInstancesResponse:
         try:

@@ -28,7 +28,7 @@ from quercus.proto.v1 import display_pb2 as quercus_dot_proto_dot_v1_dot_display
 from quercus.proto.v1 import values_pb2 as quercus_dot_proto_dot_v1_dot_values__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fquercus/proto/v1/instance.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1equercus/proto/v1/display.proto\x1a\x1dquercus/proto/v1/values.proto\"\xa0\x01\n\tStatement\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x10\n\x08labeller\x18\x02 \x01(\t\x12 \n\x05label\x18\x03 \x01(\x0b\x32\x11.quercus.v1.Label\x12\x0f\n\x07retract\x18\x04 \x01(\x08\x12\x18\n\x0breliability\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63omment\x18\x06 \x01(\tB\x0e\n\x0c_reliability\"v\n\x14StateEvidenceRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12)\n\nstatements\x18\x02 \x03(\x0b\x32\x15.quercus.v1.Statement\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x10\n\x08labeller\x18\x04 \x01(\t\"{\n\x15StateEvidenceResponse\x12\x1a\n\x12\x63ommitted_sequence\x18\x01 \x01(\x03\x12\x19\n\x11statements_stored\x18\x02 \x01(\x03\x12\x18\n\x10statements_known\x18\x03 \x01(\x03\x12\x11\n\tmodel_uid\x18\x04 \x01(\t\"\xc2\x01\n\x14PushInstancesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\"\n\x06labels\x18\x03 \x01(\x0b\x32\x12.quercus.v1.Labels\x12\x0b\n\x03ids\x18\x04 \x03(\t\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\t\x12\x11\n\tmodel_uid\x18\x06 \x01(\t\x12%\n\x08\x64isplays\x18\x07 \x03(\x0b\x32\x13.quercus.v1.Display\"\x81\x01\n\x15PushInstancesResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x13\n\x0brows_stored\x18\x03 \x01(\x03\x12\x12\n\nrows_known\x18\x04 \x01(\x03\x12\x11\n\tmodel_uid\x18\x05 \x01(\t\"\xbe\x01\n\x10PushBatchRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\"\n\x06labels\x18\x03 \x01(\x0b\x32\x12.quercus.v1.Labels\x12\x0b\n\x03ids\x18\x04 \x03(\t\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\t\x12\x11\n\tmodel_uid\x18\x06 \x01(\t\x12%\n\x08\x64isplays\x18\x07 \x03(\x0b\x32\x13.quercus.v1.Display\"}\n\x11PushBatchResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x13\n\x0brows_stored\x18\x03 \x01(\x03\x12\x12\n\nrows_known\x18\x04 \x01(\x03\x12\x11\n\tmodel_uid\x18\x05 \x01(\t\"\xf0\x02\n\x08\x45vidence\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x0e\n\x06\x61uthor\x18\x02 \x01(\t\x12 \n\x05label\x18\x03 \x01(\x0b\x32\x11.quercus.v1.Label\x12\x0f\n\x07refused\x18\x04 \x01(\x08\x12\x13\n\x0breliability\x18\x05 \x01(\x01\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x04kind\x18\x07 \x01(\x0e\x32\x19.quercus.v1.Evidence.Kind\x12\r\n\x05query\x18\x08 \x01(\t\x12\x0f\n\x07\x63omment\x18\t \x01(\t\x12\'\n\x04took\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\"W\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fKIND_CORRECTION\x10\x01\x12\x10\n\x0cKIND_OPINION\x10\x02\x12\x12\n\x0eKIND_STATEMENT\x10\x03\"\xc3\x01\n\x08Instance\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x06values\x18\x02 \x01(\x0b\x32\x14.quercus.v1.NamedRow\x12%\n\x07history\x18\x03 \x03(\x0b\x32\x14.quercus.v1.Evidence\x12$\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.Contour\x12\x10\n\x08\x63onflict\x18\x05 \x01(\x08\x12$\n\x07\x64isplay\x18\x06 \x01(\x0b\x32\x13.quercus.v1.Display\"\"\n\x12GetInstanceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"L\n\x14ListInstancesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Y\n\x15ListInstancesResponse\x12\'\n\tinstances\x18\x01 \x03(\x0b\x32\x14.quercus.v1.Instance\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xa6\x03\n\x0fInstanceService\x12X\n\rPushInstances\x12 .quercus.v1.PushInstancesRequest\x1a!.quercus.v1.PushInstancesResponse(\x01\x30\x01\x12H\n\tPushBatch\x12\x1c.quercus.v1.PushBatchRequest\x1a\x1d.quercus.v1.PushBatchResponse\x12T\n\rListInstances\x12 .quercus.v1.ListInstancesRequest\x1a!.quercus.v1.ListInstancesResponse\x12\x43\n\x0bGetInstance\x12\x1e.quercus.v1.GetInstanceRequest\x1a\x14.quercus.v1.Instance\x12T\n\rStateEvidence\x12 .quercus.v1.StateEvidenceRequest\x1a!.quercus.v1.StateEvidenceResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fquercus/proto/v1/instance.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1equercus/proto/v1/display.proto\x1a\x1dquercus/proto/v1/values.proto\"\xa0\x01\n\tStatement\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x10\n\x08labeller\x18\x02 \x01(\t\x12 \n\x05label\x18\x03 \x01(\x0b\x32\x11.quercus.v1.Label\x12\x0f\n\x07retract\x18\x04 \x01(\x08\x12\x18\n\x0breliability\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07\x63omment\x18\x06 \x01(\tB\x0e\n\x0c_reliability\"v\n\x14StateEvidenceRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12)\n\nstatements\x18\x02 \x03(\x0b\x32\x15.quercus.v1.Statement\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x10\n\x08labeller\x18\x04 \x01(\t\"{\n\x15StateEvidenceResponse\x12\x1a\n\x12\x63ommitted_sequence\x18\x01 \x01(\x03\x12\x19\n\x11statements_stored\x18\x02 \x01(\x03\x12\x18\n\x10statements_known\x18\x03 \x01(\x03\x12\x11\n\tmodel_uid\x18\x04 \x01(\t\"\xdd\x01\n\x14PushInstancesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\"\n\x06labels\x18\x03 \x01(\x0b\x32\x12.quercus.v1.Labels\x12\x0b\n\x03ids\x18\x04 \x03(\t\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\t\x12\x11\n\tmodel_uid\x18\x06 \x01(\t\x12%\n\x08\x64isplays\x18\x07 \x03(\x0b\x32\x13.quercus.v1.Display\x12\x19\n\x11\x63ontinue_on_error\x18\x08 \x01(\x08\"\xa8\x01\n\x15PushInstancesResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x13\n\x0brows_stored\x18\x03 \x01(\x03\x12\x12\n\nrows_known\x18\x04 \x01(\x03\x12\x11\n\tmodel_uid\x18\x05 \x01(\t\x12%\n\x05\x65rror\x18\x06 \x01(\x0b\x32\x16.quercus.v1.BatchError\":\n\nBatchError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"\xbe\x01\n\x10PushBatchRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\"\n\x06labels\x18\x03 \x01(\x0b\x32\x12.quercus.v1.Labels\x12\x0b\n\x03ids\x18\x04 \x03(\t\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\t\x12\x11\n\tmodel_uid\x18\x06 \x01(\t\x12%\n\x08\x64isplays\x18\x07 \x03(\x0b\x32\x13.quercus.v1.Display\"}\n\x11PushBatchResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x13\n\x0brows_stored\x18\x03 \x01(\x03\x12\x12\n\nrows_known\x18\x04 \x01(\x03\x12\x11\n\tmodel_uid\x18\x05 \x01(\t\"\xf0\x02\n\x08\x45vidence\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x0e\n\x06\x61uthor\x18\x02 \x01(\t\x12 \n\x05label\x18\x03 \x01(\x0b\x32\x11.quercus.v1.Label\x12\x0f\n\x07refused\x18\x04 \x01(\x08\x12\x13\n\x0breliability\x18\x05 \x01(\x01\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x04kind\x18\x07 \x01(\x0e\x32\x19.quercus.v1.Evidence.Kind\x12\r\n\x05query\x18\x08 \x01(\t\x12\x0f\n\x07\x63omment\x18\t \x01(\t\x12\'\n\x04took\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\"W\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fKIND_CORRECTION\x10\x01\x12\x10\n\x0cKIND_OPINION\x10\x02\x12\x12\n\x0eKIND_STATEMENT\x10\x03\"\xc3\x01\n\x08Instance\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x06values\x18\x02 \x01(\x0b\x32\x14.quercus.v1.NamedRow\x12%\n\x07history\x18\x03 \x03(\x0b\x32\x14.quercus.v1.Evidence\x12$\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.Contour\x12\x10\n\x08\x63onflict\x18\x05 \x01(\x08\x12$\n\x07\x64isplay\x18\x06 \x01(\x0b\x32\x13.quercus.v1.Display\"\"\n\x12GetInstanceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"L\n\x14ListInstancesRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"Y\n\x15ListInstancesResponse\x12\'\n\tinstances\x18\x01 \x03(\x0b\x32\x14.quercus.v1.Instance\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xa6\x03\n\x0fInstanceService\x12X\n\rPushInstances\x12 .quercus.v1.PushInstancesRequest\x1a!.quercus.v1.PushInstancesResponse(\x01\x30\x01\x12H\n\tPushBatch\x12\x1c.quercus.v1.PushBatchRequest\x1a\x1d.quercus.v1.PushBatchResponse\x12T\n\rListInstances\x12 .quercus.v1.ListInstancesRequest\x1a!.quercus.v1.ListInstancesResponse\x12\x43\n\x0bGetInstance\x12\x1e.quercus.v1.GetInstanceRequest\x1a\x14.quercus.v1.Instance\x12T\n\rStateEvidence\x12 .quercus.v1.StateEvidenceRequest\x1a!.quercus.v1.StateEvidenceResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,25 +42,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATEEVIDENCERESPONSE']._serialized_start=458
   _globals['_STATEEVIDENCERESPONSE']._serialized_end=581
   _globals['_PUSHINSTANCESREQUEST']._serialized_start=584
-  _globals['_PUSHINSTANCESREQUEST']._serialized_end=778
-  _globals['_PUSHINSTANCESRESPONSE']._serialized_start=781
-  _globals['_PUSHINSTANCESRESPONSE']._serialized_end=910
-  _globals['_PUSHBATCHREQUEST']._serialized_start=913
-  _globals['_PUSHBATCHREQUEST']._serialized_end=1103
-  _globals['_PUSHBATCHRESPONSE']._serialized_start=1105
-  _globals['_PUSHBATCHRESPONSE']._serialized_end=1230
-  _globals['_EVIDENCE']._serialized_start=1233
-  _globals['_EVIDENCE']._serialized_end=1601
-  _globals['_EVIDENCE_KIND']._serialized_start=1514
-  _globals['_EVIDENCE_KIND']._serialized_end=1601
-  _globals['_INSTANCE']._serialized_start=1604
-  _globals['_INSTANCE']._serialized_end=1799
-  _globals['_GETINSTANCEREQUEST']._serialized_start=1801
-  _globals['_GETINSTANCEREQUEST']._serialized_end=1835
-  _globals['_LISTINSTANCESREQUEST']._serialized_start=1837
-  _globals['_LISTINSTANCESREQUEST']._serialized_end=1913
-  _globals['_LISTINSTANCESRESPONSE']._serialized_start=1915
-  _globals['_LISTINSTANCESRESPONSE']._serialized_end=2004
-  _globals['_INSTANCESERVICE']._serialized_start=2007
-  _globals['_INSTANCESERVICE']._serialized_end=2429
+  _globals['_PUSHINSTANCESREQUEST']._serialized_end=805
+  _globals['_PUSHINSTANCESRESPONSE']._serialized_start=808
+  _globals['_PUSHINSTANCESRESPONSE']._serialized_end=976
+  _globals['_BATCHERROR']._serialized_start=978
+  _globals['_BATCHERROR']._serialized_end=1036
+  _globals['_PUSHBATCHREQUEST']._serialized_start=1039
+  _globals['_PUSHBATCHREQUEST']._serialized_end=1229
+  _globals['_PUSHBATCHRESPONSE']._serialized_start=1231
+  _globals['_PUSHBATCHRESPONSE']._serialized_end=1356
+  _globals['_EVIDENCE']._serialized_start=1359
+  _globals['_EVIDENCE']._serialized_end=1727
+  _globals['_EVIDENCE_KIND']._serialized_start=1640
+  _globals['_EVIDENCE_KIND']._serialized_end=1727
+  _globals['_INSTANCE']._serialized_start=1730
+  _globals['_INSTANCE']._serialized_end=1925
+  _globals['_GETINSTANCEREQUEST']._serialized_start=1927
+  _globals['_GETINSTANCEREQUEST']._serialized_end=1961
+  _globals['_LISTINSTANCESREQUEST']._serialized_start=1963
+  _globals['_LISTINSTANCESREQUEST']._serialized_end=2039
+  _globals['_LISTINSTANCESRESPONSE']._serialized_start=2041
+  _globals['_LISTINSTANCESRESPONSE']._serialized_end=2130
+  _globals['_INSTANCESERVICE']._serialized_start=2133
+  _globals['_INSTANCESERVICE']._serialized_end=2555
 # @@protoc_insertion_point(module_scope)

@@ -145,12 +145,17 @@ class PushInstancesRequest(_message.Message):
     BATCH_ID_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
     DISPLAYS_FIELD_NUMBER: _builtins.int
+    CONTINUE_ON_ERROR_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; may be left empty after the first message of the stream."""
     batch_id: _builtins.str
     """Makes the batch idempotent when ids is empty: a retry with the same batch_id stores nothing twice."""
     model_uid: _builtins.str
     """The model that the rows were made for (see Model.uid): FAILED_PRECONDITION when another has its name by now. Empty: any."""
+    continue_on_error: _builtins.bool
+    """Counts in the first message of the stream: a batch that is wrong in itself (INVALID_ARGUMENT, ALREADY_EXISTS) is
+    answered with an error, and the stream goes on. Without it the stream ends there.
+    """
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     @_builtins.property
@@ -179,10 +184,11 @@ class PushInstancesRequest(_message.Message):
         batch_id: _builtins.str = ...,
         model_uid: _builtins.str = ...,
         displays: _abc.Iterable[_display_pb2.Display] | None = ...,
+        continue_on_error: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "displays", b"displays", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "continue_on_error", b"continue_on_error", "displays", b"displays", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -197,6 +203,7 @@ class PushInstancesResponse(_message.Message):
     ROWS_STORED_FIELD_NUMBER: _builtins.int
     ROWS_KNOWN_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch_id this acknowledges."""
     committed_sequence: _builtins.int
@@ -206,6 +213,10 @@ class PushInstancesResponse(_message.Message):
     """Rows that were already there."""
     model_uid: _builtins.str
     """Of the model that has them."""
+    @_builtins.property
+    def error(self) -> Global___BatchError:
+        """Nothing of the batch was stored, and this is why; only where the client asked for continue_on_error."""
+
     def __init__(
         self,
         *,
@@ -214,14 +225,44 @@ class PushInstancesResponse(_message.Message):
         rows_stored: _builtins.int = ...,
         rows_known: _builtins.int = ...,
         model_uid: _builtins.str = ...,
+        error: Global___BatchError | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "error", b"error", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PushInstancesResponse: _TypeAlias = PushInstancesResponse  # noqa: Y015
+
+@_typing.final
+class BatchError(_message.Message):
+    """What was wrong with a batch, as a call of its own would have said it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    code: _builtins.int
+    """google.rpc.Code"""
+    message: _builtins.str
+    field: _builtins.str
+    """Path of the field that is wrong, if it was one."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.int = ...,
+        message: _builtins.str = ...,
+        field: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "field", b"field", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchError: _TypeAlias = BatchError  # noqa: Y015
 
 @_typing.final
 class PushBatchRequest(_message.Message):

@@ -66,6 +66,7 @@ class InstanceServiceServicer:
 
     def PushInstances(self, request_iterator, context):
         """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
+        A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -32,7 +32,9 @@ class InstanceServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> InstanceServiceAsyncStub: ...
     PushInstances: _grpc.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]
-    """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all."""
+    """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
+    A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+    """
     PushBatch: _grpc.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]
     """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
     ListInstances: _grpc.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]
@@ -47,7 +49,9 @@ class InstanceServiceStub:
 class InstanceServiceAsyncStub(InstanceServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PushInstances: _aio.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]  # type: ignore[assignment]
-    """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all."""
+    """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
+    A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+    """
     PushBatch: _aio.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]  # type: ignore[assignment]
     """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
     ListInstances: _aio.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]  # type: ignore[assignment]
@@ -65,7 +69,9 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_instance_pb2.PushInstancesRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_instance_pb2.PushInstancesResponse], _abc.AsyncIterator[_instance_pb2.PushInstancesResponse]]:
-        """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all."""
+        """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
+        A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+        """
 
     @_abc_1.abstractmethod
     def PushBatch(

@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import Any
 
-from google.rpc import status_pb2
-
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import query_pb2
 from quercus.server.core.catalogue import check_reached
@@ -17,7 +15,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
 from quercus.server.labelling import answering, leasing
 from quercus.server.labelling.searching import QuerySearch
-from quercus.server.wire.errors import to_failure
+from quercus.server.wire.errors import error_fields
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
@@ -264,11 +262,9 @@ def _extend_all(store: Store, held: dict[Place, _HeldQuery], duration_s: float) 
 
 def _failure_event(name: str, error: Exception) -> query_pb2.StreamError | None:
     """Return the message about a failed request; None: the stream cannot go on."""
-    failure = to_failure(error)
-    if failure is None or (
+    fields = error_fields(error)
+    if fields is None or (
         isinstance(error, StorageError) and not isinstance(error, FailedPrecondition | NotFound)
     ):
         return None
-    status = status_pb2.Status.FromString(failure.metadata[0][1])
-    field = error.field if isinstance(error, InvalidInput) else ""
-    return query_pb2.StreamError(name=name, code=status.code, message=failure.message, field=field)
+    return query_pb2.StreamError(name=name, **fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Generator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
@@ -12,6 +13,7 @@ from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import stating
 from quercus.server.wire.displays import decode_displays, encode_display
+from quercus.server.wire.errors import error_fields
 from quercus.server.wire.instances import encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
@@ -27,12 +29,13 @@ from quercus.server.wire.names import (
 from quercus.server.wire.request_checks import empty_stream
 from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Appended, FailedPrecondition, Push, Stale, Store
+from quercus.storage import AlreadyExists, Appended, FailedPrecondition, Push, Stale, Store
 
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
-_Acks = asyncio.Queue[tuple[str, Awaitable[Appended]] | None]
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
+BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
+"""What is wrong with a batch alone; the batches behind it may be right."""
 
 
 class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
@@ -51,20 +54,26 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     ) -> AsyncIterator[instance_pb2.PushInstancesResponse]:
         """Store batch after batch; each acknowledgement is sent after the commit, in order.
 
-        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A bad batch
-        ends the stream, after the acknowledgements of those before it.
+        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A wrong batch
+        has an error in its place where the client asked for that; else it ends the stream, after the
+        acknowledgements of those before it.
         """
-        acks: _Acks = asyncio.Queue(self._core.config.push_window)
+        acks: asyncio.Queue[_Ack | None] = asyncio.Queue(self._core.config.push_window)
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
         try:
             while (ack := await acks.get()) is not None:
-                batch_id, pending = ack
                 try:
-                    stored = await pending
-                except Exception:
-                    context.set_trailing_metadata(((BATCH_ID_KEY, batch_id.encode()),))
-                    raise
-                yield instance_pb2.PushInstancesResponse(batch_id=batch_id, **_push_counts(stored))
+                    stored = await ack.pending
+                except Exception as error:
+                    fields = error_fields(error) if ack.goes_on and isinstance(error, BATCH_ERRORS) else None
+                    if fields is None:
+                        context.set_trailing_metadata(((BATCH_ID_KEY, ack.batch_id.encode()),))
+                        raise
+                    yield instance_pb2.PushInstancesResponse(
+                        batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)
+                    )
+                else:
+                    yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **_push_counts(stored))
         finally:
             reader.cancel()
 
@@ -85,22 +94,27 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
 
     async def _read_batches(
-        self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: _Acks
+        self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: asyncio.Queue[_Ack | None]
     ) -> None:
-        name, key, batch_id = "", None, ""
+        name, key, batch_id, goes_on = "", None, "", False
         try:
             async for request in self._core.requests(requests):
-                batch_id = request.batch_id
+                batch_id, goes_on = request.batch_id, goes_on or (not name and request.continue_on_error)
                 name = _same_model(name, request.model)
                 model = parse_model(name, "model")
                 if key is None:  # read anew: another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
-                pending = await self._store(model, key, request)
-                await acks.put((request.batch_id, pending))
+                try:
+                    pending = await self._store(model, key, request)
+                except BATCH_ERRORS as error:
+                    if not goes_on:
+                        raise
+                    pending = _Failed(error)
+                await acks.put(_Ack(batch_id, pending, goes_on))
             if not name:
                 raise empty_stream("at least one batch")
         except Exception as error:
-            await acks.put((batch_id, _Failed(error)))
+            await acks.put(_Ack(batch_id, _Failed(error), goes_on=False))
         else:
             await acks.put(None)
 
@@ -152,6 +166,15 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         """Return one instance with everything said about it."""
         model, instance = parse_instance(request.name)
         return await self._core.read(_read_instance, self._core.store, model, instance)
+
+
+@dataclass(frozen=True)
+class _Ack:
+    """The acknowledgement of a batch that is due, and whether the stream goes on if the batch is wrong."""
+
+    batch_id: str
+    pending: Awaitable[Appended]
+    goes_on: bool
 
 
 class _Failed:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import grpc
 from google.protobuf import any_pb2
@@ -147,6 +147,15 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
             return grpc_status(code_pb2.UNAVAILABLE, str(error))
         case _:
             return None
+
+
+def error_fields(error: Exception) -> dict[str, Any] | None:
+    """Return what messages that carry an error say of one, ``code``, ``message`` and ``field``; None for a bug."""
+    failure = to_failure(error)
+    if failure is None:
+        return None
+    field = error.field if isinstance(error, InvalidInput) else ""
+    return {"code": failure.code.value[0], "message": failure.message, "field": field}
 
 
 def is_out_of_memory(error: BaseException) -> bool:

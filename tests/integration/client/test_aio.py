@@ -14,6 +14,7 @@ from quercus.client import (
     Model,
     Nominal,
     NotFound,
+    RejectedRows,
     Specification,
     Unavailable,
 )
@@ -77,6 +78,20 @@ def test_a_bad_row_stops_the_push_after_what_came_before_it(serving: Serving, mo
         with pytest.raises(InvalidArgument, match="5 rows had been acknowledged"):
             await client.push(model.name, np.array([[0, 1.0]] * 5 + [[0, np.inf]]), batch_rows=5)
         assert (await client.get_model(model.name)).instance_count == 25
+
+    run(serving, work)
+
+
+def test_a_push_goes_on_where_somebody_takes_what_is_refused(serving: Serving, model: Model) -> None:
+    async def work(client: Client) -> None:
+        await client.push(model.name, ROWS[:1], ids=["q"])
+        refused: list[RejectedRows] = []
+        ids = ["p", "q", "r", "s"]
+        report = await client.push(
+            model.name, [ROWS[1]] * 4, ids=ids, batch_rows=1, on_rejected=refused.append
+        )
+        assert (report.stored, report.rejected) == (3, 1)
+        assert [(rows.start, rows.ids) for rows in refused] == [(1, ("q",))]
 
     run(serving, work)
 

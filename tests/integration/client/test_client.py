@@ -22,6 +22,7 @@ from quercus.client import (
     Numeric,
     Pruning,
     PushReport,
+    RejectedRows,
     Specification,
     Unavailable,
 )
@@ -138,6 +139,48 @@ def test_a_row_that_the_server_refuses_says_how_many_were_taken(client: Client, 
         client.push(model.name, rows, batch_rows=5)
     assert caught.value.violations
     assert client.get_model(model.name).instance_count == 10
+
+
+def test_a_push_goes_on_where_somebody_takes_what_is_refused(client: Client, model: Model) -> None:
+    client.push(model.name, ROWS[:1], ids=["q"])
+    refused: list[RejectedRows] = []
+    seen: list[PushReport] = []
+    report = client.push(
+        model.name,
+        [*ROWS[:2], *ROWS[2:], *ROWS],
+        ids=["p", "p2", "q", "q2", "r", "r2", "s", "s"],
+        batch_rows=2,
+        on_progress=seen.append,
+        on_rejected=refused.append,
+    )
+    assert (report.rows, report.stored, report.rejected, report.batches) == (4, 4, 4, 2)
+    assert [(rows.start, rows.count, rows.ids) for rows in refused] == [
+        (2, 2, ("q", "q2")),
+        (6, 2, ("s", "s")),
+    ]
+    assert [type(rows.error) for rows in refused] == [AlreadyExists, InvalidArgument]
+    assert refused[1].error.violations[0].field == "ids[1]"
+    assert [(each.rows, each.rejected) for each in seen] == [(2, 0), (2, 2), (4, 2), (4, 4)]
+    alone: list[RejectedRows] = []
+    assert client.push(model.name, ROWS[1:2], ids=["q"], on_rejected=alone.append).rejected == 1
+    assert [rows.ids for rows in alone] == [("q",)]
+    with pytest.raises(AlreadyExists, match=r"in the message of rows 2 to 3; 2 rows had been ack") as caught:
+        client.push(model.name, ROWS, ids=["p", "p2", "q", "q2"], batch_rows=2)
+    assert caught.value.rejected is not None
+    assert caught.value.rejected.ids == ("q", "q2")
+
+
+def test_a_taker_of_refused_rows_that_fails_gets_them_again(client: Client, model: Model) -> None:
+    client.push(model.name, ROWS[:1], ids=["q"])
+    refused: list[RejectedRows] = []
+
+    def take(rows: RejectedRows) -> None:
+        refused.append(rows)
+        if len(refused) == 1:
+            raise Unavailable("the place for refused rows is away")
+
+    report = client.push(model.name, ROWS, ids=["q", "p", "r", "s"], batch_rows=1, on_rejected=take)
+    assert (report.rejected, report.rows, [rows.ids for rows in refused]) == (1, 3, [("q",), ("q",)])
 
 
 def test_an_exception_of_the_rows_own_is_theirs(client: Client, model: Model) -> None:

@@ -13,6 +13,7 @@ import pytest
 from integration.client.serving import Serving
 
 from quercus.client import (
+    AlreadyExists,
     BufferFull,
     Client,
     DeadlineExceeded,
@@ -20,8 +21,10 @@ from quercus.client import (
     Nominal,
     Outbox,
     QuercusError,
+    RejectedRows,
     ServerError,
     Specification,
+    TextItem,
     Unavailable,
 )
 from quercus.client.requests import may_repeat
@@ -205,6 +208,27 @@ def test_what_the_server_refuses_is_told_to_whoever_puts_next(machine: Machine) 
             outbox.flush(30)
         with pytest.raises(Exception, match="already exists"):
             outbox.put(ROWS)
+
+
+def test_a_buffer_goes_on_where_somebody_takes_what_is_refused(machine: Machine, tmp_path: Path) -> None:
+    """What is refused leaves the file; what people see beside rows waits in it too."""
+    path = tmp_path / "rows.buffer"
+    refused: list[RejectedRows] = []
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        client.push("m", ROWS[:1], ids=["1"])
+        outbox = client.outbox("m", path)
+        outbox.put(ROWS[1:], ids=["1"])
+        with pytest.raises(AlreadyExists):
+            outbox.close(30)
+        with client.outbox("m", path, on_rejected=refused.append) as outbox:
+            beside = [[TextItem("note", "seen")]] * 40
+            outbox.put(ROWS * 20, ids=[f"r{i}" for i in range(40)], displays=beside)
+            outbox.flush(30)
+            assert outbox.waiting_rows == 0
+        assert [(rows.ids, type(rows.error)) for rows in refused] == [(("1",), AlreadyExists)]
+        assert client.get_model("m").instance_count == 41
+        assert client.get_instance("m", "r39").display[0].title == "note"
 
 
 PRODUCER = """

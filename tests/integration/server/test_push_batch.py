@@ -112,3 +112,46 @@ def test_the_error_of_a_stream_names_its_batch(api: Any, tools: Any) -> None:
         with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "rows.packed.values[0]"):
             next(call)
         assert dict(call.trailing_metadata())["quercus-batch-id-bin"] == number.encode()
+
+
+def test_a_stream_goes_on_after_a_wrong_batch_where_the_client_asks_for_that(api: Any, tools: Any) -> None:
+    """What is wrong is found before the commit (a value), or by it (an id); the errors come in order."""
+    api.create("goes-on")
+
+    def batch(name: str, rows: Any, **fields: Any) -> instance_pb2.PushInstancesRequest:
+        return instance_pb2.PushInstancesRequest(rows=tools.packed(rows), batch_id=name, **fields)
+
+    first = batch("wrong", [[0, 0], [1, 9]], model="models/goes-on", continue_on_error=True)
+    others = [
+        batch("right", [[0, 0]], ids=["r"]),
+        batch("taken", [[1, 1]], ids=["r"]),
+        batch("half", [[0, 0, 0]]),
+        batch("last", [[2, 1]], ids=["s"]),
+    ]
+    told = api.push(first, *others)
+    assert [each.batch_id for each in told] == ["wrong", "right", "taken", "half", "last"]
+    assert [(each.rows_stored, each.committed_sequence) for each in told] == [
+        *((0, 0), (1, 1), (0, 0), (0, 0), (1, 2))
+    ]
+    errors = {each.batch_id: each.error for each in told if each.HasField("error")}
+    invalid = grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert (errors["wrong"].code, errors["wrong"].field) == (invalid, "rows.packed.values[3]")
+    assert "9" in errors["wrong"].message
+    assert (errors["taken"].code, errors["taken"].field) == (grpc.StatusCode.ALREADY_EXISTS.value[0], "")
+    assert (errors["half"].code, errors["half"].field) == (invalid, "rows.packed.values")
+    assert api.get("goes-on").instance_count == 2
+
+
+def test_what_is_wrong_with_a_whole_stream_ends_it(api: Any, tools: Any) -> None:
+    """Another model, and a wish that comes after the first message."""
+    api.create("whole")
+    first = tools.batch("whole", [[0, 0]], batch_id="a", continue_on_error=True)
+    for model in ("other", "whole"):
+        second = tools.batch(model, [[9, 0]], batch_id="b", continue_on_error=True)
+        call = api.instances.PushInstances(iter([first, second]), timeout=60)
+        assert next(call).batch_id == "a"
+        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, field="model" if model == "other" else None):
+            next(call)
+        first.continue_on_error = False
+    with tools.refused(grpc.StatusCode.NOT_FOUND, "nobody"):
+        api.push(tools.batch("nobody", [[0, 0]], continue_on_error=True))

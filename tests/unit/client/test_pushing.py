@@ -75,7 +75,7 @@ def test_new_values_ask_for_a_renewal_once_they_may_be_known() -> None:
 
 
 def acknowledge(ledger: PushState, batch_id: str, sequence: int, stored: int, known: int = 0) -> None:
-    ledger.acknowledged(
+    ledger.answered(
         instance_pb2.PushInstancesResponse(
             batch_id=batch_id, committed_sequence=sequence, rows_stored=stored, rows_known=known
         )
