@@ -1,7 +1,8 @@
 """Directives of the reference: pages made from the code, so that they cannot differ from it.
 
 ``{rpcs} instance`` shows the services of ``proto/v1/instance.proto`` with the comments of that file, and who may call;
-``{commands}`` the command line; ``{exit-codes}``, ``{metrics}``, ``{limits}`` and ``{errors}`` a table each.
+``{commands}`` the command line; ``{exit-codes}``, ``{metrics}``, ``{limits}``, ``{errors}``, ``{any-call}`` and
+``{callers}`` a table each.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from sphinx.util.docutils import SphinxDirective
 from quercus.cli.failures import EXIT_CODES
 from quercus.cli.main import COMMANDS, command
 from quercus.client import errors
-from quercus.server.gate.access import PERMISSIONS
+from quercus.server.gate.access import PERMISSIONS, ROLES
+from quercus.server.gate.statuses import ANY_CALL, OWN
 from quercus.server.telemetry.metric_table import METRICS
 from quercus.server.wire import limits
 
@@ -133,6 +135,9 @@ class Rpcs(Generated):
                 roles = ", ".join(sorted(PERMISSIONS[f"{service.name}/{method.name}"]))
                 yield f"### {method.name}\n\n`{request}` → `{answer}`. May call: {roles}.\n"
                 yield cell(said.get((6, i, 2, k), "")).replace("\\|", "|") + "\n"
+                own = OWN[f"{service.name}/{method.name}"]
+                rows = sorted((f"`{code.name}`", text) for code, text in own.items())
+                yield table(("status", "when"), rows) if rows else ""
 
     def _messages(self, file: Any, said: dict[tuple[int, ...], str]) -> Iterator[str]:
         yield "## Messages\n" if file.message_type else ""
@@ -251,6 +256,31 @@ class Errors(Generated):
         return table(("exception", "status", "meaning"), rows)
 
 
+class AnyCall(Generated):
+    """The status codes that any call may end with."""
+
+    def text(self) -> str:
+        """Return a table."""
+        rows = [(f"`{code.name}`", cell(text)) for code, text in ANY_CALL.items()]
+        return table(("status", "when"), rows)
+
+
+class Callers(Generated):
+    """Which roles may make each call, and the status codes that are its own."""
+
+    def text(self) -> str:
+        """Return a table."""
+        rows = [
+            (
+                f"`{name}`",
+                *("x" if role in roles else "" for role in ROLES),
+                ", ".join(sorted(f"`{code.name}`" for code in OWN[name])),
+            )
+            for name, roles in sorted(PERMISSIONS.items())
+        ]
+        return table(("call", *ROLES, "own status codes"), rows)
+
+
 class Limits(Generated):
     """The bounds of messages and calls that cannot be set."""
 
@@ -277,6 +307,8 @@ def setup(app: Any) -> dict[str, object]:
         ("exit-codes", ExitCodes),
         ("metrics", Metrics),
         ("errors", Errors),
+        ("any-call", AnyCall),
+        ("callers", Callers),
         ("limits", Limits),
     ):
         app.add_directive(name, directive)

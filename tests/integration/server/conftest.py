@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
+from support.status_codes import undeclared
 
 from quercus.proto.v1 import (
     classify_pb2_grpc,
@@ -179,6 +180,7 @@ class Live:
         if not self.server.core.stopping.is_set():
             self.stop()
         self._end_loop()
+        assert not undeclared(self.server._metrics), "server/gate/statuses.py"
 
     def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -1,0 +1,156 @@
+"""Which status codes each RPC answers with, and when. The reference is made of it; tests compare it with servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from grpc import StatusCode
+
+Reasons = Mapping[StatusCode, str]
+
+ANY_CALL: Final[Reasons] = {
+    StatusCode.INVALID_ARGUMENT: "A field is wrong, or the message cannot be read; `BadRequest` names the field.",
+    StatusCode.UNAUTHENTICATED: "There is no token, or none that counts.",
+    StatusCode.PERMISSION_DENIED: "Role or models of the token do not allow it, or it speaks for somebody else.",
+    StatusCode.RESOURCE_EXHAUSTED: "A bound on calls, streams or memory; `RetryInfo` says when to try again.",
+    StatusCode.UNAVAILABLE: "The server stops, or the store is busy: try again.",
+    StatusCode.DATA_LOSS: "What is stored is damaged: tell the operator.",
+    StatusCode.INTERNAL: "A fault of the server; the text has a reference to its log.",
+    StatusCode.CANCELLED: "The client left, or its deadline passed (which the client sees as DEADLINE_EXCEEDED).",
+}
+"""What any call may end with."""
+
+ANY_WRITE: Final[Reasons] = {
+    StatusCode.FAILED_PRECONDITION: "The store can only be read.",
+    StatusCode.RESOURCE_EXHAUSTED: "The disk is full; or a bound of any call.",
+}
+"""What a call that writes may end with besides."""
+
+_NO_MODEL: Final = "No such model."
+_NO_QUERY: Final = "No such model or query."
+_REPLACED: Final = "Another model has the name by now."
+_NO_TREE: Final = "The model has no tree yet"
+_BEYOND: Final = "The log ends before `min_sequence`"
+_LEASE: Final = "The lease token is another, the lease has ended and somebody else holds the query"
+_NOT_YET: Final = "The newest tree is older than `min_sequence`, or any call: try again."
+_GONE: Final[Reasons] = {StatusCode.NOT_FOUND: _NO_MODEL}
+_WRITE: Final[Reasons] = {**ANY_WRITE}
+_WRITE_GONE: Final[Reasons] = {**ANY_WRITE, **_GONE}
+_PUSH: Final[Reasons] = {
+    **_WRITE_GONE,
+    StatusCode.ALREADY_EXISTS: "The id of a row is known with other content.",
+    StatusCode.FAILED_PRECONDITION: f"{_REPLACED} {ANY_WRITE[StatusCode.FAILED_PRECONDITION]}",
+    StatusCode.ABORTED: "Several servers learned nominal values at the same moment: send it again.",
+}
+_LEASING: Final[Reasons] = {
+    **_WRITE_GONE,
+    StatusCode.FAILED_PRECONDITION: f"{_BEYOND}, or the store can only be read.",
+}
+_TREE: Final[Reasons] = {
+    StatusCode.NOT_FOUND: "No such model, or no such version of its tree.",
+    StatusCode.FAILED_PRECONDITION: f"{_NO_TREE}.",
+}
+_CLASSIFY: Final[Reasons] = {
+    **_GONE,
+    StatusCode.FAILED_PRECONDITION: f"{_NO_TREE}, or its log ends before `min_sequence`.",
+    StatusCode.UNAVAILABLE: _NOT_YET,
+}
+
+
+def _write_query(precondition: str) -> Reasons:
+    told = f"{precondition}, or the store can only be read."
+    return {**ANY_WRITE, StatusCode.NOT_FOUND: _NO_QUERY, StatusCode.FAILED_PRECONDITION: told}
+
+
+OWN: Final[dict[str, Reasons]] = {
+    "ModelService/CreateModel": {
+        **_WRITE,
+        StatusCode.ALREADY_EXISTS: "The name is taken.",
+        StatusCode.RESOURCE_EXHAUSTED: "There are `max_models` models; the disk is full; or any call.",
+    },
+    "ModelService/GetModel": _GONE,
+    "ModelService/ListModels": {},
+    "ModelService/UpdateModel": {
+        **_WRITE_GONE,
+        StatusCode.FAILED_PRECONDITION: "The budget is below what is spent and leased, or the store can only be read.",
+    },
+    "ModelService/DeleteModel": _WRITE_GONE,
+    "InstanceService/PushInstances": _PUSH,
+    "InstanceService/PushBatch": _PUSH,
+    "InstanceService/ListInstances": _GONE,
+    "InstanceService/GetInstance": {StatusCode.NOT_FOUND: "No such model or instance."},
+    "InstanceService/StateEvidence": {
+        **_WRITE,
+        StatusCode.NOT_FOUND: "No such model or instance.",
+        StatusCode.ALREADY_EXISTS: "The `request_id` is known with other statements.",
+        StatusCode.FAILED_PRECONDITION: (
+            "The labeller stated something else before and the policy allows no corrections; there is nothing to take "
+            "back; another model has the name by now; or the store can only be read."
+        ),
+    },
+    "QueryService/LeaseQueries": _LEASING,
+    "QueryService/StreamQueries": {
+        **_LEASING,
+        StatusCode.FAILED_PRECONDITION: f"{_BEYOND}, another model has the name by now, or the store can only be read.",
+    },
+    "QueryService/AnswerQuery": _write_query(
+        f"{_LEASE}, the query is answered otherwise, or the budget is spent"
+    ),
+    "QueryService/RefuseQuery": _write_query(f"{_LEASE}, or the query is answered"),
+    "QueryService/ExtendLease": _write_query("The lease has ended"),
+    "QueryService/ReturnQuery": _write_query(_LEASE),
+    "QueryService/ReleaseLease": _write_query("Nobody, or another labeller, holds the query"),
+    "QueryService/CorrectAnswer": _write_query(
+        "It is not answered, not by this labeller, or the policy forbids it"
+    ),
+    "QueryService/UndoAnswer": _write_query(
+        "It is not answered, not by this labeller, or the policy forbids it"
+    ),
+    "QueryService/ListNeighbours": {
+        StatusCode.NOT_FOUND: _NO_QUERY,
+        StatusCode.FAILED_PRECONDITION: f"{_NO_TREE}, the lease has ended, or the presentation withholds neighbours.",
+    },
+    "QueryService/ListQueries": _GONE,
+    "QueryService/ListQueryHistory": {StatusCode.NOT_FOUND: _NO_QUERY},
+    "QueryService/StreamAnswers": {
+        StatusCode.NOT_FOUND: "No such model or instance; or another model took the name meanwhile."
+    },
+    "QueryService/ListLabellers": _GONE,
+    "QueryService/GetLabellingPolicy": _GONE,
+    "QueryService/UpdateLabellingPolicy": _WRITE_GONE,
+    "ClassifyService/Classify": _CLASSIFY,
+    "ClassifyService/ClassifyStream": _CLASSIFY,
+    "TreeService/GetTree": _TREE,
+    "TreeService/WatchTree": {**_GONE, StatusCode.FAILED_PRECONDITION: _REPLACED},
+    "TreeService/RenderTree": _TREE,
+    "AdminService/GetStatus": {},
+    "AdminService/GetCaller": {},
+    "AdminService/SetLogLevel": {},
+    "GRPCInferenceService/ServerLive": {},
+    "GRPCInferenceService/ServerReady": {},
+    "GRPCInferenceService/ServerMetadata": {},
+    "GRPCInferenceService/ModelReady": _TREE,
+    "GRPCInferenceService/ModelMetadata": _TREE,
+    "GRPCInferenceService/ModelInfer": {
+        **_CLASSIFY,
+        StatusCode.NOT_FOUND: "No such model, or another version than the newest.",
+    },
+}
+"""What an RPC may end with besides, or for another reason than any call."""
+
+
+def statuses_of(method: str) -> dict[StatusCode, str]:
+    """Return the codes that an RPC may end with, and when, in the order of their numbers.
+
+    Parameters
+    ----------
+    method : ``Service/Method``.
+
+    Examples
+    --------
+    >>> [code.name for code in statuses_of("ModelService/GetModel") if code not in ANY_CALL]
+    ['NOT_FOUND']
+    """
+    found = {**ANY_CALL, **OWN[method]}
+    return dict(sorted(found.items(), key=lambda each: int(each[0].value[0])))

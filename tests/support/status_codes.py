@@ -1,0 +1,21 @@
+"""The status codes that a server in this process gave, compared with what is declared."""
+
+from typing import Any
+
+import grpc
+
+from quercus.server.gate.statuses import OWN, statuses_of
+
+
+def undeclared(metrics: Any) -> list[str]:
+    """Return the calls of a server that ended with a code that their RPC does not declare."""
+    found = []
+    for family in metrics.handled.collect():
+        for sample in family.samples:
+            if not sample.name.endswith("_total") or not sample.value:
+                continue
+            method = f"{sample.labels['grpc_service'].rpartition('.')[2]}/{sample.labels['grpc_method']}"
+            code = sample.labels["grpc_code"]
+            if method in OWN and code != "OK" and grpc.StatusCode[code] not in statuses_of(method):
+                found.append(f"{method} ended with {code}")
+    return found
