@@ -1,10 +1,10 @@
-"""``quercus bridge``: what other systems send becomes rows of a model."""
+"""``quercus bridge``: what other systems send becomes rows of a model, and what happens is told to others."""
 
 from __future__ import annotations
 
 import os
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,13 +24,14 @@ from quercus.cli.common import (
 
 if TYPE_CHECKING:
     from quercus.client.bridges.mqtt import BridgeTally
+    from quercus.client.bridges.webhook import WebhookTally
 
-app = typer.Typer(no_args_is_help=True, help="Push what other systems send to a model.")
+app = typer.Typer(no_args_is_help=True, help="Connect a model with other systems: MQTT, webhooks.")
 
 
 @app.callback()
 def bridge() -> None:
-    """Push what other systems send to a model."""
+    """Connect a model with other systems: MQTT, webhooks."""
 
 
 @app.command("mqtt")
@@ -109,6 +110,104 @@ def mqtt(
             made.run(limit)
         finally:
             _report(made.tally, as_json)
+
+
+@app.command("webhook")
+def webhook(
+    *,
+    model: Annotated[str, typer.Option("--model", "-m", help="Whose events.", show_default=False)],
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Of the receiver.", show_default=False)],
+    state: Annotated[
+        Path | None, typer.Option("--state", metavar="FILE", help="Keeps how far it came (MODEL.webhook).")
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option("--secret-file", metavar="FILE", help="The secret (QUERCUS_WEBHOOK_SECRET)."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="Of events; repeatable (all).")
+    ] = None,
+    with_values: Annotated[bool, typer.Option("--values", help="Send the values of rows.")] = False,
+    max_attempts: Annotated[
+        int | None, typer.Option("--max-attempts", min=1, help="Give an event up after so many (never).")
+    ] = None,
+    given_up: Annotated[
+        Path | None, typer.Option("--given-up", metavar="FILE", help="Append events given up, as JSON lines.")
+    ] = None,
+    receiver_ca: Annotated[
+        Path | None, typer.Option("--receiver-ca", metavar="FILE", help="Authorities of the receiver, PEM.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many events.")] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Post the events of a model to a webhook, signed, until Ctrl-C or SIGTERM.
+
+    Each event of the log is posted as a CloudEvent, in order, again and again until the receiver answers 2xx. How far
+    it came is kept in a file, so it goes on from there. The secret is whsec_ and base64 of 24 to 64 random bytes; the
+    receiver checks the signature by it (standardwebhooks.com).
+
+    Kinds: instance, answer, refusal, specification, correction, opinion, statement.
+
+    Try:
+
+        echo "whsec_$(openssl rand -base64 32)" > hook.secret
+        quercus bridge webhook -m wine --url https://app.example/hook --secret-file hook.secret --kind answer
+    """
+    try:
+        from quercus.client.bridges import webhook as hooks  # noqa: PLC0415  (an extra)
+        from quercus.client.bridges.webhook_messages import Signer  # noqa: PLC0415
+        from quercus.client.bridges.webhook_position import Position  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "urllib3":
+            raise
+        fail("`quercus bridge webhook` needs urllib3: pip install 'quercus[webhook]'")
+    signer = Signer(_secret(secret_file))
+    receiver = hooks.Receiver(url, max_attempts, None if receiver_ca is None else str(receiver_ca))
+    with ExitStack() as stack:
+        client = stack.enter_context(connect(server))
+        position = stack.enter_context(closing(Position(state or Path(f"{model}.webhook"), model)))
+        stream = None if given_up is None else stack.enter_context(given_up.open("a", encoding="utf-8"))
+        made = hooks.WebhookBridge(
+            client,
+            model,
+            receiver,
+            signer,
+            position,
+            kinds=kind or (),
+            with_values=with_values,
+            given_up=stream,
+            tell=lambda text: err.print(text, style="dim", soft_wrap=True, markup=False),
+        )
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: made.stop())
+        try:
+            made.run(limit)
+        finally:
+            _report_events(made.tally, as_json)
+
+
+def _secret(file: Path | None) -> str:
+    """The secret of the file, else of the environment."""
+    if file is not None:
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"--secret-file: cannot read {file}: {error}") from None
+    found = os.environ.get("QUERCUS_WEBHOOK_SECRET", "")
+    if not found:
+        raise typer.BadParameter("give the secret by --secret-file or QUERCUS_WEBHOOK_SECRET")
+    return found
+
+
+def _report_events(tally: WebhookTally, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(tally))
+    else:
+        out.print(
+            f"{tally.delivered:,} events delivered in {tally.attempts:,} attempts, {tally.given_up:,} given up; "
+            f"the last one is {tally.sequence:,}"
+        )
 
 
 def _report(tally: BridgeTally, as_json: bool) -> None:

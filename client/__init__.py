@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
+    from quercus.client.events import LogEvent
     from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
     from quercus.client.outbox import Outbox
     from quercus.client.results import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         PushReport,
         Query,
         Reason,
+        RejectedRows,
         Rival,
         Specification,
         Status,
@@ -85,6 +87,7 @@ __all__ = [
     "LabellingPolicy",
     "Lease",
     "LinkItem",
+    "LogEvent",
     "MediaItem",
     "MediaTemplate",
     "Model",
@@ -143,6 +146,7 @@ _HOMES = {
         "Unauthenticated",
         "Unavailable",
     ),
+    ".events": ("LogEvent",),
     ".labelling_results": (
         "ANY",
         "Filter",

@@ -313,23 +313,25 @@ def word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> A
     return kind.Name(number).removeprefix(f"{prefix}_").lower()
 
 
+def evidence(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Evidence:
+    """What was said of a row."""
+    return Evidence(
+        message.sequence,
+        message.author,
+        label_from_proto(message.label, classes) if message.HasField("label") else None,
+        message.refused,
+        message.reliability,
+        moment(message.create_time),
+        _EVIDENCE_KINDS[message.kind],
+        int(leaf(message.query)) if message.query else None,
+        message.comment,
+        _seconds(message.took) if message.HasField("took") else None,
+    )
+
+
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
     """A row with its label history."""
-    history = tuple(
-        Evidence(
-            e.sequence,
-            e.author,
-            label_from_proto(e.label, classes) if e.HasField("label") else None,
-            e.refused,
-            e.reliability,
-            moment(e.create_time),
-            _EVIDENCE_KINDS[e.kind],
-            int(leaf(e.query)) if e.query else None,
-            e.comment,
-            _seconds(e.took) if e.HasField("took") else None,
-        )
-        for e in message.history
-    )
+    history = tuple(evidence(each, classes) for each in message.history)
     contour = tuple(message.contour.plausibilities)
     name = message.name.split("/instances/", 1)[-1]
     display = display_from_proto(message.display)

@@ -24,6 +24,7 @@ from quercus.client.errors import (
     Unavailable,
     from_rpc,
 )
+from quercus.client.events import EventWatch, LogEvent, OnPosition
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.results import (
     Caller,
@@ -529,6 +530,66 @@ class Client(LabellingCalls):
                     trial.succeeded()
                     if watched.is_new(update):  # after an outage the newest comes again
                         yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+                return
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s() if isinstance(failed, Unavailable) else None
+                if pause_s is None:
+                    raise failed from None
+            finally:
+                call.cancel()
+            sleep(pause_s)
+
+    def watch_events(
+        self,
+        model: str,
+        after: int = 0,
+        *,
+        kinds: Iterable[str] = (),
+        with_values: bool = False,
+        model_uid: str = "",
+        timeout_s: float | None = None,
+        on_position: OnPosition | None = None,
+    ) -> Generator[LogEvent, None, None]:
+        """Yield the events of the log behind a number, in order, then each that is written, as it comes.
+
+        An outage is waited for; no event is missed or comes twice. A program that keeps the number of the last event
+        that it has handled, and the uid of the model, goes on from there when it starts again.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        after
+            Number of the last event that was handled; 0: from the first.
+        kinds
+            ``"instance"`` (rows), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``, ``"opinion"``,
+            ``"statement"``. If omitted, all.
+        with_values
+            With the values of rows.
+        model_uid
+            Of the model that ``after`` is of. If another has the name by now, :class:`FailedPrecondition`.
+        timeout_s
+            Raise :class:`DeadlineExceeded` then; ``None``: run until you stop, the model is deleted, or the
+            server is away for longer than ``outage_s``.
+        on_position
+            Called now and then with the uid of the model and the number up to which all events were handled or are of
+            other kinds.
+        """
+        watch = EventWatch(
+            model, after, kinds, with_values=with_values, uid=model_uid, on_position=on_position
+        )
+        watch.classes = self._classes(model)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        trial = self._outage.trial()
+        while True:
+            left_s = None if until is None else max(0.0, until - time.monotonic())
+            call = self._stubs.instances.WatchEvents(watch.request, timeout=left_s)
+            try:
+                for page in call:
+                    trial.succeeded()
+                    for event in watch.take(page):
+                        yield event
                 return
             except grpc.RpcError as error:
                 failed = from_rpc(error, self.address)

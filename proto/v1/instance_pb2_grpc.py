@@ -59,6 +59,11 @@ class InstanceServiceStub:
                 request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceRequest.SerializeToString,
                 response_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceResponse.FromString,
                 _registered_method=True)
+        self.WatchEvents = channel.unary_stream(
+                '/quercus.v1.InstanceService/WatchEvents',
+                request_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.WatchEventsRequest.SerializeToString,
+                response_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.WatchEventsResponse.FromString,
+                _registered_method=True)
 
 
 class InstanceServiceServicer:
@@ -100,6 +105,14 @@ class InstanceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchEvents(self, request, context):
+        """The log of a model behind a number, event by event in order, and from then on what is written, as it comes. Whoever
+        goes on behind the last number he has handled misses nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InstanceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -127,6 +140,11 @@ def add_InstanceServiceServicer_to_server(servicer, server):
                     servicer.StateEvidence,
                     request_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceRequest.FromString,
                     response_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceResponse.SerializeToString,
+            ),
+            'WatchEvents': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchEvents,
+                    request_deserializer=quercus_dot_proto_dot_v1_dot_instance__pb2.WatchEventsRequest.FromString,
+                    response_serializer=quercus_dot_proto_dot_v1_dot_instance__pb2.WatchEventsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -264,6 +282,33 @@ class InstanceService:
             '/quercus.v1.InstanceService/StateEvidence',
             quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceRequest.SerializeToString,
             quercus_dot_proto_dot_v1_dot_instance__pb2.StateEvidenceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/quercus.v1.InstanceService/WatchEvents',
+            quercus_dot_proto_dot_v1_dot_instance__pb2.WatchEventsRequest.SerializeToString,
+            quercus_dot_proto_dot_v1_dot_instance__pb2.WatchEventsResponse.FromString,
             options,
             channel_credentials,
             insecure,

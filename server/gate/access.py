@@ -51,6 +51,7 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "InstanceService/ListInstances": _READ,
     "InstanceService/GetInstance": _READ,
     "InstanceService/StateEvidence": _LABEL,
+    "InstanceService/WatchEvents": _READ,
     "QueryService/LeaseQueries": _LABEL,
     "QueryService/StreamQueries": _LABEL,
     "QueryService/AnswerQuery": _LABEL,

@@ -89,6 +89,10 @@ OWN: Final[dict[str, Reasons]] = {
             "back; another model has the name by now; or the store can only be read."
         ),
     },
+    "InstanceService/WatchEvents": {
+        **_GONE,
+        StatusCode.FAILED_PRECONDITION: "The log ends before `after_sequence`, or another model has the name.",
+    },
     "QueryService/LeaseQueries": _LEASING,
     "QueryService/StreamQueries": {
         **_LEASING,

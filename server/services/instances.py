@@ -12,6 +12,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import stating
+from quercus.server.services import watching
 from quercus.server.wire.displays import decode_displays, encode_display
 from quercus.server.wire.errors import error_fields
 from quercus.server.wire.instances import encode_instance
@@ -159,6 +160,13 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     ) -> instance_pb2.StateEvidenceResponse:
         """Store what labellers say unasked."""
         return await stating.state_evidence(self._core, request)
+
+    async def WatchEvents(  # noqa: N802
+        self, request: instance_pb2.WatchEventsRequest, context: Any
+    ) -> AsyncIterator[instance_pb2.WatchEventsResponse]:
+        """Send the log behind a number, then what is written."""
+        async for response in watching.watch_events(self._core, request):
+            yield response
 
     async def GetInstance(  # noqa: N802
         self, request: instance_pb2.GetInstanceRequest, context: Any

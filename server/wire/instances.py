@@ -39,13 +39,14 @@ def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_p
     return instance_pb2.Instance(
         name=instance_name(schema.model, history[0].id),
         values=encode_row(stored_values(history[0]), schema),
-        history=[_encode_evidence(event, schema) for event in history],
+        history=[encode_evidence(event, schema) for event in history],
         contour=encode_contour(known_contour(history, schema.frame.size)),
         conflict=any(event.conflict for event in history),
     )
 
 
-def _encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
+def encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
+    """Convert what an event says to the wire."""
     return instance_pb2.Evidence(
         sequence=event.sequence,
         author=event.author,

@@ -56,7 +56,7 @@ WAITING_AT_ONCE: Final = 128
 """Calls that wait for something to come cost nothing meanwhile."""
 
 DEADLINE_S: Final = 60.0
-WAITING: Final = ("/WatchTree", "/StreamQueries", "/LeaseQueries")
+WAITING: Final = ("/WatchTree", "/WatchEvents", "/StreamQueries", "/LeaseQueries")
 WAITING_S: Final = 0.5
 """Deadline of calls that may wait for something to come; no other call should come to its deadline."""
 LONG_S: Final = 60.0

@@ -255,6 +255,9 @@ def _instances(of: str, label: values_pb2.Label) -> dict[str, list[Any]]:
                 statements=[instance_pb2.Statement(instance_id="row-1", label=label, reliability=0.8)],
             )
         ],
+        "WatchEvents": [
+            instance_pb2.WatchEventsRequest(model=of, after_sequence=2, kinds=[1, 2, 5], include_values=True)
+        ],
         "ListInstances": [instance_pb2.ListInstancesRequest(model=of, page_size=3)],
         "GetInstance": [instance_pb2.GetInstanceRequest(name=f"{of}/instances/row-1")],
         "Classify": classified,

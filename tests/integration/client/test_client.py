@@ -179,8 +179,8 @@ def test_a_taker_of_refused_rows_that_fails_gets_them_again(client: Client, mode
         if len(refused) == 1:
             raise Unavailable("the place for refused rows is away")
 
-    report = client.push(model.name, ROWS, ids=["q", "p", "r", "s"], batch_rows=1, on_rejected=take)
-    assert (report.rejected, report.rows, [rows.ids for rows in refused]) == (1, 3, [("q",), ("q",)])
+    report = client.push(model.name, ROWS[1:], ids=["q", "p", "r"], batch_rows=1, on_rejected=take)
+    assert (report.rejected, report.rows, [rows.ids for rows in refused]) == (1, 2, [("q",), ("q",)])
 
 
 def test_an_exception_of_the_rows_own_is_theirs(client: Client, model: Model) -> None:

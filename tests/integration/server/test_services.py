@@ -20,7 +20,7 @@ from quercus.specification.strategies import DEFAULT
 
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},
-    "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance", "StateEvidence"},
+    "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance", "StateEvidence", "WatchEvents"},
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
         *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers", "StreamAnswers"),

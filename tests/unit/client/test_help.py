@@ -46,6 +46,7 @@ def shown(*arguments: str) -> str:
         *(f"tokens {verb}" for verb in TOKEN_VERBS),
         "labellers evict",
         "bridge mqtt",
+        "bridge webhook",
         "labellers show",
         *(f"experiment {protocol}" for protocol in PROTOCOLS),
     ],

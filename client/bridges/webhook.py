@@ -1,0 +1,219 @@
+"""Events to a webhook: each is posted, signed, until the receiver takes it; then the position moves on.
+
+An event is posted at least once, in the order of the log. Its id stays the same, so that a receiver that has taken it
+and could not say so knows it again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import IO, Final
+
+import urllib3
+
+from quercus.client.bridges.webhook_messages import CONTENT_TYPE, Signer, message
+from quercus.client.bridges.webhook_position import Position
+from quercus.client.client import Client
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, invalid
+from quercus.client.events import LogEvent
+from quercus.client.transport import is_loopback
+
+POST_S: Final = 15.0
+"""How long a receiver may take for one message."""
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 300.0
+LONGEST_WISH_S: Final = 3600.0
+"""A receiver may ask for a longer pause (``Retry-After``), up to this."""
+MOST_ANSWER_BYTES: Final = 1 << 16
+"""What a receiver answers is not looked at; one that answers more loses the connection."""
+LOOK_S: Final = 1.0
+"""How often a bridge that waits for events looks whether it is to stop."""
+GONE: Final = 410
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Where events go.
+
+    Attributes
+    ----------
+    url : ``https://``; ``http://`` for this machine only.
+    most_attempts : after so many an event is given up; None: never.
+    ca : PEM file of the authorities that may have signed the receiver's certificate; None: those of the system.
+    """
+
+    url: str
+    most_attempts: int | None = None
+    ca: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urllib3.util.parse_url(self.url)
+        except urllib3.exceptions.LocationParseError:
+            raise invalid("url", "cannot be read") from None
+        if parts.scheme not in {"http", "https"} or not parts.host:
+            raise invalid("url", "is not https://HOST/PATH")
+        if parts.auth:
+            raise invalid("url", "has a name or a password in it: messages are signed instead")
+        if parts.scheme == "http" and not is_loopback(f"{parts.host}:{parts.port or 80}"):
+            raise invalid("url", f"sends to {parts.host} without TLS: write https://")
+
+
+@dataclass
+class WebhookTally:
+    """What became of the events so far."""
+
+    delivered: int = 0
+    attempts: int = 0
+    given_up: int = 0
+    sequence: int = 0
+
+
+class WebhookBridge:
+    """Posts the events of a model.
+
+    Parameters
+    ----------
+    client
+        Of the server; a reader's token.
+    model
+        Whose events.
+    receiver
+        Where they go.
+    signer
+        With the secret that the receiver has.
+    position
+        How far they went.
+    kinds
+        Of events, by name; none: all.
+    with_values
+        Whether the values of rows are sent.
+    given_up
+        Takes a line of JSON for each event that was given up.
+    tell
+        Called with what a person should know.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        receiver: Receiver,
+        signer: Signer,
+        position: Position,
+        *,
+        kinds: Iterable[str] = (),
+        with_values: bool = False,
+        given_up: IO[str] | None = None,
+        first_pause_s: float = FIRST_PAUSE_S,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._client, self._model = client, model
+        self._receiver, self._signer, self._position = receiver, signer, position
+        self._kinds, self._with_values = tuple(kinds), with_values
+        self._given_up, self._tell, self._first_pause_s = given_up, tell, first_pause_s
+        self._stopping = threading.Event()
+        timeout = urllib3.Timeout(POST_S)
+        self._http = urllib3.PoolManager(
+            num_pools=1, timeout=timeout, retries=False, ca_certs=receiver.ca, cert_reqs="CERT_REQUIRED"
+        )
+        self.tally = WebhookTally(sequence=position.sequence)
+
+    def stop(self) -> None:
+        """End `run` soon; what is under way is posted again by the next one."""
+        self._stopping.set()
+
+    def run(self, most: int | None = None) -> WebhookTally:
+        """Post until `stop` is called, or ``most`` events are behind it.
+
+        Raises
+        ------
+        FailedPrecondition
+            The receiver wants no more events (410), or another model has the name.
+        QuercusError
+            There is no such model, or the server is away for too long.
+        """
+        done = 0
+        while not self._stopping.is_set() and (most is None or done < most):
+            events = self._client.watch_events(
+                self._model,
+                self._position.sequence,
+                kinds=self._kinds,
+                with_values=self._with_values,
+                model_uid=self._position.model_uid,
+                timeout_s=LOOK_S,
+                on_position=self._position.delivered,
+            )
+            try:
+                with closing(events):
+                    for event in events:
+                        if not self._deliver(event):
+                            return self.tally
+                        done += 1
+                        if done == most:
+                            break
+            except DeadlineExceeded:
+                continue  # looks whether it is to stop
+        return self.tally
+
+    def _deliver(self, event: LogEvent) -> bool:
+        """Post an event until it is taken or given up; False when the bridge is to stop before."""
+        body = message(event)
+        attempt = 0
+        while not self._stopping.is_set():
+            attempt += 1
+            self.tally.attempts += 1
+            trouble, wish_s = self._post(event, body)
+            if not trouble:
+                self.tally.delivered += 1
+                self._move_on(event)
+                return True
+            if self._receiver.most_attempts is not None and attempt >= self._receiver.most_attempts:
+                self._give_up(event, body, trouble)
+                return True
+            pause_s = max(min(self._first_pause_s * 2.0 ** (attempt - 1), LONGEST_PAUSE_S), wish_s)
+            self._tell(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
+            self._stopping.wait(pause_s)
+        return False
+
+    def _post(self, event: LogEvent, body: bytes) -> tuple[str, float]:
+        """Return why the receiver did not take an event, empty when it did, and how long it wants to be left alone."""
+        headers = {"content-type": CONTENT_TYPE, "user-agent": "quercus-webhook"}
+        headers |= self._signer.headers(event.id, int(time.time()), body)
+        try:
+            answer = self._http.request(
+                "POST", self._receiver.url, body=body, headers=headers, redirect=False, preload_content=False
+            )
+            read = len(answer.read(MOST_ANSWER_BYTES))
+        except urllib3.exceptions.HTTPError as error:
+            return str(getattr(error, "reason", None) or error), 0.0
+        if read < MOST_ANSWER_BYTES:
+            answer.release_conn()  # read to its end: the connection serves again
+        else:
+            answer.close()
+        if answer.status == GONE:
+            raise FailedPrecondition("the receiver wants no more events (410 Gone)")
+        if 200 <= answer.status < 300:
+            return "", 0.0
+        told = answer.headers.get("retry-after", "")
+        wish_s = min(float(told), LONGEST_WISH_S) if told.isdecimal() else 0.0
+        hint = ", redirects are not followed" if 300 <= answer.status < 400 else ""
+        return f"HTTP {answer.status}{hint}", wish_s
+
+    def _give_up(self, event: LogEvent, body: bytes, trouble: str) -> None:
+        self.tally.given_up += 1
+        self._tell(f"event {event.sequence} is given up: {trouble}")
+        if self._given_up is not None:
+            line = {"reason": trouble, "at": time.time(), "event": json.loads(body)}
+            self._given_up.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._given_up.flush()
+        self._move_on(event)
+
+    def _move_on(self, event: LogEvent) -> None:
+        self._position.delivered(event.model_uid, event.sequence)
+        self.tally.sequence = event.sequence

@@ -1,0 +1,84 @@
+"""How far the events of a model are delivered: a small SQLite file that one bridge holds."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from quercus.client.errors import invalid
+
+APPLICATION: Final = 0x51574850
+"""Tells our files from other databases of SQLite."""
+SCHEMA: Final = f"""
+PRAGMA application_id = {APPLICATION};
+CREATE TABLE position (
+    one INTEGER PRIMARY KEY CHECK (one = 1), model TEXT NOT NULL, model_uid TEXT NOT NULL, sequence INTEGER NOT NULL
+);
+"""
+
+
+class Position:
+    """The number of the last event that was delivered, on the disk.
+
+    Parameters
+    ----------
+    path
+        Made, for this user alone, if it is not there. No other process can open it until it is closed.
+    model
+        Whose events.
+
+    Raises
+    ------
+    InvalidArgument
+        The file is something else, of another model, or of a bridge that runs.
+    """
+
+    def __init__(self, path: Path, model: str) -> None:
+        self._path, self._model = path, model
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise invalid("state", f"cannot open {path}: {error.strerror}") from None
+        self._base = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            self._begin()
+        except sqlite3.Error as error:
+            self._base.close()
+            is_held = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+            why = "belongs to a bridge that runs" if is_held else f"is not a file of this bridge ({error})"
+            raise invalid("state", f"{path} {why}; name another file") from None
+        except BaseException:
+            self._base.close()
+            raise
+
+    def _begin(self) -> None:
+        self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._base.execute("PRAGMA synchronous = FULL")
+        self._base.execute("BEGIN EXCLUSIVE")  # the lock stays until the file is closed
+        application = self._base.execute("PRAGMA application_id").fetchone()[0]
+        is_new = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        self._base.execute("COMMIT")
+        if is_new and not application:
+            self._base.executescript(SCHEMA)
+        elif application != APPLICATION:
+            raise invalid("state", f"{self._path} is not a file of this bridge; name another one")
+        row = self._base.execute("SELECT model, model_uid, sequence FROM position").fetchone()
+        found: tuple[str, str, int] = row or (self._model, "", 0)
+        model, self.model_uid, self.sequence = found
+        if model != self._model:
+            raise invalid("state", f"{self._path} is of the model {model!r}; name another file")
+
+    def delivered(self, model_uid: str, sequence: int) -> None:
+        """Remember that all up to an event is delivered; it is on the disk when this returns."""
+        self._base.execute(
+            "INSERT OR REPLACE INTO position VALUES (1, ?, ?, ?)", (self._model, model_uid, sequence)
+        )
+        self.model_uid, self.sequence = model_uid, sequence
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()

@@ -1,0 +1,124 @@
+"""The events of a log, as programs see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from quercus.client import convert
+from quercus.client.errors import invalid
+from quercus.client.treeview import replaced
+from quercus.proto.v1 import instance_pb2
+
+if TYPE_CHECKING:
+    from quercus.client.results import Evidence, Value
+
+KINDS: Final = {
+    name.removeprefix("KIND_").lower(): number
+    for name, number in instance_pb2.LogEvent.Kind.items()
+    if number
+}
+"""Kinds of events by name: instance, answer, refusal, specification, correction, opinion, statement."""
+OnPosition = Callable[[str, int], None]
+_NAMES: Final = {number: name for name, number in KINDS.items()}
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    """An event of the log of a model.
+
+    Attributes
+    ----------
+    sequence : its number in the log: where to go on.
+    model, model_uid : of the model; no other model ever has this uid.
+    kind : ``"instance"`` (a row was pushed), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``,
+        ``"opinion"`` or ``"statement"``.
+    instance : id of the row; empty for ``"specification"``.
+    evidence : who said what, and when.
+    conflict : an answer contradicted what was known totally, and won.
+    values : of the row, where they were asked for.
+    """
+
+    sequence: int
+    model: str
+    model_uid: str
+    kind: str
+    instance: str
+    evidence: Evidence
+    conflict: bool
+    values: Mapping[str, Value] | None = None
+
+    @property
+    def id(self) -> str:
+        """Tells the event from every other one, of every model."""
+        return f"{self.model_uid}/{self.sequence}"
+
+
+class EventWatch:
+    """Where a watch of events stands: it goes on behind the last one after an outage.
+
+    Parameters
+    ----------
+    model
+        Its name.
+    after
+        Number of the last event that the caller has handled.
+    kinds
+        Names of the wanted kinds; none: all.
+    with_values
+        Whether the values of rows are wanted.
+    uid
+        Of the model that the number is of; empty: whichever has the name.
+    on_position
+        Called with the uid of the model and the number up to which all events were handled or are of other kinds.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        after: int,
+        kinds: Iterable[str] = (),
+        *,
+        with_values: bool = False,
+        uid: str = "",
+        on_position: OnPosition | None = None,
+    ) -> None:
+        self._model, self._on_position = model, on_position
+        given = [kinds] if isinstance(kinds, str) else list(kinds)
+        for kind in given:
+            if kind not in KINDS:
+                raise invalid("kinds", f"{kind!r} is none of {', '.join(KINDS)}")
+        self.classes: tuple[str, ...] = ()
+        self.request = instance_pb2.WatchEventsRequest(
+            model=convert.model_resource(model),
+            after_sequence=after,
+            model_uid=uid,
+            kinds=[KINDS[kind] for kind in given],
+            include_values=with_values,
+        )
+
+    def take(self, page: instance_pb2.WatchEventsResponse) -> Iterator[LogEvent]:
+        """Yield the events of a message; each is behind the watch when the next is asked for."""
+        if self.request.model_uid not in {"", page.model_uid}:
+            raise replaced(self._model)
+        self.request.model_uid = page.model_uid
+        for each in page.events:
+            yield self._event(each)
+            self.request.after_sequence = each.evidence.sequence
+        self.request.after_sequence = page.sequence
+        if self._on_position is not None:
+            self._on_position(page.model_uid, page.sequence)
+
+    def _event(self, event: instance_pb2.LogEvent) -> LogEvent:
+        values: Any = convert.row_values(event.values) if event.HasField("values") else None
+        return LogEvent(
+            event.evidence.sequence,
+            self._model,
+            self.request.model_uid,
+            _NAMES.get(event.kind, str(event.kind)),
+            event.instance_id,
+            convert.evidence(event.evidence, self.classes),
+            event.conflict,
+            values,
+        )
