@@ -8,6 +8,7 @@ from starlette.responses import Response
 from quercus.client.algorithms import text as algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.results import Model
+from quercus.console.draw.accuracy import accuracy_picture, block_rows
 from quercus.console.pages.models import growth_state
 from quercus.console.web import number_text, page, session_of
 from quercus.specification.attributes import Nominal, Numeric
@@ -39,6 +40,8 @@ async def model(request: Request) -> Response:
         policy=_policy(await session.client.labelling_policy(name)),
         labellers=await session.client.labellers(name) if may_list else None,
         attributes=[_attribute(each) for each in found.specification.attributes[:MAX_ATTRIBUTES]],
+        accuracy=accuracy_picture(found.accuracy) if found.accuracy and found.accuracy.rows else None,
+        accuracy_rows=block_rows(found.accuracy) if found.accuracy else (),
         more=max(0, len(found.specification.attributes) - MAX_ATTRIBUTES),
     )
 

@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 
 from quercus.belief.codec import decode
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import model_pb2
+from quercus.proto.v1 import display_pb2, model_pb2
+from quercus.server.wire.displays import decode_displays
 from quercus.server.wire.models import decode_specification
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
@@ -49,6 +50,8 @@ class LogChecker:
             self._labels.add(label)
         if event.get("asked") is not None:
             _check_asked(event["asked"], self._splits)
+        if event.get("display") is not None:
+            _check_display(event["display"])
 
     def _respecify(self, data: bytes) -> None:
         new = _decode_specification(data)
@@ -96,6 +99,13 @@ def _value_counts(specification: Specification, learned: Sequence[tuple[int, str
                 "vocabulary", f"has {count} values of attribute {k}, at most {MAX_VALUES} are allowed"
             )
     return counts
+
+
+def _check_display(data: bytes) -> None:
+    try:
+        decode_displays([display_pb2.Display.FromString(data)], 1)
+    except DecodeError:
+        raise InvalidInput("display", "is none") from None
 
 
 def _check_asked(data: bytes, splits: int) -> None:

@@ -1,8 +1,8 @@
 """A model's log as lines of JSON, and back: everything that was ever said, nothing that follows from it.
 
-The first line says what model it is, each further line is an event of the log as it is stored, with bytes in base64.
-The tree is a function of the log, so a model that is read back grows the same one; queries that were open are asked
-anew.
+The first line says what model it is, each further line is an event of the log as it is stored, with bytes in base64;
+that of a row has what people see beside it, too. The tree is a function of the log, so a model that is read back grows
+the same one; queries that were open are asked anew.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,6 +16,7 @@ from quercus.storage import checks
 from quercus.storage.admin.transfer_lines import (
     BYTES,
     COLUMNS,
+    DISPLAY,
     FORMAT,
     VERSION,
     HeaderLine,
@@ -29,7 +30,7 @@ from quercus.storage.clocks import Clock
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
 from quercus.storage.rows import find
-from quercus.storage.schema import log, model, vocabulary
+from quercus.storage.schema import display, log, model, vocabulary
 
 CHUNK = 1_000  # events written by one statement
 
@@ -67,15 +68,14 @@ def dump_model(connection: Connection, name: str) -> Iterator[str]:
             ],
         }
     )
-    events = select(*COLUMNS).where(log.c.model_id == row.id).order_by(log.c.sequence)
+    beside = (display.c.model_id == log.c.model_id) & (display.c.instance == log.c.sequence)
+    events = select(*COLUMNS, display.c.data).select_from(log.outerjoin(display, beside))
+    events = events.where(log.c.model_id == row.id).order_by(log.c.sequence)
+    names = [*(column.name for column in COLUMNS), DISPLAY]
     for event in connection.execute(events.execution_options(yield_per=CHUNK)):
-        cells = zip(COLUMNS, event, strict=True)
+        cells = zip(names, event, strict=True)
         yield line_of(
-            {
-                column.name: text_of(value) if column.name in BYTES else value
-                for column, value in cells
-                if value is not None
-            }
+            {name: text_of(value) if name in BYTES else value for name, value in cells if value is not None}
         )
 
 
@@ -114,21 +114,31 @@ def load_model(
         _located_error("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
     reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
     waiting: list[dict[str, Any]] = []
+    beside: list[dict[str, Any]] = []
     for number, line in numbered:
         event = read_event(line, where := f"line {number}")
         reading.take(event, where)
         if meaning is not None:
             _located_error(where, meaning.take, event)
         waiting.append({column.name: event.get(column.name) for column in COLUMNS} | ours)
+        if event.get(DISPLAY) is not None:
+            beside.append({"model_id": key, "instance": event["sequence"], "data": event[DISPLAY]})
         if len(waiting) == CHUNK:
-            connection.execute(insert(log), waiting)
-            waiting = []
-    if waiting:
-        connection.execute(insert(log), waiting)
+            _insert_rows(connection, waiting, beside)
+            waiting, beside = [], []
+    _insert_rows(connection, waiting, beside)
     _check_end(head, reading)
     counted = reading.counts() | {"specification": reading.specification or head.specification}
     connection.execute(update(model).where(model.c.id == key).values(counted))
     return reading.sequence
+
+
+def _insert_rows(
+    connection: Connection, events: list[dict[str, Any]], displays: list[dict[str, Any]]
+) -> None:
+    for table, rows in ((log, events), (display, displays)):
+        if rows:
+            connection.execute(insert(table), rows)
 
 
 def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:

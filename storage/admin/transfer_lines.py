@@ -24,9 +24,10 @@ MAX_COUNT = 2**53  # of what is counted; what JSON numbers carry without loss
 MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
 # The lease clock is of one store and one machine: whoever reads the lines takes the event to have come now.
 COLUMNS = [column for column in log.columns if column.name not in {"model_id", "clock"}]
-BYTES = frozenset(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))
+DISPLAY = "display"  # beside an INSTANCE; no column of the log
+BYTES = frozenset({DISPLAY, *(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))})
 _NEEDED = frozenset(column.name for column in COLUMNS if not column.nullable)
-_TYPES: dict[str, tuple[type, ...]] = {
+_TYPES: dict[str, tuple[type, ...]] = {DISPLAY: (str,)} | {
     column.name: (bool,)
     if isinstance(column.type, Boolean)
     else (int, float)

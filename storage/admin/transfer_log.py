@@ -14,7 +14,7 @@ WIDTH = 8  # bytes of a value
 _ABOUT = {"instance", "query", "label", "comment", "took_s"}
 # Of each kind what it must have, and what it may have beside; of the columns that are not of all.
 FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
-    EventKind.INSTANCE: ({"id", "values", "label"}, set()),
+    EventKind.INSTANCE: ({"id", "values", "label"}, {"display"}),
     EventKind.ANSWER: ({"instance", "label", "asked"}, _ABOUT),
     EventKind.REFUSAL: ({"instance", "asked"}, _ABOUT - {"label"}),
     EventKind.SPECIFICATION: ({"specification"}, set()),

@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from quercus.specification import server
+from quercus.specification import console, server
 from quercus.specification.algorithms import ALGORITHMS, Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
@@ -37,6 +37,14 @@ SERVERS = """
 """
 
 
+CONSOLES = """
+## Console
+
+Options of `quercus console`, and variables of the environment (`QUERCUS_CONSOLE_PORT`). See also
+[the console](console.md).
+"""
+
+
 def page() -> str:
     """Return the whole page."""
     model = {"model": Specification, "nominal": Nominal, "numeric": Numeric, "pruning": Pruning}
@@ -51,6 +59,8 @@ def page() -> str:
                 table("of", of_each({name: parameters_of(kind) for name, kind in kinds.items()})),
                 SERVERS,
                 table("set by", [(each, _set_by(each)) for each in server.PARAMETERS.values()]),
+                CONSOLES,
+                table("set by", [(each, "flag, environment") for each in console.PARAMETERS.values()]),
             ]
         )
         + "\n"

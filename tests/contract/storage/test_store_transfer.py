@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, Corrections, NewValue, NotFound, Policy, Reliability, Store
+from quercus.storage import AlreadyExists, Corrections, NewValue, NotFound, Policy, Push, Reliability, Store
 from quercus.storage.admin.verify import verify_store
 
 
@@ -52,6 +52,23 @@ def test_another_store_reads_it_too(filled: Store, tmp_path: Path) -> None:
         other.load(line + "\n" for line in filled.dump("m"))
         assert events(other, "m") == events(filled, "m")
     assert verify_store(f"sqlite:///{tmp_path / 'other.db'}") == []
+
+
+def test_what_people_see_beside_rows_goes_along(filled: Store) -> None:
+    """At any number of rows; a row has it, nothing else."""
+    ids = [f"r{k}" for k in range(2_500)]
+    shown = [b"beside " + name.encode() if k % 1_000 == 7 else b"" for k, name in enumerate(ids)]
+    push = Push("m", ids, np.zeros((2_500, 2)), [b"\x00\xff"] * 2_500, displays=shown)
+    assert not isinstance(filled.append_group([push])[0], Exception)
+    lines = list(filled.dump("m"))
+    filled.load(lines, "copy")
+    rows = range(1, filled.get_model("m").sequence_committed + 1)
+    found = filled.displays("m", rows)
+    assert found == filled.displays("copy", rows)
+    assert sorted(found.values()) == sorted(data for data in shown if data)
+    for place, wrong in ((5, "none"), (2, "%")):  # of an answer; no base64
+        with pytest.raises(InvalidInput, match=f"line {place + 1}: has display"):
+            filled.load([*lines[:place], changed(lines[place], display=wrong), *lines[place + 1 :]], "wrong")
 
 
 def test_the_policy_goes_along(filled: Store) -> None:

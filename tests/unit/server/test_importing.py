@@ -14,7 +14,7 @@ import pytest
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
+from quercus.proto.v1 import display_pb2, model_pb2
 from quercus.server.growth.grower import Grower
 from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.models import complete_specification
@@ -145,6 +145,11 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     ),
     "label": (at(3, label=text(b"\x99")), "line 3: label: has kind byte 0x99"),
     "label of another frame": (at(3, label=text(encode(ClassSet(4)))), "line 3: label: .*"),
+    "display": (at(3, display=text(b"\xff")), "line 3: display: is none"),
+    "an item without content": (
+        at(3, display=text(display_pb2.Display(items=[{"title": "t"}]).SerializeToString())),
+        r"line 3: displays\[0\].items\[0\].content: is missing",
+    ),
     "id twice": (at(3, id="i0"), "line 3: has id 'i0', which an earlier instance has"),
     "empty id": (at(3, id=""), "line 3: id: has 0 characters, must have 1 to 200"),
     "instance of the future": (at(ANSWER, instance=99), f"line {ANSWER}: has instance 99, which is no instance"),
