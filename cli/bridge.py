@@ -151,8 +151,8 @@ def webhook(
 
     Try:
 
-        echo "whsec_$(openssl rand -base64 32)" > hook.secret
-        quercus bridge webhook -m wine --url https://app.example/hook --secret-file hook.secret --kind answer
+        quercus bridge webhook -m wine --url https://app.example/hook --secret-file hook.secret
+        quercus bridge webhook -m wine --url https://app.example/hook --kind answer --kind refusal
     """
     try:
         from quercus.client.bridges import webhook as hooks  # noqa: PLC0415  (an extra)

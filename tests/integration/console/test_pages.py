@@ -46,6 +46,22 @@ def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> No
     assert ann.get(f"/m/{model}/tree?node=999").status == 200  # of an earlier version: the root
 
 
+def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visitor, client: Client) -> None:
+    name = "c-accuracy"
+    client.create_model(name, Specification([Nominal("X", "ab")], ["o", "s"], min_instances=1))
+    assert "Accuracy over" not in ann.get(f"/m/{name}").text
+    for start in (0, 70):  # the second half is predicted by the tree of the first
+        client.push(name, [{"X": "ab"[k % 2]} for k in range(70)], ["os"[k % 2] for k in range(70)])
+        client.wait_grown(name)
+        found = client.get_model(name).accuracy
+        assert start == 0 or (found is not None and found.rows >= 70)
+    page = ann.get(f"/m/{name}").text
+    assert found is not None
+    assert f"Accuracy {found.expected:.2f} on the last {found.rows} rows" in page
+    assert page.count('class="curve accuracy"') == 1
+    assert page.count('<th scope="row">50</th>') == found.rows // 50
+
+
 def test_events_tell_of_trees_and_are_bounded(ann: Visitor, model: str) -> None:
     cookie = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
     headers = {"Cookie": cookie, "Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}
