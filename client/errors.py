@@ -17,7 +17,7 @@ from quercus import __version__
 from quercus.client.unreachable import explain, is_transport
 
 if TYPE_CHECKING:
-    from quercus.client.results import PushReport, RejectedRows
+    from quercus.client.results import PushReport
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,23 @@ class QuercusError(Exception):
         if self.report is not None:
             parts.append(f"{self.report.rows:,} rows had been acknowledged")
         return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class RejectedRows:
+    """Rows of one message that the server refused: nothing of the message is stored.
+
+    Attributes
+    ----------
+    start, count : the first of them, counted from 0 as they were given, and how many.
+    ids : of the rows; empty where none were given.
+    error : what is wrong. A position within its field counts from `start`.
+    """
+
+    start: int
+    count: int
+    ids: tuple[str, ...]
+    error: QuercusError
 
 
 class InvalidArgument(QuercusError, ValueError):  # noqa: N818  (the name of the status code)

@@ -21,6 +21,7 @@ from quercus.client.errors import (
     AlreadyExists,
     InvalidArgument,
     QuercusError,
+    RejectedRows,
     ResourceExhausted,
     Unavailable,
     from_code,
@@ -28,7 +29,7 @@ from quercus.client.errors import (
 )
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.missing import is_missing
-from quercus.client.results import Floats, PushReport, RejectedRows, Specification
+from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.rows import Chunk, RowEncoder, is_frame
 from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
 from quercus.proto.v1 import instance_pb2

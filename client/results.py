@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute
 from quercus.specification.display import Display
 from quercus.specification.presentation import Presentation
-
-if TYPE_CHECKING:
-    from quercus.client.errors import QuercusError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -244,23 +241,6 @@ class PushReport:
     seconds: float
     model_uid: str = ""
     rejected: int = 0
-
-
-@dataclass(frozen=True)
-class RejectedRows:
-    """Rows of one message that the server refused: nothing of the message is stored.
-
-    Attributes
-    ----------
-    start, count : the first of them, counted from 0 as they were given, and how many.
-    ids : of the rows; empty where none were given.
-    error : what is wrong. A position within its field counts from `start`.
-    """
-
-    start: int
-    count: int
-    ids: tuple[str, ...]
-    error: QuercusError
 
 
 @dataclass(frozen=True)

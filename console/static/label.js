@@ -132,6 +132,7 @@ let held = null; // the query that was left to correct an earlier answer
 
 async function fetchNext() {
   const wanted = current === null ? 1 : strict ? 0 : 1;
+  if (strict && outbox.size > 0) return; // the tree must know the answer first: taken or refused, it calls again
   if (fetching || exchanging || paused || stopped || upcoming.length >= wanted) return;
   fetching = true;
   let again = 0;

@@ -112,6 +112,26 @@ def test_keys_are_keys_only_when_they_are_meant(visit: Visit, client: Client, wi
     assert log(client, wine) == [(first, "answered", "Grignolino")]
 
 
+def test_strict_order_is_that_of_the_tree_that_knows_every_answer(
+    visit: Visit, client: Client, wine: str
+) -> None:
+    """Query for query what a program is asked that waits for the tree after each answer, about the same rows."""
+
+    def key(instance: str) -> int:
+        return int(instance.removeprefix("bottle-")) % 3
+
+    twin = make_wine(client, f"{wine[:40]}-twin")
+    asked = []
+    for _, query in zip(range(5), client.queries(twin, "tom"), strict=False):
+        asked.append(query.instance)
+        client.answer(query, query.classes[key(query.instance)])
+    page = visit(f"/m/{wine}/label?order=strict")
+    seen = [answer(page, str(key(heading(page)) + 1)) for _ in range(5)]
+    assert seen == asked
+    kept(page)
+    assert client.get_model(wine).queries_leased == 1  # none is held unseen
+
+
 def test_two_labellers_never_see_one_query(visit: Visit, client: Client, wine: str) -> None:
     pages = [visit(f"/m/{wine}/label", name) for name in ("ann", "bob")]
     seen: list[str] = []

@@ -22,7 +22,12 @@ MODES: dict[str, dict[str, Any]] = {
         "reduced_motion": "reduce",
     },
     "forced colours": {"forced_colors": "active"},
+    "wide, dark": {"color_scheme": "dark"},
+    "phone": {"color_scheme": "light", "viewport": {"width": 360, "height": 740}},
+    "phone, forced colours": {"forced_colors": "active", "viewport": {"width": 360, "height": 740}},
 }
+OFTEN = ("wide", "phone, dark", "forced colours")
+"""The others cross what these have, and cost as much again."""
 CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k > 9]}" for k in range(20))
 
 
@@ -36,7 +41,9 @@ def seen(client: Client) -> str:
     return name
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [mode if mode in OFTEN else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES]
+)
 def test_every_page_is_accessible(visit: Visit, seen: str, mode: str) -> None:
     paths = (
         "/",
@@ -89,10 +96,41 @@ def test_every_page_is_accessible(visit: Visit, seen: str, mode: str) -> None:
 
 
 def test_zoomed_pages_do_not_scroll_sideways(visit: Visit, seen: str) -> None:
-    page = visit("/", viewport={"width": 320, "height": 640})
+    """At 200 and 400 % of 1280 pixels, and with letters twice as large."""
+    page = visit("/")
+    home = page.url.rstrip("/")
     for path in (f"/m/{seen}/label", f"/m/{seen}/tree", f"/m/{seen}", f"/m/{seen}/classify", "/create"):
-        page.goto(page.url.split("/m/")[0].rstrip("/") + path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+        page.goto(home + path)
+        for width, letters in ((640, 100), (320, 100), (1280, 200)):
+            page.set_viewport_size({"width": width, "height": 640})
+            page.evaluate("size => { document.documentElement.style.fontSize = size }", f"{letters}%")
+            found = page.evaluate("document.documentElement.scrollWidth")
+            assert found <= width, (path, width, letters, found)
+
+
+def test_pages_without_scripts_are_accessible(visit: Visit, seen: str) -> None:
+    page = visit("/", java_script_enabled=False)
+    home, axe, found = page.url.rstrip("/"), Axe(), []
+    for path in (
+        "",
+        f"/m/{seen}/label",
+        f"/m/{seen}/label/history",
+        f"/m/{seen}",
+        f"/m/{seen}/tree",
+        "/create",
+    ):
+        page.goto(home + path)
+        violations = axe.run(page).response["violations"]
+        found += [f"{path}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations]
+    assert found == []
+
+
+def test_the_accuracy_over_the_recent_past_is_drawn(visit: Visit, seen: str) -> None:
+    page = visit(f"/m/{seen}")
+    picture = page.get_by_role("img", name=re.compile(r"^Accuracy 0\.\d\d on the last 6 rows"))
+    expect(picture).to_be_visible()
+    page.get_by_text("As a table").click()
+    expect(page.get_by_role("table", name="Accuracy by block")).to_be_visible()
 
 
 EVIL = [
