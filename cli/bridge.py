@@ -151,8 +151,8 @@ def webhook(
 
     Try:
 
-        quercus bridge webhook -m wine --url https://app.example/hook --secret-file hook.secret
-        quercus bridge webhook -m wine --url https://app.example/hook --kind answer --kind refusal
+        quercus bridge webhook -m wine --url https://app.example/hook
+        quercus bridge webhook -m wine --url https://app.example/ --kind answer
     """
     try:
         from quercus.client.bridges import webhook as hooks  # noqa: PLC0415  (an extra)
