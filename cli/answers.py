@@ -75,13 +75,13 @@ def answers(
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--class", metavar="CLASS", help="Where this class is the likeliest; repeatable."),
+        typer.Option("--likeliest", metavar="CLASS", help="Where this class is the likeliest; repeatable."),
     ] = None,
     instance: Annotated[
         list[str] | None, typer.Option("--instance", metavar="ID", help="About this row; repeatable.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="The newest so many; default 20 on a screen.")
+        int | None, typer.Option("--newest", min=1, help="The newest so many; default 20 on a screen.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -227,7 +227,7 @@ def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_to
         table.add_row(str(each.number), when, each.instance, each.labeller, each.text, _remarks(each))
     out.print(table)
     if not is_told and len(found) == limit:
-        out.print(f"the newest {limit}; more with --limit, all with -o FILE", style="dim")
+        out.print(f"the newest {limit}; more with --newest, all with -o FILE", style="dim")
 
 
 def _remarks(each: Answer) -> str:

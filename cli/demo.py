@@ -36,7 +36,7 @@ def demo(
         float, typer.Option("--rows-per-s", min=1, help="How fast the sensor measures.")
     ] = 40.0,
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, max=1000, help="Random orders to compare with.")
+        int, typer.Option("--random-orders", min=1, max=1000, help="Random orders to compare with.")
     ] = 10,
     timeout_s: Annotated[float, typer.Option("--timeout-s", min=1, help="Give up after so long.")] = 300.0,
     quick: Annotated[

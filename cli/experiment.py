@@ -257,7 +257,7 @@ def restaurant(
     class_name: ClassOption = None,
     methods: MethodsOption = None,
     seed: SeedOption = 0,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Trials.")] = 20,
+    repeats: Annotated[int, typer.Option("--trials", min=1, max=1000, help="Trials.")] = 20,
     jobs: JobsOption = 1,
     out_dir: OutOption = Path("quercus-restaurant"),
 ) -> None:

@@ -95,7 +95,7 @@ def label(
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Skip rows that --truth does not have.")
     ] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many answers.")] = None,
+    limit: Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many answers.")] = None,
     delay_s: Annotated[
         float, typer.Option("--delay-s", min=0, help="Wait so many seconds before each answer.")
     ] = 0.0,
@@ -123,7 +123,7 @@ def label(
 
         quercus label wine
         quercus label - --tag urgent --classes-known red,white
-        quercus label wine --truth wine.csv --class class --limit 20
+        quercus label wine --truth wine.csv --class class --stop-after 20
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
     with connect(server) as client, ExitStack() as stack:

@@ -222,7 +222,7 @@ def revoke_token(
 def audit(
     store: StoreOption = None,
     as_json: JsonOption = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The newest so many entries.")] = 50,
+    limit: Annotated[int, typer.Option("--newest", min=1, help="The newest so many entries.")] = 50,
 ) -> None:
     """Show what was administered.
 
@@ -230,7 +230,7 @@ def audit(
 
     Try:
 
-        quercus tokens audit --limit 20
+        quercus tokens audit --newest 20
     """
     with opened_store("tokens", store) as opened:
         records = opened.access.newest_audit(limit)

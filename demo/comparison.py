@@ -143,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="quercus-comparison")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--budget", type=int, required=True)
-    parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--random-orders", type=int, required=True)
     parser.add_argument("--other-seeds", type=int, nargs="*", default=[])
     given = parser.parse_args()
     end_with_parent()
@@ -153,10 +153,10 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     if hasattr(os, "nice"):
         os.nice(NICE)
-    for seed in range(given.repeats):
+    for seed in range(given.random_orders):
         print(json.dumps(asdict(draw(problem, seed))), flush=True)
     for seed in given.other_seeds:
-        print(json.dumps(asdict(other_split(seed, given.budget, given.repeats))), flush=True)
+        print(json.dumps(asdict(other_split(seed, given.budget, given.random_orders))), flush=True)
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ class DemoRun:
         budget, repeats = str(self._split.budget), str(self._settings.repeats)
         self._family.start(
             "comparison", f"{_PARTS}.comparison", str(self._settings.folder),
-            "--budget", budget, "--repeats", repeats,
+            "--budget", budget, "--random-orders", repeats,
             "--other-seeds", *map(str, self._settings.other_seeds),
             listener=self._heard.comparison,
         )  # fmt: skip

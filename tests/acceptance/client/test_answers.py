@@ -74,12 +74,12 @@ def test_a_file_of_answers_is_stated_shown_corrected_and_written(
     ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", each["time"]) for each in found)
     assert len(listed(server, wine, "--labeller", "ann")) == 2
-    assert [each["answer"] for each in listed(server, wine, "--class", "white", "--instance", "0")] == [
+    assert [each["answer"] for each in listed(server, wine, "--likeliest", "white", "--instance", "0")] == [
         "white"
     ]
     assert listed(server, wine, "--since", "2h") == found
     assert listed(server, wine, "--until", "1d") == []
-    assert [each["item"] for each in listed(server, wine, "--limit", "2")] == ["2", "3"]
+    assert [each["item"] for each in listed(server, wine, "--newest", "2")] == ["2", "3"]
 
     number = found[0]["number"]
     run(
@@ -224,7 +224,7 @@ def test_what_is_wrong_with_a_file_is_named(
     [
         (("--since", "yesterday"), 2, "is not a time"),
         (("--since", "1h", "--until", "2h"), 1, "must be later than since"),
-        (("--class", "green"), 1, "'green', which is no class; the classes are red, white, rosé"),
+        (("--likeliest", "green"), 1, "'green', which is no class; the classes are red, white, rosé"),
         (("--instance", "nowhere"), 1, "nowhere does not exist"),
         (("--format", "xml"), 2, "none of csv, jsonl, parquet"),
         (("--format", "parquet"), 2, "needs a file"),

@@ -40,9 +40,9 @@ def grown(server: str, name: str, table_t: Path) -> str:
     """A model that has learned table T from its true classes."""
     create(server, name, table_t, "--alpha", "1")
     assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
-    done = quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "1", server=server)
+    done = quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server)
     while json.loads(done.stdout.splitlines()[-1])["lag"]:
-        done = quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "2", server=server)
+        done = quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "2", server=server)
     return name
 
 
@@ -156,7 +156,7 @@ def test_a_model_of_another_learner_and_uncertain_cells(
     assert "its budget is 0: it will never ask" in done.stdout
     assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
     assert (
-        quercus("watch", name, "--json", "--timeout-s", "60", "--limit", "1", server=server).returncode == 0
+        quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server).returncode == 0
     )
     rows = tmp_path / "rows.csv"
     rows.write_text("X,Y\na|b,e\n?,d\nc,?\n")
@@ -221,7 +221,7 @@ def test_tree_in_every_form(server: str, grown: str, tmp_path: Path) -> None:
 
 
 def test_watch_prints_a_line_a_tree(server: str, grown: str) -> None:
-    line = quercus("watch", grown, "--limit", "1", server=server).stdout
+    line = quercus("watch", grown, "--stop-after", "1", server=server).stdout
     assert "rows 21" in line
     assert "root X" in line
 
@@ -233,7 +233,7 @@ def test_a_file_answers_queries_until_the_budget_is_spent(
     push = quercus("push", name, str(table_t), "--label-file", str(contours_t), server=server)
     assert push.returncode == 0, push.stderr
     limited = quercus(
-        "label", name, "--truth", str(table_t), "--labeller", "ann", "--limit", "2", "--json", server=server
+        "label", name, "--truth", str(table_t), "--labeller", "ann", "--stop-after", "2", "--json", server=server
     )
     assert json.loads(limited.stdout)["answered"] == 2
     rest = quercus(
@@ -493,7 +493,7 @@ def test_labelling_by_several_and_what_became_of_it(
     )
     for labeller in ("ann", "bob"):
         done = quercus(
-            *("label", name, "--truth", str(table_t), "--labeller", labeller, "--limit", "1"),
+            *("label", name, "--truth", str(table_t), "--labeller", labeller, "--stop-after", "1"),
             *("--reliability", "0.9", "--comment", "by the book", "--json"),
             server=server,
         )  # fmt: skip

@@ -78,7 +78,7 @@ def test_queries_beside_random_ones(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_restaurants_learning_curve(tmp_path: Path) -> None:
     experiment(
-        "restaurant", "--sizes", "5,100", "--repeats", "8", "--methods", "id3", "--output", str(tmp_path)
+        "restaurant", "--sizes", "5,100", "--trials", "8", "--methods", "id3", "--output", str(tmp_path)
     )
     rows = rows_of(tmp_path)
     few, many = (

@@ -312,7 +312,7 @@ def test_watch_draws_a_live_table(server: str, model: str, table_t: Path) -> Non
     try:
         screen.expect("undecided")
         screen.expect("21")
-        done = quercus("label", model, "--truth", str(table_t), "--limit", "1", "--json", server=server)
+        done = quercus("label", model, "--truth", str(table_t), "--stop-after", "1", "--json", server=server)
         assert json.loads(done.stdout)["answered"] == 1
         screen.expect("1 of 6")
         screen.interrupt()
