@@ -62,7 +62,9 @@ def mqtt(
     broker_ca: Annotated[
         Path | None, typer.Option("--broker-ca", metavar="FILE", help="Authorities of the broker, PEM.")
     ] = None,
-    limit: Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many messages.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--stop-after", min=1, help="Stop after so many messages.")
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:

@@ -95,7 +95,9 @@ def label(
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Skip rows that --truth does not have.")
     ] = False,
-    limit: Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many answers.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--stop-after", min=1, help="Stop after so many answers.")
+    ] = None,
     delay_s: Annotated[
         float, typer.Option("--delay-s", min=0, help="Wait so many seconds before each answer.")
     ] = 0.0,

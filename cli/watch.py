@@ -27,7 +27,9 @@ from quercus.client.treeview import TreeUpdate
 
 def watch(
     model: ModelArgument,
-    limit: Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many trees.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--stop-after", min=1, help="Stop after so many trees.")
+    ] = None,
     timeout_s: Annotated[
         float | None, typer.Option("--timeout-s", min=0.1, help="Stop after so long.")
     ] = None,

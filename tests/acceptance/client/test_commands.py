@@ -156,7 +156,8 @@ def test_a_model_of_another_learner_and_uncertain_cells(
     assert "its budget is 0: it will never ask" in done.stdout
     assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
     assert (
-        quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server).returncode == 0
+        quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server).returncode
+        == 0
     )
     rows = tmp_path / "rows.csv"
     rows.write_text("X,Y\na|b,e\n?,d\nc,?\n")
@@ -233,7 +234,16 @@ def test_a_file_answers_queries_until_the_budget_is_spent(
     push = quercus("push", name, str(table_t), "--label-file", str(contours_t), server=server)
     assert push.returncode == 0, push.stderr
     limited = quercus(
-        "label", name, "--truth", str(table_t), "--labeller", "ann", "--stop-after", "2", "--json", server=server
+        "label",
+        name,
+        "--truth",
+        str(table_t),
+        "--labeller",
+        "ann",
+        "--stop-after",
+        "2",
+        "--json",
+        server=server,
     )
     assert json.loads(limited.stdout)["answered"] == 2
     rest = quercus(
