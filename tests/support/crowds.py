@@ -25,9 +25,10 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from integration.client.serving import Serving, quercus
+from integration.client.serving import Serving
 
 from quercus.client import Client, LabellingPolicy, Nominal, Specification
+from support.command_line import quercus
 
 FILES: Final = ("crowd_bluebird.csv", "crowd_dog.csv.gz", "crowd_rte.csv.gz")
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from integration.client.serving import quercus
+from support.command_line import quercus
 
 from quercus.client import Client
 

@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from integration.client.serving import QUERCUS, quercus
+from integration.client.serving import QUERCUS
 from pyarrow import parquet
+from support.command_line import quercus
 
 from quercus.client import Client, Nominal, Specification
 

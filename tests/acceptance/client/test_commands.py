@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from integration.client.serving import QUERCUS, Serving, quercus
+from integration.client.serving import QUERCUS, Serving
+from support.command_line import quercus
 
 from quercus.specification.parameters import SPLIT_SIGNIFICANCE
 from quercus.specification.strategies import DEFAULT

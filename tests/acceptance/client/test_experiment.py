@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from integration.client.serving import quercus
+from support.command_line import quercus
 
 RULE = [(x, "yes" if x >= 6 else "no") for x in range(12)]
 

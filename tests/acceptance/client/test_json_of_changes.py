@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from integration.client.serving import quercus
+from support.command_line import quercus
 
 from quercus.storage import Store
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from integration.client.serving import quercus
+from support.command_line import quercus
 
 from quercus.client import Client, Nominal, Numeric, Specification
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.client.serving import QUERCUS, Serving, quercus
+from integration.client.serving import QUERCUS, Serving
+from support.command_line import quercus
 
 from quercus.client import Client
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.client.serving import CONTOURS_T, TABLE_T, Serving, quercus
+from integration.client.serving import CONTOURS_T, TABLE_T, Serving
 from pyarrow import parquet
+from support.command_line import quercus
 
 from quercus.client import Client, Specification
 from quercus.specification.attributes import Nominal, Numeric

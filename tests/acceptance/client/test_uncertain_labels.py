@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from integration.client.serving import quercus
+from support.command_line import quercus
 
 from quercus.client import Client
 

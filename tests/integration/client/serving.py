@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import signal
 import subprocess
@@ -125,19 +124,3 @@ class Serving:
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
-
-
-def quercus(*arguments: str, server: str = "", stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user does, and wait for its end."""
-    environment = (
-        os.environ | {"NO_COLOR": "1", "COLUMNS": "200"} | ({"QUERCUS_SERVER": server} if server else {})
-    )
-    return subprocess.run(
-        [QUERCUS, *arguments],
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )

@@ -6,9 +6,10 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from integration.client.serving import Serving, quercus
+from integration.client.serving import Serving
 from integration.service.play import assert_same_queries, assert_same_tree, settle
 from integration.service.problems import doubter, iris
+from support.command_line import quercus
 
 from quercus.client import Client, Query, Specification
 

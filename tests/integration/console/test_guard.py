@@ -164,7 +164,7 @@ def test_an_open_server_is_not_given_to_everybody(
 
 
 def test_the_consoles_own_token_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from integration.client.serving import quercus
+    from support.command_line import quercus
 
     monkeypatch.setenv("QUERCUS_TOKEN", "quercus_0_x")
     done = quercus("console", "--port", "0")

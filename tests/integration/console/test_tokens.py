@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.client.serving import Serving, quercus
+from integration.client.serving import Serving
+from support.command_line import quercus
 from support.consoles import ConsoleProcess, Visitor
 
 from quercus.client import Client, Nominal, Specification

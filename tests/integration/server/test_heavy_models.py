@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from integration.client.serving import quercus
+from support.command_line import quercus
 from support.processes import children, cpu_s
 
 from quercus.client import Client
