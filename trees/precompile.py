@@ -3,18 +3,13 @@
 What is needed is a list of steps, which any process may do in any order: what one has compiled, another loads.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-import llvmlite
-import numba
 import numpy as np
 from numba.core import event
-from numba.core.registry import cpu_target
 
 from quercus.belief.frame import Frame
 from quercus.specification import parameters
@@ -35,40 +30,6 @@ def kernel_cache() -> str | None:
     """Return the folder of compiled kernels, one of several; None when no folder for them may be written."""
     path: str | None = dominating_classes.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
     return path
-
-
-_PACKAGES: Final = ("belief", "trees")
-_ALL_COMPILED: Final = "all-compiled"
-
-
-def _what_compiled_code_depends_on() -> str:
-    """Return a digest of the sources' times and sizes, of the compiler, and of the processor."""
-    root = Path(__file__).parent.parent
-    files = sorted(file for package in _PACKAGES for file in (root / package).rglob("*.py"))
-    seen = [(str(file.relative_to(root)), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-    processor = cpu_target.target_context.codegen().magic_tuple()
-    return hashlib.sha256(
-        repr((seen, numba.__version__, llvmlite.__version__, processor)).encode()
-    ).hexdigest()
-
-
-def is_all_compiled() -> bool:
-    """Whether the cache was seen to hold every kernel of these sources: any can be loaded when it is first called."""
-    folder = kernel_cache()
-    if folder is None:
-        return False
-    try:
-        return (Path(folder) / _ALL_COMPILED).read_text() == _what_compiled_code_depends_on()
-    except OSError:
-        return False
-
-
-def note_all_compiled() -> None:
-    """Remember that the cache holds every kernel; where that cannot be written the next process looks again."""
-    folder = kernel_cache()
-    if folder is not None:
-        with suppress(OSError):
-            (Path(folder) / _ALL_COMPILED).write_text(_what_compiled_code_depends_on())
 
 
 class _Noticed(event.Listener):

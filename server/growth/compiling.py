@@ -12,15 +12,14 @@ import threading
 from collections.abc import Callable
 
 from quercus.server.growth.child_process import end_with_parent
+from quercus.server.growth.kernel_note import is_all_compiled, note_all_compiled
 from quercus.trees.precompile import (
     BEFORE_TREES,
     LAST,
     STEPS,
     TOTAL,
     Progress,
-    is_all_compiled,
     kernel_cache,
-    note_all_compiled,
     noticing_compilation,
 )
 

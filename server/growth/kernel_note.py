@@ -1,0 +1,48 @@
+"""Whether the cache holds every kernel of these sources, noted beside them in a file."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import llvmlite
+import numba
+from numba.core.registry import cpu_target
+
+from quercus import trees
+from quercus.trees.precompile import kernel_cache
+
+_PACKAGES: Final = ("belief", "trees")
+_ALL_COMPILED: Final = "all-compiled"
+
+
+def _what_compiled_code_depends_on() -> str:
+    """Return a digest of the sources' times and sizes, of the compiler, and of the processor."""
+    root = Path(trees.__file__).parent.parent
+    files = sorted(file for package in _PACKAGES for file in (root / package).rglob("*.py"))
+    seen = [(str(file.relative_to(root)), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    return hashlib.sha256(
+        repr((seen, numba.__version__, llvmlite.__version__, processor)).encode()
+    ).hexdigest()
+
+
+def is_all_compiled() -> bool:
+    """Whether the cache was seen to hold every kernel of these sources: any can be loaded when it is first called."""
+    folder = kernel_cache()
+    if folder is None:
+        return False
+    try:
+        return (Path(folder) / _ALL_COMPILED).read_text() == _what_compiled_code_depends_on()
+    except OSError:
+        return False
+
+
+def note_all_compiled() -> None:
+    """Remember that the cache holds every kernel; where that cannot be written the next process looks again."""
+    folder = kernel_cache()
+    if folder is not None:
+        with suppress(OSError):
+            (Path(folder) / _ALL_COMPILED).write_text(_what_compiled_code_depends_on())
