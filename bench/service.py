@@ -2,9 +2,10 @@
 
 Pushes are beside raw SQLite commits of the same rows: ids, values and labels byte for byte as the server stores them,
 one transaction a batch with synchronous = FULL and a unique index on the ids, in one process without a server, no
-numbers without gaps, no times, no checks. Pushes are measured with the grower, which reads and grows what was pushed
-on the same cores, and without. Latencies are beside an empty echo call on the same kind of server (grpc.aio); what is
-compared takes turns in one run. Calls go through the generated stubs, as the echo's do.
+numbers without gaps, no times, no checks. What is sent or stored is made before the clock starts. Pushes are measured
+with the grower, which reads and grows what was pushed on the same cores, and without. Latencies are beside an empty
+echo call on the same kind of server (grpc.aio); what is compared takes turns in one run. Calls go through the generated
+stubs, as the echo's do.
 """
 
 import asyncio
@@ -151,21 +152,34 @@ def push_rates(stub, folder, size, count):
     return np.median(rates, axis=0)
 
 
-async def pushers(address, each):
+def shared_rates(address, folder, each, turns=5):
+    """Rows a second of many who push a row by a call of its own and wait, and of raw SQLite commits of one row."""
+    rates = []
+    for turn in range(turns):
+        work = [
+            ([f"p{turn}-{each}" for each in ids], rows, encode_contours(contours_of(rows)))
+            for ids, rows, _ in batches(1, PUSHERS * each)
+        ]
+        requests = [alone(push_of(rows, "pushed", ids)) for ids, rows, _ in work]
+        with tempfile.TemporaryDirectory(dir=folder) as raw:
+            theirs = len(work) / with_sqlite(Path(raw), work)
+        rates.append((asyncio.run(pushers(address, requests)), theirs))
+    return np.median(rates, axis=0)
+
+
+async def pushers(address, requests):
     """Rows a second of many who push a row by a call of its own, wait, and push the next."""
-    rng = np.random.default_rng(2)
     async with grpc.aio.insecure_channel(address) as channel:
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
+        await channel.channel_ready()
 
-        async def push(number):
-            for i in range(each):
-                await stub.PushBatch(
-                    alone(push_of(rng.random((1, ATTRIBUTES)), "pushed", [f"p{number}-{i}"]))
-                )
+        async def push(mine):
+            for request in mine:
+                await stub.PushBatch(request)
 
         started = time.perf_counter()
-        await asyncio.gather(*(push(number) for number in range(PUSHERS)))
-        return PUSHERS * each / (time.perf_counter() - started)
+        await asyncio.gather(*(push(requests[first::PUSHERS]) for first in range(PUSHERS)))
+        return len(requests) / (time.perf_counter() - started)
 
 
 def add_pushes(report, address, folder, quick, *, grower):
@@ -185,9 +199,7 @@ def add_pushes(report, address, folder, quick, *, grower):
                     bool(ours / raw >= PUSH_TARGET) if judged else None,
                 )
             )
-            if size == 1:
-                single = raw
-    shared = asyncio.run(pushers(address, 4 if quick else 20))
+    shared, single = shared_rates(address, folder, 4 if quick else 20)
     report.add(
         Row(
             f"push, acknowledged durably, {PUSHERS} clients that push a row and wait, {how} (wall time)",

@@ -37,6 +37,7 @@ from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.listening import check_address, join_address
 from quercus.server.gate.observing import Observer
+from quercus.server.gate.registration import ByName
 from quercus.server.gate.revocation import give_back_revoked
 from quercus.server.gate.throttle import CallRates, MemoryWatch, OpenStreams, memory_of_machine
 from quercus.server.gate.tls import Certificates
@@ -293,17 +294,18 @@ class Server:
                 ("grpc.server_max_unrequested_time_in_server", UNTAKEN_S),
             ],
         )
-        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(self.core), server)
-        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(self.core), server)
-        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(self.core), server)
-        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(self.core), server)
-        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(self.core), server)
+        added: Any = ByName(server)
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(self.core), added)
+        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(self.core), added)
+        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(self.core), added)
+        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(self.core), added)
+        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(self.core), added)
         admin = AdminService(self.core, self.supervisor, self._metrics.calls_under_way)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, server)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, added)
         inference = InferenceService(self.core)
-        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(inference, server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        enable_reflection((*SERVICES, health.SERVICE_NAME), server)
+        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(inference, added)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, added)
+        enable_reflection((*SERVICES, health.SERVICE_NAME), added)
         return server
 
 

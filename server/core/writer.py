@@ -28,6 +28,7 @@ class _WriteJob:
     future: asyncio.Future[Any]
     run: Callable[[], Any] | None = None
     push: Push | None = None
+    size: int = 0  # bytes, of a push
 
 
 _STOP: Final = None
@@ -91,8 +92,7 @@ class Writer:
         size = size_bytes(push)
         self._pending_bytes += size
         future: asyncio.Future[Appended] = self._loop.create_future()
-        future.add_done_callback(lambda done: self._release(done, size))
-        self._gather(_WriteJob(future, push=push), len(push.ids))
+        self._gather(_WriteJob(future, push=push, size=size), len(push.ids))
         return future
 
     def submit(self, run: Callable[[], T]) -> asyncio.Future[T]:
@@ -114,15 +114,23 @@ class Writer:
             self._hand_over()
         elif count == 1:
             now = self._loop.time()
-            self._loop.call_at(now + self._gap_s, self._wait, self._gathered, 1, now + GATHER_S)
+            self._wait_for_more(self._gathered, now, now + GATHER_S)
 
-    def _wait(self, gathered: list[_WriteJob], count: int, until: float) -> None:
-        """Hand pushes over that have gathered, unless others have come since there were `count`."""
+    def _wait_for_more(self, gathered: list[_WriteJob], now: float, until: float) -> None:
+        due = min(now + self._gap_s, until)
+        self._loop.call_at(due, self._look_for_more, gathered, len(gathered), due, until)
+
+    def _look_for_more(self, gathered: list[_WriteJob], count: int, due: float, until: float) -> None:
+        """Hand pushes over that have gathered, unless others have come since there were `count`.
+
+        Where the event loop comes late it was busy, and has not seen yet who came meanwhile.
+        """
         if gathered is not self._gathered:  # they are handed over
             return
         now = self._loop.time()
-        if len(gathered) > count and now < until:
-            self._loop.call_at(min(now + self._gap_s, until), self._wait, gathered, len(gathered), until)
+        is_late = now - due > self._gap_s / 2
+        if now < until and (is_late or len(gathered) > count):
+            self._wait_for_more(gathered, now, until)
         else:
             self._hand_over()
 
@@ -132,18 +140,12 @@ class Writer:
             self._queue.put((*self._gathered, *more))
         self._gathered, self._gathered_rows = [], 0
 
-    def _release(self, done: asyncio.Future[Appended], size: int) -> None:
-        if not done.cancelled():
-            done.exception()  # looked at: a stream that ended leaves nobody who would
-        self._pending_bytes -= size
-        self._room.set()
-
     def _work(self) -> None:
         stopping = False
         while not stopping:
             jobs = self._take_jobs()
             stopping = _STOP in jobs
-            known = [job for job in jobs if job is not None and not job.future.cancelled()]
+            known = [job for job in jobs if job is not None]
             try:
                 self._run_all(known)
                 looked = self._look()
@@ -208,6 +210,9 @@ class Writer:
         group: list[_WriteJob] = []
         rows = 0
         for job in jobs:
+            if job.future.cancelled():  # nobody waits for it: it is not written
+                self._settle([(job, None)])
+                continue
             if job.push is not None and rows + len(job.push.ids) <= GROUP_ROWS:
                 group.append(job)
                 rows += len(job.push.ids)
@@ -240,17 +245,24 @@ class Writer:
         self._settle(list(zip(group, outcomes, strict=True)))
 
     def _settle(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
-        def settle() -> None:
-            self._expected = len(done) + len(self._gathered)
-            for job, outcome in done:
-                if job.future.done():  # cancelled, or answered before another failed
-                    continue
-                if isinstance(outcome, Exception):
-                    job.future.set_exception(outcome)
-                else:
-                    job.future.set_result(outcome)
+        self._loop.call_soon_threadsafe(self._answer, done)
 
-        self._loop.call_soon_threadsafe(settle)
+    def _answer(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
+        """Answer who waits, all in one turn of the event loop."""
+        if pushes := sum(job.push is not None for job, _ in done):
+            self._expected = pushes + len(self._gathered)
+        for job, outcome in done:
+            self._pending_bytes -= job.size
+            job.size = 0  # once, also where it is answered again because another failed
+            if job.future.done():  # cancelled, or answered before another failed
+                continue
+            if isinstance(outcome, Exception):
+                job.future.set_exception(outcome)
+                if job.push is not None:
+                    job.future.exception()  # looked at: a stream that ended leaves nobody who would
+            else:
+                job.future.set_result(outcome)
+        self._room.set()
 
 
 def size_bytes(push: Push) -> int:

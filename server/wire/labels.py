@@ -110,16 +110,15 @@ def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame
             field,
             f"has {len(flat)} values, must have {count} rows x {frame.size} classes = {count * frame.size}",
         )
-    inside = (flat >= 0.0) & (flat <= 1.0)
-    if not inside.all():
-        at = int(np.argmin(inside))
+    if not (flat.min() >= 0.0 and flat.max() <= 1.0):  # so written, NaN is outside as well
+        at = int(np.argmin((flat >= 0.0) & (flat <= 1.0)))
         raise InvalidInput(
             f"{field}[{at}]", f"is {float(flat[at])!r}, must lie in [0, 1] (row {at // frame.size})"
         )
     table = flat.reshape(count, frame.size)
-    said = table.any(axis=1)
-    if not said.all():
-        row = int(np.argmin(said))
+    highest = table.max(axis=1)
+    if not highest.all():
+        row = int(np.argmin(highest))
         raise InvalidInput(
             f"{field}[{row * frame.size}]",
             f"row {row} is zero for every class, at least one class must be plausible",

@@ -84,6 +84,34 @@ def test_a_busy_machine_is_given_time_to_take_up_all_calls(store: Store) -> None
     assert asyncio.run(run()) == 1
 
 
+def test_a_loop_that_comes_late_looks_again_who_came(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "GATHER_S", 1.0)
+
+    async def run() -> int:
+        async with writing(store) as writer:
+            await together(writer)
+            before = writer.commits
+            one = await push(writer, "c")
+            time.sleep(4 * DISK_S)  # the event loop answers other calls
+            await asyncio.sleep(0.0)
+            await asyncio.gather(one, await push(writer, "d"), await push(writer, "e"))
+            return writer.commits - before
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_push_that_nobody_waits_for_gives_its_room_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with writing(store) as writer:
+            monkeypatch.setattr(writer_module, "PENDING_BYTES", 1)
+            (await push(writer, "a")).cancel()
+            await asyncio.wait_for(await asyncio.wait_for(push(writer, "b"), 10), 10)
+
+    asyncio.run(run())
+
+
 def test_who_does_not_come_back_is_not_waited_for_long(store: Store) -> None:
     async def run() -> int:
         async with writing(store) as writer:
