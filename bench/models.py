@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COUNTS, QUICK_COUNTS = (1, 100, 400, 1_000, 10_000), (1, 100)
 WAITING_MODELS, LABELLERS = 600, 20
 CPU_TARGET_MS, JUDGED_CPU = 2.0, 400
-PUSH_TARGET, JUDGED_PUSH = 1.3, 1_000
+PUSH_TARGETS = {1_000: 1.3, 10_000: 1.5}
+MOST_COMPARED = 1_000  # models beside which another checkout is measured
 START = "import sys; sys.argv[0] = 'quercus'; from quercus.cli.main import main; main()"
 
 
@@ -182,7 +183,7 @@ def measure_counts(report: Report, versions: dict[str, Path], counts, folder: Pa
     memory_of_one = 0
     for count in counts:
         with ExitStack() as stack:
-            compared = versions if count <= JUDGED_PUSH else {"now": versions["now"]}
+            compared = versions if count <= MOST_COMPARED else {"now": versions["now"]}
             served = alike(compared, folder, count, stack)
             found = in_turns(served, pushes, 3, f"c{count}")
             now = served["now"]
@@ -190,11 +191,11 @@ def measure_counts(report: Report, versions: dict[str, Path], counts, folder: Pa
         alone.setdefault("now", found["now"][0])
         memory_of_one = memory_of_one or grower
         ratio = found["now"][0] / alone["now"]
-        judged = {JUDGED_CPU: found["now"][1] <= CPU_TARGET_MS, JUDGED_PUSH: ratio <= PUSH_TARGET}
-        targets = {
-            JUDGED_CPU: f"≤ {CPU_TARGET_MS:g} ms CPU a commit",
-            JUDGED_PUSH: f"push ≤ {PUSH_TARGET:g} × of one at 1 model",
-        }
+        judged = {JUDGED_CPU: found["now"][1] <= CPU_TARGET_MS}
+        targets = {JUDGED_CPU: f"≤ {CPU_TARGET_MS:g} ms CPU a commit"}
+        for models, most in PUSH_TARGETS.items():
+            judged[models] = ratio <= most
+            targets[models] = f"push ≤ {most:g} × of one at 1 model"
         report.add(
             Row(
                 f"one row a push, {count:,} models, server and grower (CPU; wall time of a push)",

@@ -8,8 +8,9 @@ who has read all changes up to a number has missed none, however many write at o
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from quercus.storage.prepared import Prepared
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
 _HELD: Final = "quercus_held"  # models whose row the transaction holds: the key, and the name
@@ -27,21 +28,34 @@ class Change:
         Of the model.
     tree_version : int or None
         Now; None: the model was deleted.
+    sequence_committed, instance_count : int
+        Events of its log, and those of them that are rows.
     """
 
     number: int
     key: int
     name: str
     tree_version: int | None
+    sequence_committed: int = 0
+    instance_count: int = 0
 
 
-_NEXT = update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
-_MARK = (
+_NEXT = Prepared(
+    update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
+)
+_MARK = Prepared(
     update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest"))
 )
 _NEWEST = select(change_counter.c.number)
 _SINCE = (
-    select(model_change.c.number, model_change.c.model_id, model_change.c.name, model.c.tree_version)
+    select(
+        model_change.c.number,
+        model_change.c.model_id,
+        model_change.c.name,
+        model.c.tree_version,
+        func.coalesce(model.c.sequence_committed, 0),
+        func.coalesce(model.c.instance_count, 0),
+    )
     .outerjoin(model, (model.c.id == model_change.c.model_id) & LIVE)
     .where(model_change.c.number > bindparam("seen"))
     .order_by(model_change.c.number)
@@ -68,8 +82,9 @@ def finish(connection: Connection) -> None:
     """Give the models that were held the number of this commit; what was only looked at is not to be told here."""
     held = sorted(connection.info.pop(_HELD))
     if held:
-        number = connection.execute(_NEXT).scalar_one()
-        connection.execute(_MARK, [{"key": key, "newest": number} for key in held])
+        (number,) = _NEXT.run(connection)
+        for key in held:
+            _MARK.run(connection, key=key, newest=number)
 
 
 def newest(connection: Connection) -> int:

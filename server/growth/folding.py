@@ -30,7 +30,7 @@ from quercus.server.wire.limits import (
 )
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.specification.model import Specification
-from quercus.storage import AgendaEntry, Event, EventKind, Fence, ModelRecord, Store
+from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +73,7 @@ class LogFolder:
         self._folded = 0  # newest sequence in the state
         self._heard = 0  # events in the state that are no rows
         self._awaited = False  # somebody waits for the tree of what is folded
+        self._is_resting = False  # until `wake_at`, with rows unread
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
         self._is_agenda_due = (
             record.tree_version > 0
@@ -96,13 +97,17 @@ class LogFolder:
         """Whether there is anything to fold."""
         return record.sequence_committed > self._folded
 
-    def may_rest(self, record: ModelRecord) -> bool:
+    def may_rest(self, record: ModelRecord | Change) -> bool:
         """Whether nothing is to fold but a few rows, for which nobody waits."""
         return (
             record.sequence_committed - self._folded <= GROWTH_ROWS // UNREAD_SHARE
             and record.sequence_committed - record.instance_count == self._heard
             and not self._is_agenda_due
         )
+
+    def rests(self, change: Change) -> bool:
+        """Whether a change brings nothing but more of the rows that are left unread until `wake_at`."""
+        return self._is_resting and self.may_rest(change)
 
     def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
         """Fold one chunk of what is new and publish when it is time.
@@ -117,11 +122,12 @@ class LogFolder:
         bool : whether anything was done.
         """
         self._tell_lag(record)
+        self._is_resting = False
         behind = self.is_behind(record)
         if behind and self.may_rest(record):
             due_at = self._next_at(others_behind)
             if time.monotonic() < due_at:
-                self.wake_at = due_at
+                self.wake_at, self._is_resting = due_at, True
                 return False
         if behind and not self._fold():  # the model was replaced since it was listed
             return False
@@ -262,7 +268,7 @@ class RelearningFolder(LogFolder):
     def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
         return query_engine(specification)
 
-    def may_rest(self, record: ModelRecord) -> bool:
+    def may_rest(self, record: ModelRecord | Change) -> bool:
         """As of `LogFolder`; what is learned meanwhile is not kept waiting."""
         return self._learning is None and super().may_rest(record)
 

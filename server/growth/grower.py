@@ -40,7 +40,7 @@ from quercus.specification.server import (
     POLL_MS,
     SNAPSHOT_INTERVAL_S,
 )
-from quercus.storage import Fenced, ModelRecord, NotFound, StorageError, Store
+from quercus.storage import Change, Fenced, ModelRecord, NotFound, StorageError, Store
 
 _log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
 NICENESS: Final = 5  # where they compete for a core, answering goes before growing
@@ -119,8 +119,13 @@ class Grower:
             self._seen = change.number
             if change.tree_version is None or not self._owns(change.key):
                 self._forget(change.key)
-            elif change.key not in self._failures:
+            elif change.key not in self._failures and not self._rests(change):
                 self._busy.add(change.key)
+
+    def _rests(self, change: Change) -> bool:
+        """Whether the model has its time to wake, and nothing is new but rows."""
+        folding = self._models.get(change.key)
+        return folding is not None and folding.rests(change)
 
     def _owns(self, key: int) -> bool:
         return self._share is None or self._share.owns(key)

@@ -20,6 +20,7 @@ from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, 
 from quercus.storage.log import event_log
 from quercus.storage.log.bulk import insert_instances
 from quercus.storage.log.displays import insert_displays
+from quercus.storage.prepared import Prepared
 from quercus.storage.records import Appended, NewValue, Push
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, vocabulary
@@ -29,7 +30,7 @@ Content: TypeAlias = tuple[bytes, bytes]  # values and label
 Columns: TypeAlias = tuple[Sequence[str], Sequence[bytes], Sequence[bytes]]  # ids, values, labels
 Outcome: TypeAlias = Appended | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
 
-COUNT = (
+_COUNT = Prepared(
     update(model)
     .where(model.c.id == bindparam("key"))
     .values(
@@ -152,7 +153,7 @@ class _Appender:
             raise _ThereAlreadyError from None
         if self.displays:
             insert_displays(self.connection, self.row.id, first, self.ids, self.displays)
-        self.connection.execute(COUNT, {"key": self.row.id, "count": len(self.ids)})
+        _COUNT.run(self.connection, key=self.row.id, count=len(self.ids))
 
     def _new_rows(self, push: Push) -> Columns:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one)."""

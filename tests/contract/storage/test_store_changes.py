@@ -22,7 +22,7 @@ def test_a_commit_tells_the_models_it_changed(store, helper):
     assert store.changes(seen) == []
     helper.push("x", name="b")
     (change,) = store.changes(seen)
-    assert change == Change(store.newest_change(), store.get_model("b").key, "b", 0)
+    assert change == Change(store.newest_change(), store.get_model("b").key, "b", 0, 1, 1)
     assert change.number > seen
 
 

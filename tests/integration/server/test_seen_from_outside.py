@@ -226,7 +226,7 @@ def test_a_grower_that_gives_no_sign_of_life_is_told(
 
     live.api.create("m")
     live.api.grown("m", 0)
-    assert said() == status.SERVING
+    until(lambda: said() == status.SERVING)  # on a busy machine it was silent while it started
     pid = live.server.supervisor.pid
     os.kill(pid, signal.SIGSTOP)
     try:

@@ -3,7 +3,7 @@
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from quercus.server.wire.limits import (
 from quercus.server.wire.models import complete_specification
 from quercus.specification.server import AGENDA_SHARE
 from quercus.storage import AnswerChange, CombinedAnswer, QueryState
-from quercus.storage.records import InstanceColumns, LogSegment, Snapshot
+from quercus.storage.records import InstanceColumns, LogSegment, ModelRecord, Snapshot
 from quercus.storage.store import Store
 
 INTERVAL_S = 0.25
@@ -51,12 +51,17 @@ class Watched(Store):
     """A store that remembers what was read, and whose publications take a while."""
 
     stretches: tuple[LogSegment, ...] = ()
+    looks = 0
     publishing: Callable[[], None] = staticmethod(lambda: None)
 
     def read_log(self, model: str, after: int = 0, **bounds: int) -> LogSegment:
         found = super().read_log(model, after, **bounds)
         self.stretches = (*self.stretches, found)
         return found
+
+    def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
+        self.looks += 1
+        return super().models_of(keys)
 
     def publish(self, model: str, **fields: Any) -> int:
         self.publishing()
@@ -140,6 +145,24 @@ def test_a_few_rows_are_read_at_once_when_their_tree_is_due(
     clock.now = grower.wake_at
     rounds(grower)
     assert [segment.last for segment in store.stretches] == [12]
+
+
+def test_more_rows_of_a_model_whose_tree_is_not_due_cost_no_look_at_it(
+    grower: Grower, store: Watched, clock: Clock
+) -> None:
+    push(store, 3)
+    rounds(grower)
+    store.looks = 0
+    for _ in range(3):
+        push(store, 3)
+        assert not grower.round()
+    assert store.looks == 0
+    push(store, GROWTH_ROWS // UNREAD_SHARE)  # more than are left unread
+    rounds(grower)
+    assert store.looks > 0
+    clock.now = grower.wake_at
+    rounds(grower)
+    assert grown(store) == (2, 12 + GROWTH_ROWS // UNREAD_SHARE)
 
 
 def test_rows_are_read_with_what_a_labeller_says(grower: Grower, store: Watched, clock: Clock) -> None:

@@ -66,7 +66,10 @@ def test_who_was_acknowledged_together_is_waited_for(store: Store) -> None:
     assert asyncio.run(run()) == 1
 
 
-def test_a_busy_machine_is_given_time_to_take_up_all_calls(store: Store) -> None:
+def test_a_busy_machine_is_given_time_to_take_up_all_calls(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "GATHER_S", 1.0)
     count, busy_s = 5, 0.008
 
     async def run() -> int:
