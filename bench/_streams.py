@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.frame import Frame
+from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.trees.growth.stream import Observed
@@ -94,7 +95,8 @@ class Stream:
         names = [f"a{k}" for k in range(self.attributes)]
         attributes: list[Attribute] = [Nominal(name, values) if values else Numeric(name) for name in names]
         frame = Frame(tuple(f"c{klass}" for klass in range(self.classes)))
-        return Specification(tuple(attributes), frame, **settings)
+        published = {"algorithm": Abc45(), "split_significance": 0.0}
+        return Specification(tuple(attributes), frame, **(published | settings))
 
 
 def nominal(attributes=10, values=4, classes=3) -> Stream:

@@ -58,7 +58,8 @@ def _grow(address: str) -> None:
     values = [[f"{i % 3}", f"{i // 3 % 3}"] for i in range(ROWS)]
     with Client(address) as client:
         client.wait_ready()
-        client.create_model("m", Specification([Nominal("a", "012"), Nominal("b", "012")], ["x", "y"]))
+        attributes = [Nominal("a", "012"), Nominal("b", "012")]
+        client.create_model("m", Specification(attributes, ["x", "y"], algorithm="abc45"))
         client.push("m", values, ["x" if a == b else "y" for a, b in values])
         give_up = time.monotonic() + GIVE_UP_S
         while client.get_model("m").sequence_grown < ROWS and time.monotonic() < give_up:

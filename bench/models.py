@@ -86,7 +86,8 @@ def serving(checkout: Path, store: Path):
 def make_models(served: Served, count: int) -> None:
     """Make models m0, m1, ...; wait until the grower has published a tree of each."""
     attributes = [Numeric(f"x{i}") for i in range(13)]
-    served.client.create_model("m0", Specification(attributes, ["low", "middle", "high"]))
+    tree = Specification(attributes, ["low", "middle", "high"], algorithm="abc45")
+    served.client.create_model("m0", tree)
     stub = model_pb2_grpc.ModelServiceStub(served.channel)
     specification = stub.GetModel(wire.GetModelRequest(name="models/m0")).specification
     started, before = time.monotonic(), served.cpu_s()

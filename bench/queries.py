@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from quercus.belief.frame import Frame
+from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.trees.growth.stream import GrowthState, Observed, grow
@@ -47,7 +48,15 @@ def state_of(X, contours, alpha=0.8):
     values = tuple(f"v{value}" for value in range(VALUES))
     attributes = tuple(Nominal(f"a{k}", values) for k in range(ATTRIBUTES))
     frame = Frame(tuple(f"c{klass}" for klass in range(CLASSES)))
-    spec = Specification(attributes, frame, alpha=alpha, budget=100, strategy="published")
+    spec = Specification(
+        attributes,
+        frame,
+        alpha=alpha,
+        budget=100,
+        strategy="published",
+        algorithm=Abc45(),
+        split_significance=0.0,
+    )
     state = grow(GrowthState.initial(spec), [Observed(X, contours)])
     assert state.flat.undecided[0], "the root must be undecided"  # and the tree is there
     return state

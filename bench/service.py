@@ -291,7 +291,7 @@ def main() -> None:
         served = process(quercus, "serve", "--store", folder / "bench.db", "--port", "0")
         with served as address, process(sys.executable, __file__, "echo") as echo, Client(address) as client:
             specification = Specification(
-                [Numeric(f"x{i}") for i in range(ATTRIBUTES)], CLASSES, budget=1_000
+                [Numeric(f"x{i}") for i in range(ATTRIBUTES)], CLASSES, budget=1_000, algorithm="abc45"
             )
             for model in ("bench", "pushed"):
                 client.create_model(model, specification)

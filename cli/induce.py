@@ -189,7 +189,7 @@ def _induce(
 
     try:
         attributes = tuple(replace(a, bins=bins) if isinstance(a, Numeric) else a for a in data.attributes)
-        spec = Specification(attributes, Frame(data.classes), warmup_rows=len(data), strategy=strategy)
+        spec = Specification(attributes, Frame(data.classes), warmup_rows=len(data))
         edges = encoding.edges_in_force(spec, data.values)
         codes = encoding.Encoder(spec.attributes, edges).codes(data.values)
         branches = encoding.branch_names(spec.attributes, edges)

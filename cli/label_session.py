@@ -15,9 +15,10 @@ from rich.console import Console
 from quercus.cli.common import err
 from quercus.cli.label_person import Answer, CannotTell, EditEarlier, Postpone, Quit, Skip, TerminalLabeller
 from quercus.client.client import Client
-from quercus.client.errors import FailedPrecondition, Unavailable
+from quercus.client.errors import FailedPrecondition, QuercusError, Unavailable
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
+from quercus.client.reasons import why_it_stopped
 from quercus.client.results import AnswerReport, Query
 
 Answerer = Callable[[Query], "Answer | Quit"]
@@ -110,11 +111,20 @@ def _await_server(session: Session, error: Unavailable) -> None:
             return
 
 
+def _waiting_text(session: Session) -> str:
+    """Return for what a person waits."""
+    text = f"waiting for a query of {session.model} ... (Ctrl-C stops)"
+    if session.model == ANY:
+        return text
+    with contextlib.suppress(QuercusError):
+        text = "; ".join(filter(None, [text, why_it_stopped(session.client.get_model(session.model))]))
+    return text
+
+
 @contextmanager
 def _telling_if_long(session: Session) -> Iterator[None]:
     """A person who waits is told for what."""
-    text = f"waiting for a query of {session.model} ... (Ctrl-C stops)"
-    timer = threading.Timer(TELL_AFTER_S, session.say, [text])
+    timer = threading.Timer(TELL_AFTER_S, lambda: session.say(_waiting_text(session)))
     timer.daemon = True
     if session.is_person:
         timer.start()
@@ -171,7 +181,7 @@ def answer_queries(session: Session, answerer: Answerer, tally: Tally) -> None:
         hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
         session.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
     else:
-        session.console.print("nothing more to ask")
+        session.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
 
 
 def _take(session: Session, call: Callable[[], None], tally: Tally) -> None:

@@ -10,7 +10,7 @@ import typer
 from quercus.cli.completion import complete_from
 from quercus.cli.options import option, server_option
 from quercus.specification import parameters
-from quercus.specification.algorithms import ALGORITHMS, Forest, Pruning
+from quercus.specification.algorithms import ALGORITHMS, DEFAULT, Forest, Pruning
 
 
 class PruningChoice(StrEnum):
@@ -22,10 +22,11 @@ class PruningChoice(StrEnum):
 
 
 AlphaOption = Annotated[float | None, server_option(parameters.ALPHA)]
-PredictionLevelOption = Annotated[float | None, server_option(parameters.PREDICTION_LEVEL)]
-SplitSignificanceOption = Annotated[float | None, server_option(parameters.SPLIT_SIGNIFICANCE)]
+PredictionLevelOption = Annotated[float | None, server_option(parameters.MODEL_LEVEL)]
+AskOption = Annotated[str | None, server_option(parameters.ASK)]
+SplitSignificanceOption = Annotated[float | None, server_option(parameters.MODEL_SIGNIFICANCE)]
 BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
-MinInstancesOption = Annotated[int | None, server_option(parameters.MIN_INSTANCES)]
+MinInstancesOption = Annotated[int | None, server_option(parameters.MODEL_INSTANCES)]
 MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]
 StrategyOption = Annotated[str | None, server_option(parameters.STRATEGY)]
 LevelOption = Annotated[
@@ -35,7 +36,7 @@ AlgorithmOption = Annotated[
     str | None,
     typer.Option(
         "--algorithm",
-        help=f"The learner: {', '.join(ALGORITHMS)} (server: abc45).",
+        help=f"The learner: {', '.join(ALGORITHMS)} (server: {DEFAULT.name}).",
         autocompletion=complete_from(ALGORITHMS),
     ),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +34,7 @@ from quercus.cli.common import (
 from quercus.cli.model_options import (
     AlgorithmOption,
     AlphaOption,
+    AskOption,
     BudgetOption,
     LevelOption,
     MaxDepthOption,
@@ -50,11 +50,12 @@ from quercus.cli.model_options import (
 from quercus.cli.options import option, server_option
 from quercus.cli.specfile import read_presentation
 from quercus.client import algorithms
+from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model, Specification
 from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer
 from quercus.specification import parameters
-from quercus.specification.algorithms import Pruning
+from quercus.specification.algorithms import ActiveForest, Pruning
 from quercus.specification.attributes import Numeric
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
@@ -124,6 +125,11 @@ def show_model(
         _print_model(model)
 
 
+def _strategy_text(spec: Specification) -> str | None:
+    asks_by_itself = algorithms.name_of(spec.algorithm) == ActiveForest.name
+    return "the forest's own" if asks_by_itself else spec.strategy
+
+
 def _print_model(model: Model) -> None:
     spec = model.specification
     grid = RichTable(box=None, show_header=False, pad_edge=False)
@@ -132,14 +138,16 @@ def _print_model(model: Model) -> None:
         ("model", model.name),
         ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("classes", ", ".join(spec.classes)),
-        ("algorithm", algorithms.text(spec.algorithm) if isinstance(spec.algorithm, Mapping) else "abc45"),
+        ("algorithm", algorithms.text(spec.algorithm)),
         ("alpha", spec.alpha),
         ("prediction level", spec.prediction_level),
         ("split significance", spec.split_significance or "no test"),
         ("min instances", spec.min_instances),
         ("max depth", depth),
+        ("memory rows", parameters.MEMORY_ROWS.none if spec.memory_rows is None else f"{spec.memory_rows:,}"),
         ("pruning", _pruning_text(spec.pruning)),
-        ("strategy", spec.strategy),
+        ("strategy", _strategy_text(spec)),
+        ("asks", why_it_stopped(model) or spec.ask),
         ("rows", f"{model.instance_count:,}"),
         (
             "queries",
@@ -198,11 +206,13 @@ def create_model(
     max_depth: MaxDepthOption = None,
     split_significance: SplitSignificanceOption = None,
     strategy: StrategyOption = None,
+    ask: AskOption = None,
     pruning: PruningOption = None,
     pruning_level: LevelOption = None,
     algorithm: AlgorithmOption = None,
     parameter: ParameterOption = None,
     warmup_rows: Annotated[int | None, server_option(parameters.WARMUP_ROWS)] = None,
+    memory_rows: Annotated[int | None, server_option(parameters.MEMORY_ROWS)] = None,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
@@ -238,7 +248,9 @@ def create_model(
         "max_depth": max_depth,
         "split_significance": split_significance,
         "warmup_rows": warmup_rows,
+        "memory_rows": memory_rows,
         "strategy": strategy,
+        "ask": ask,
         "pruning": pruning_of(pruning, pruning_level),
         "algorithm": algorithm_of(algorithm, parameter or []),
     }
@@ -302,6 +314,7 @@ def update_model(
     max_depth: MaxDepthOption = None,
     split_significance: SplitSignificanceOption = None,
     strategy: StrategyOption = None,
+    ask: AskOption = None,
     pruning: PruningOption = None,
     pruning_level: LevelOption = None,
     presentation: Annotated[
@@ -333,6 +346,7 @@ def update_model(
         "max_depth": max_depth,
         "split_significance": split_significance,
         "strategy": strategy,
+        "ask": ask,
     }
     given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     changed = pruning_of(pruning, pruning_level)
@@ -343,7 +357,7 @@ def update_model(
     if not given:
         raise typer.BadParameter(
             "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, "
-            "--split-significance, --strategy, --pruning or --presentation"
+            "--split-significance, --strategy, --ask, --pruning or --presentation"
         )
     with connect(server) as client:
         model = client.update_model(name, **given)

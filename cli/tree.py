@@ -52,6 +52,8 @@ def tree(
 ) -> None:
     """Print a tree, or write it as Graphviz or SVG.
 
+    Of a model of active-forest it is the tree beside the forest, which learns from the same labels.
+
     Each node has its class, its rows n and its estimated probabilities; an undecided one has rivals for its
     split that labels could still settle.
 

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from quercus.client.errors import invalid
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
-from quercus.specification.algorithms import ALGORITHMS
+from quercus.specification.algorithms import ALGORITHMS, FIRST
 from quercus.specification.parameter import parameters_of
 
 AlgorithmLike = str | Mapping[str, Any]
@@ -53,7 +53,7 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     >>> from_proto(to_proto({"name": "forest", "vote": "mass", "max_features": 3, "base": "id3"}))
     {'name': 'forest', 'base': {'name': 'id3'}, 'vote': 'mass', 'max_features': 3}
     """
-    kind = message.WhichOneof("kind") or "abc45"
+    kind = message.WhichOneof("kind") or FIRST.name
     found: dict[str, Any] = {"name": kind.replace("_", "-")}
     below: Message = getattr(message, kind)
     for each, value in below.ListFields():
@@ -67,7 +67,7 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     return found
 
 
-def text(algorithm: Mapping[str, Any]) -> str:
+def text(algorithm: AlgorithmLike | None) -> str:
     """An algorithm in a line.
 
     Examples
@@ -75,12 +75,21 @@ def text(algorithm: Mapping[str, Any]) -> str:
     >>> text({"name": "forest", "trees": 20, "base": {"name": "c45", "min_branch": 4}})
     'forest (trees 20, base c45 (min_branch 4))'
     """
+    if not isinstance(algorithm, Mapping):
+        return name_of(algorithm)
     own = [
         f"{key} {text(value) if isinstance(value, Mapping) else value}"
         for key, value in algorithm.items()
         if key != "name"
     ]
     return f"{algorithm['name']} ({', '.join(own)})" if own else str(algorithm["name"])
+
+
+def name_of(algorithm: AlgorithmLike | None) -> str:
+    """The name of what a model's specification says: nothing in stores that are older than the choice."""
+    if isinstance(algorithm, Mapping):
+        return str(algorithm["name"])
+    return algorithm or FIRST.name
 
 
 def _set(below: Message, key: str, value: Any, field: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quercus.client import algorithms
+from quercus.client.algorithms import AlgorithmLike
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import Model, Specification
 from quercus.specification.attributes import Attribute, Nominal
@@ -20,6 +21,8 @@ _PLAIN = (
     "pruning",
     "prediction_level",
     "split_significance",
+    "ask",
+    "memory_rows",
 )
 
 
@@ -73,8 +76,8 @@ def _same(found: Attribute, given: Attribute) -> bool:
     return declared == tuple(given.values) and found.missing == given.missing
 
 
-def _algorithm(found: object, given: Mapping[str, Any]) -> list[str]:
-    known = found if isinstance(found, Mapping) else {"name": found or "abc45"}
+def _algorithm(found: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:
+    known = found if isinstance(found, Mapping) else {"name": algorithms.name_of(found)}
     told: list[str] = []
     for key, value in given.items():
         if isinstance(value, Mapping):

@@ -97,6 +97,8 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         prediction_level=specification.prediction_level,
         presentation=_optional(presentation_to_proto, specification.presentation),
         split_significance=specification.split_significance,
+        ask=specification.ask,
+        memory_rows=specification.memory_rows,
     )
 
 
@@ -142,6 +144,8 @@ def specification(message: model_pb2.Specification) -> Specification:
         prediction_level=given("prediction_level"),
         presentation=_optional(presentation_from_proto, given("presentation")),
         split_significance=given("split_significance"),
+        ask=given("ask"),
+        memory_rows=given("memory_rows"),
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quercus.client.conditions import condition_of, path_text
+from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 
 if TYPE_CHECKING:  # its module imports numpy
-    from quercus.client.results import CommitteeReason, ForestReason, Query, Reason
+    from quercus.client.results import CommitteeReason, ForestReason, Model, Query, Reason
 
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""
@@ -26,6 +27,18 @@ _OF_LEAF: Final = {
     "leaf-width": "It ends in the leaf where least is known of most rows.",
     "prediction-change": "This label is expected to change the predictions of most rows.",
 }
+
+
+def why_it_stopped(model: Model) -> str:
+    """Why a model that has answers left asks nothing, in words; empty while it asks, or may do so again soon."""
+    waits = model.lag or model.queries_open or model.queries_leased
+    spent = model.queries_answered >= model.budget
+    if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
+        return ""
+    return (
+        "it stopped asking: no split is contested and every leaf has a label, or no row is left; "
+        f"--ask {TO_THE_BUDGET} goes on"
+    )
 
 
 def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:

@@ -56,6 +56,8 @@ class Specification:
     prediction_level: float | None = None
     presentation: Presentation | None = None
     split_significance: float | None = None
+    ask: str | None = None
+    memory_rows: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

@@ -16,6 +16,7 @@ from quercus.estimators.columns import FittedColumns, distinct_names
 from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.estimators.trees import pruning_of
+from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import (
@@ -243,6 +244,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             warmup_rows=rows,
             strategy=self.strategy,
             pruning=pruning_of(self.pruning, self.level),
+            algorithm=Abc45(),
             prediction_level=self.prediction_level,
             split_significance=self.split_significance,
         )

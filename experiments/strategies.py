@@ -15,9 +15,10 @@ from quercus.experiments.baselines import UniformClassifier
 from quercus.experiments.grown import ServiceTree
 from quercus.experiments.problem import Fitted, Prediction, Problem
 from quercus.specification import parameters
-from quercus.specification.algorithms import Algorithm, E2m, Forest
+from quercus.specification.algorithms import Abc45, Algorithm, E2m, Forest
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import Specification
+from quercus.specification.parameters import SPLIT_SIGNIFICANCE
 from quercus.specification.strategies import RECOMMENDED
 from quercus.specification.strategies import STRATEGIES as SERVICE
 from quercus.trees.ask.query import QueryPosition
@@ -60,8 +61,16 @@ class ComparedStrategy:
 def _state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     frame = Frame(tuple(f"c{c}" for c in range(problem.train.size)))
     attributes = _in_order(problem)
-    rows = len(problem.train)
-    spec = Specification(attributes, frame, ALPHA, budget, warmup_rows=rows, strategy=strategy)
+    spec = Specification(
+        attributes,
+        frame,
+        ALPHA,
+        budget,
+        warmup_rows=len(problem.train),
+        strategy=strategy,
+        algorithm=Abc45(),
+        split_significance=SPLIT_SIGNIFICANCE.default,
+    )
     observed = Observed(problem.train.values, problem.train.contours)
     return grow(GrowthState.initial(spec), [observed])
 

@@ -12,7 +12,13 @@ from typing import ClassVar, Literal, TypeVar
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification import parameters
 from quercus.specification.parameter import check_parameters, documented
-from quercus.specification.parameters import MAX_CUTS, MAX_DEPTH, MAX_MASS_CLASSES, MIN_INSTANCES
+from quercus.specification.parameters import (
+    INSTANCES_PER_CLASS,
+    MAX_CUTS,
+    MAX_DEPTH,
+    MAX_MASS_CLASSES,
+    MIN_INSTANCES,
+)
 
 PruningKind = Literal["chi-square", "likelihood"]
 Combine = Literal["dempster", "mean"]
@@ -201,6 +207,11 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType(
 )
 """All classes of learners by name."""
 
+DEFAULT = ActiveForest()
+"""What grows a model whose specification names no algorithm."""
+FIRST = Abc45()
+"""What grows a model of a store that names no algorithm: it was the only one then."""
+
 FORESTS: Mapping[str, Forest] = MappingProxyType(
     {
         "L-OBE-RF": Forest(BeliefEntropy("OBE")),
@@ -250,6 +261,22 @@ def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
     each = size if size > 2 else 1
     folds = 0 if base.lam is not None else base.folds * len(LAMBDAS) * each
     return {"trees": count * each, "folds": folds}
+
+
+def own_defaults(algorithm: Algorithm, size: int) -> Mapping[str, float]:
+    """Return what a specification of `size` classes that does not say it takes from its algorithm.
+
+    Examples
+    --------
+    >>> own_defaults(ActiveForest(), 3), own_defaults(Forest(BeliefEntropy()), 3)["min_instances"]
+    ({'min_instances': 2, 'prediction_level': 0.75}, 15)
+    """
+    base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+    least = getattr(base, "min_instances", MIN_INSTANCES.default)
+    return {
+        "min_instances": max(1, INSTANCES_PER_CLASS * size) if least is None else least,
+        "prediction_level": getattr(base, "prediction_level", parameters.PREDICTION_LEVEL.default),
+    }
 
 
 def with_rules(algorithm: Algorithm, **rules: object) -> Algorithm:

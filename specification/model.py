@@ -9,6 +9,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.specification import parameters
 from quercus.specification.algorithms import (
+    DEFAULT,
     Abc45,
     ActiveForest,
     Algorithm,
@@ -16,12 +17,13 @@ from quercus.specification.algorithms import (
     Forest,
     Pruning,
     check_classes,
+    own_defaults,
     with_rules,
 )
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, documented
 from quercus.specification.parameters import MAX_ATTRIBUTES
-from quercus.specification.strategies import DEFAULT
+from quercus.specification.strategies import DEFAULT as DEFAULT_STRATEGY
 
 CHANGEABLE = (
     "alpha",
@@ -32,6 +34,7 @@ CHANGEABLE = (
     "pruning",
     "prediction_level",
     "split_significance",
+    "ask",
     "presentation",
 )
 """Fields of the specification that may change once the model exists; learning ignores the last."""
@@ -49,7 +52,8 @@ class Specification:
     frame
         The classes, in declared order.
     pruning
-        Of the tree that is published; the growing tree stays whole. None: no pruning.
+        Of the tree that is published, or of the tree beside a forest that asks; the growing tree stays whole. None: no
+        pruning.
     algorithm
         What grows the tree. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
         `split_significance` hold for it where it has such parameters: it is kept with theirs. The last holds for single
@@ -65,14 +69,16 @@ class Specification:
     frame: Frame
     alpha: float = parameters.ALPHA.field()
     budget: int = parameters.BUDGET.field()
-    min_instances: int = parameters.MIN_INSTANCES.field()
+    min_instances: int = parameters.MODEL_INSTANCES.field()
     max_depth: int | None = parameters.MAX_DEPTH.field()
     warmup_rows: int = parameters.WARMUP_ROWS.field()
     strategy: str = parameters.STRATEGY.field()
     pruning: Pruning | None = None
-    algorithm: Algorithm = Abc45()
-    prediction_level: float = parameters.PREDICTION_LEVEL.field()
-    split_significance: float = parameters.SPLIT_SIGNIFICANCE.field()
+    algorithm: Algorithm = DEFAULT
+    prediction_level: float = parameters.MODEL_LEVEL.field()
+    split_significance: float = parameters.MODEL_SIGNIFICANCE.field()
+    ask: str = parameters.ASK.field()
+    memory_rows: int | None = parameters.MEMORY_ROWS.field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
@@ -102,14 +108,22 @@ class Specification:
                 "algorithm", f"is {shown(algorithm)}, must be one of quercus.specification.algorithms"
             )
         check_classes(algorithm, self.frame.size)
+        for name, value in own_defaults(algorithm, self.frame.size).items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         base = algorithm.base if isinstance(algorithm, Forest) else algorithm
-        if self.pruning is not None and not isinstance(base, Abc45 | E2m):
+        if self.pruning is not None and not isinstance(base, Abc45 | E2m | ActiveForest):
             raise InvalidInput(
                 "pruning", f"is given, but {base.name} is pruned by parameters of its own, or never"
             )
-        if isinstance(algorithm, ActiveForest) and self.strategy != DEFAULT:
+        if self.memory_rows is not None and not isinstance(algorithm, Abc45 | E2m | ActiveForest):
             raise InvalidInput(
-                "strategy", f"is {self.strategy!r}, but {algorithm.name} asks by itself: name none"
+                "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
+            )
+        if isinstance(algorithm, ActiveForest) and self.strategy != DEFAULT_STRATEGY:
+            raise InvalidInput(
+                "strategy",
+                f"is {self.strategy!r}, but {algorithm.name} asks by itself: name none, or the algorithm abc45",
             )
         in_force = with_rules(
             algorithm,

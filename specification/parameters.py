@@ -34,9 +34,18 @@ SPLIT_SIGNIFICANCE = Parameter(
     0,
     1_000,
 )
-"""About so many splits of each depth stand by chance (theory §12); docs/learners.md measures it."""
+"""About so many splits of each depth stand by chance (theory §12); docs/learners.md measures it.
+
+It is off in the functions, the algorithms and the estimators of the library: their trees are those of the papers.
+"""
+MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.but(default=10.0)
+"""As `SPLIT_SIGNIFICANCE`, of a model of the service: of its active tree, and of the one beside another learner."""
+MODEL_LEVEL = PREDICTION_LEVEL.but(default=None, none="0.15, or 0.75 of active-forest")
+"""As `PREDICTION_LEVEL`, of a model of the service: its algorithm has the default."""
 BUDGET = Parameter("budget", int, 0, "Most queries ever answered; 0: never ask", 0, MAX_COUNT)
 MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
+MODEL_INSTANCES = MIN_INSTANCES.but(default=None, none="2, or 5 per class of belief-entropy trees")
+"""As `MIN_INSTANCES`, of a model of the service: its algorithm has the default."""
 MAX_DEPTH = Parameter(
     "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, none="no limit"
 )
@@ -48,6 +57,24 @@ STRATEGY = Parameter(
     "Which instance is asked about next (docs/strategies.md)",
     choices=tuple(STRATEGIES),
 )
+MEMORY_ROWS = Parameter(
+    "memory_rows",
+    int,
+    None,
+    "The tree learns from the last so many rows with a label that says something",
+    1,
+    MAX_COUNT,
+    none="all rows",
+)
+WHILE_CONTESTED, TO_THE_BUDGET = "while-contested", "to-the-budget"
+ASK = Parameter(
+    "ask",
+    str,
+    TO_THE_BUDGET,
+    "When it stops asking: with the budget, or as soon as no split is contested and every leaf has a told row",
+    choices=(WHILE_CONTESTED, TO_THE_BUDGET),
+)
+"""docs/strategies.md measures what stopping early costs and saves."""
 
 MISSING_VALUE = Parameter(
     "missing",

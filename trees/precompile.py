@@ -13,6 +13,7 @@ from numba.core import event
 
 from quercus.belief.frame import Frame
 from quercus.specification import parameters
+from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
@@ -79,7 +80,8 @@ def _cells_of(labels: np.ndarray[Any, np.dtype[np.float64]]) -> None:
 
 
 def _sample_specification(alpha: float, strategy: str) -> Specification:
-    return Specification(_ATTRIBUTES, Frame(("x", "y", "z")), alpha, budget=9, strategy=strategy)
+    frame = Frame(("x", "y", "z"))
+    return Specification(_ATTRIBUTES, frame, alpha, budget=9, strategy=strategy, algorithm=Abc45())
 
 
 def _grow_precise(small: int) -> None:

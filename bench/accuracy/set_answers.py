@@ -19,7 +19,7 @@ from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import E2m, Forest
+from quercus.specification.algorithms import Abc45, E2m, Forest
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees.ask.strategies import members
@@ -67,7 +67,13 @@ def answered(strategy: str, values: np.ndarray, said: np.ndarray, answers: int) 
     contours = np.ones(said.shape)
     frame = Frame(tuple(map(str, range(said.shape[1]))))
     spec = Specification(
-        attributes(values), frame, budget=answers, warmup_rows=len(values), strategy=strategy, max_depth=0
+        attributes(values),
+        frame,
+        budget=answers,
+        warmup_rows=len(values),
+        strategy=strategy,
+        max_depth=0,
+        algorithm=Abc45(),
     )
     state = grow(GrowthState.initial(spec), [Observed(values, contours)])
     for _ in range(answers):

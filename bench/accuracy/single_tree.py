@@ -19,6 +19,7 @@ import numpy as np
 
 from quercus.belief.frame import Frame
 from quercus.experiments.datasets import DataSet, in_folder
+from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.trees.growth.stream import GrowthState, Observed, grow
@@ -35,7 +36,9 @@ SETS = ("electricity", "weather_noaa", "covertype_100k")
 def quercus(data: DataSet, rows: int, level: float, cuts: int | None) -> str:
     attributes = tuple(replace(a, cuts=cuts) if isinstance(a, Numeric) else a for a in data.attributes)
     state = GrowthState.initial(
-        Specification(attributes, Frame(data.classes), warmup_rows=BATCH, split_significance=level)
+        Specification(
+            attributes, Frame(data.classes), warmup_rows=BATCH, algorithm=Abc45(), split_significance=level
+        )
     )
     clock, right, known = Clock(), 0, np.eye(len(data.classes))
     for start in range(0, rows, BATCH):

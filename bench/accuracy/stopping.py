@@ -1,6 +1,6 @@
 """When every split of the tree beside the forest is decided and every leaf told: answers until then, and accuracy.
 
-Run: python bench/accuracy/stopping.py [SEEDS]
+Run: python bench/accuracy/stopping.py [SEEDS [LEVEL [SETS]]]
 
 From zero labels, one answer at a time, asked by the forest (100 trees), half of the rows held out. Prints for each data
 set the answers after which the tree first has no contested split and no leaf without a told row, the forest's held-out
@@ -14,28 +14,20 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import train_test_split
 
 from quercus.belief.frame import Frame
+from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.specification.parameters import MODEL_SIGNIFICANCE
 from quercus.trees import Answered, GrowthState, MemoryForest, Observed, grow
 from quercus.trees.ask.query import QueryPosition
-from quercus.trees.ask.strategies.leaf_queries import LeafRows
+from quercus.trees.ask.settled import is_settled
 from quercus.trees.memory_forest.asking import choose_rows
 
 SETS = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
 BUDGET = 100
 
 
-def is_decided(state: GrowthState) -> bool:
-    """Whether no split is contested, and every leaf has a row of which something is known."""
-    context = state.context()
-    if next(iter(context.growth.contested()), None) is not None:
-        return False
-    sample, leaves = context.sample, LeafRows(context).of
-    told = ~sample.table.vacuous[sample.ids]
-    return set(leaves.tolist()) == set(leaves[told].tolist())
-
-
-def run(name: str, seed: int) -> tuple[list[bool], list[float]]:
+def run(name: str, seed: int, level: float) -> tuple[list[bool], list[float]]:
     """Whether the tree is decided, and the accuracy, after each number of answers."""
     data = SETS[name]()
     train, test = train_test_split(
@@ -47,6 +39,8 @@ def run(name: str, seed: int) -> tuple[list[bool], list[float]]:
         tuple(Numeric(f"x{k}") for k in range(X.shape[1])),
         Frame(tuple(f"c{c}" for c in range(size))),
         budget=BUDGET,
+        algorithm=Abc45(),
+        split_significance=level,
     )
     silent = np.ones((len(X), size))
     state = grow(GrowthState.initial(specification), [Observed(X, silent)])
@@ -60,19 +54,22 @@ def run(name: str, seed: int) -> tuple[list[bool], list[float]]:
         forest.tell(choice.row, contour)
         asked = QueryPosition((), None, None, ())
         state = grow(state, [Answered(choice.row, contour, 1.0, asked)])
-        decided.append(is_decided(state))
+        decided.append(is_settled(state.context()))
         accuracy.append(float((forest.predict(data.data[test]).klass == data.target[test]).mean()))
     return decided, accuracy
 
 
 def main() -> None:
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    seeds, level, sets = [
+        *sys.argv[1:],
+        *("3", str(MODEL_SIGNIFICANCE.default), ",".join(SETS))[len(sys.argv) - 1 :],
+    ]
     print(
         "set, seed: answers until decided, accuracy then, accuracy at the end, share of later answers decided"
     )
-    for name in SETS:
-        for seed in range(seeds):
-            decided, accuracy = run(name, seed)
+    for name in sets.split(","):
+        for seed in range(int(seeds)):
+            decided, accuracy = run(name, seed, float(level))
             at = decided.index(True) if any(decided) else -1
             share = float(np.mean(decided[at:])) if at >= 0 else 0.0
             then = f"{at + 1} answers, {accuracy[at]:.3f}" if at >= 0 else "never"

@@ -9,11 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
+from quercus.client.algorithms import name_of
 from quercus.client.conditions import merge_conditions
 from quercus.client.results import Between, Classification
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, page, posted, session_of
 from quercus.files.schema import number
+from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Attribute, Nominal
 
 MAX_ATTRIBUTES = 300
@@ -53,6 +55,7 @@ async def classify(request: Request) -> Response:
         has_tree=bool(model.tree_version),
         fields=[_field(each, k, given) for k, each in enumerate(attributes)],
         answer=answer,
+        beside=name_of(model.specification.algorithm) == ActiveForest.name,
         fault=fault,
     )
 
@@ -107,9 +110,8 @@ def _field(attribute: Attribute, k: int, given: Mapping[str, Any]) -> dict[str, 
 
 
 def _has_members(algorithm: Any) -> bool:
-    """Whether a model has several trees, so that a row has no one path."""
-    name = algorithm if isinstance(algorithm, str) or algorithm is None else algorithm.get("name")
-    return name in ("forest", "active-forest", "total-uncertainty")
+    """Whether a model has several trees, so that a row has no one path. The active forest has one to read beside it."""
+    return name_of(algorithm) in ("forest", "total-uncertainty")
 
 
 def _answer(found: Classification, nominal: frozenset[str]) -> dict[str, Any]:

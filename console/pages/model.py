@@ -5,12 +5,15 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from quercus.client.algorithms import name_of
 from quercus.client.algorithms import text as algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
+from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
 from quercus.console.draw.accuracy import accuracy_picture, block_rows
 from quercus.console.pages.models import growth_state
 from quercus.console.web import number_text, page, session_of
+from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
 
 MAX_ATTRIBUTES = 500
@@ -35,7 +38,7 @@ async def model(request: Request) -> Response:
         model=name,
         tab="model",
         info=found,
-        state=GROWTH[growth_state(found)],
+        state=why_it_stopped(found).capitalize() or GROWTH[growth_state(found)],
         numbers=_numbers(found),
         policy=_policy(await session.client.labelling_policy(name)),
         labellers=await session.client.labellers(name) if may_list else None,
@@ -47,8 +50,9 @@ async def model(request: Request) -> Response:
 
 
 def _numbers(model: Model) -> list[tuple[str, str]]:
-    algorithm = model.specification.algorithm or "abc45"
-    learner = algorithm if isinstance(algorithm, str) else algorithm_text(algorithm)
+    algorithm = model.specification.algorithm
+    learner = algorithm_text(algorithm)
+    asks_by_itself = name_of(algorithm) == ActiveForest.name
     budget = f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks (budget 0)"
     return [
         ("rows", f"{model.instance_count:,}"),
@@ -59,7 +63,10 @@ def _numbers(model: Model) -> list[tuple[str, str]]:
         ("tree", f"version {model.tree_version:,}" if model.tree_version else "none yet"),
         ("events not in the tree yet", f"{model.lag:,}" + (f" for {model.lag_s:.1f} s" if model.lag else "")),
         ("learner", learner),
-        ("asks by", model.specification.strategy or "the default"),
+        (
+            "asks by",
+            "the forest's own choice" if asks_by_itself else model.specification.strategy or "the default",
+        ),
         ("made", f"{model.created_at:%Y-%m-%d %H:%M} UTC"),
     ]
 

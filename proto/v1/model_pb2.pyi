@@ -202,7 +202,7 @@ class Algorithm(_message.Message):
     ACTIVE_FOREST_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def abc45(self) -> Global___ActiveTree:
-        """The active belief decision tree; the default. Any other learner that has a budget asks what such a tree would."""
+        """The active belief decision tree. A learner that does not ask by itself asks what such a tree would."""
 
     @_builtins.property
     def e2m(self) -> Global___E2mTree: ...
@@ -481,7 +481,7 @@ Global___BeliefEntropyTree: _TypeAlias = BeliefEntropyTree  # noqa: Y015
 
 @_typing.final
 class ActiveForest(_message.Message):
-    """The forest of many memories: it learns, predicts and asks by itself, with an active tree beside it for people to read."""
+    """The forest of many memories, the default: it learns, predicts and asks by itself, with an active tree beside it for people to read."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -612,6 +612,8 @@ class Specification(_message.Message):
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
     PRESENTATION_FIELD_NUMBER: _builtins.int
     SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
+    ASK_FIELD_NUMBER: _builtins.int
+    MEMORY_ROWS_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -625,12 +627,21 @@ class Specification(_message.Message):
     strategy: _builtins.str
     """Which instance is asked about next: the name of a strategy; docs/strategies.md names the default."""
     prediction_level: _builtins.float
-    """Level of the likelihood cut that belief and plausibility of predictions are bounds over, in [0, 1]; default 0.15.
+    """Level of the likelihood cut that belief and plausibility of predictions are bounds over, in [0, 1]; default 0.15, of
+    active_forest 0.75.
     Apart from alpha, which decides what is split and asked. The lower, the more cautious are sets of classes.
     """
     split_significance: _builtins.float
     """Level of the test that a split must pass against "do not split", halved at each depth, in [0, 1000]: the smaller, the
-    fewer splits. 0: no test. Absent from a new model: the default, docs/parameters.md.
+    fewer splits. 0: no test. Absent from a new model: 10.
+    """
+    ask: _builtins.str
+    """When it stops asking: "to-the-budget", the default, or "while-contested": as soon as no split of its tree, or of the
+    tree beside its forest, is contested and every leaf has a row with a label that says something.
+    """
+    memory_rows: _builtins.int
+    """The active tree, or the tree beside the forest, learns from the last so many rows with a label that says something,
+    1 to 1,000,000, and from the rows without. Absent: from all. It cannot change once the model exists.
     """
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
@@ -644,7 +655,7 @@ class Specification(_message.Message):
 
     @_builtins.property
     def algorithm(self) -> Global___Algorithm:
-        """Absent: abc45. It cannot change once the model exists."""
+        """Absent from a new model: active_forest. It cannot change once the model exists."""
 
     @_builtins.property
     def presentation(self) -> _display_pb2.Presentation:
@@ -666,17 +677,23 @@ class Specification(_message.Message):
         prediction_level: _builtins.float | None = ...,
         presentation: _display_pb2.Presentation | None = ...,
         split_significance: _builtins.float | None = ...,
+        ask: _builtins.str | None = ...,
+        memory_rows: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "budget", b"budget", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_budget", b"_budget", "_max_depth", b"_max_depth", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__ask: _TypeAlias = _typing.Literal["ask"]  # noqa: Y015
+    _WhichOneofArgType__ask: _TypeAlias = _typing.Literal["_ask", b"_ask"]  # noqa: Y015
     _WhichOneofReturnType__budget: _TypeAlias = _typing.Literal["budget"]  # noqa: Y015
     _WhichOneofArgType__budget: _TypeAlias = _typing.Literal["_budget", b"_budget"]  # noqa: Y015
     _WhichOneofReturnType__max_depth: _TypeAlias = _typing.Literal["max_depth"]  # noqa: Y015
     _WhichOneofArgType__max_depth: _TypeAlias = _typing.Literal["_max_depth", b"_max_depth"]  # noqa: Y015
+    _WhichOneofReturnType__memory_rows: _TypeAlias = _typing.Literal["memory_rows"]  # noqa: Y015
+    _WhichOneofArgType__memory_rows: _TypeAlias = _typing.Literal["_memory_rows", b"_memory_rows"]  # noqa: Y015
     _WhichOneofReturnType__min_instances: _TypeAlias = _typing.Literal["min_instances"]  # noqa: Y015
     _WhichOneofArgType__min_instances: _TypeAlias = _typing.Literal["_min_instances", b"_min_instances"]  # noqa: Y015
     _WhichOneofReturnType__prediction_level: _TypeAlias = _typing.Literal["prediction_level"]  # noqa: Y015
@@ -690,9 +707,13 @@ class Specification(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ask) -> _WhichOneofReturnType__ask | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__budget) -> _WhichOneofReturnType__budget | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_depth) -> _WhichOneofReturnType__max_depth | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_rows) -> _WhichOneofReturnType__memory_rows | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_instances) -> _WhichOneofReturnType__min_instances | None: ...
     @_typing.overload

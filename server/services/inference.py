@@ -23,6 +23,7 @@ from quercus.server.wire.names import check_model_id
 from quercus.server.wire.request_checks import check_sequence
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
+from quercus.specification.algorithms import FIRST
 from quercus.storage import NotFound, Store
 
 MAX_ID: Final = 200
@@ -126,4 +127,4 @@ def _check_version(given: str, newest: int) -> None:
 def _read_head(store: Store, model: str) -> tuple[str, int]:
     record = store.get_model(model)
     kind = model_pb2.Specification.FromString(record.specification).algorithm.WhichOneof("kind")
-    return kind or "abc45", record.tree_version
+    return kind or FIRST.name, record.tree_version

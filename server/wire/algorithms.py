@@ -8,7 +8,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
 from quercus.server.wire.errors import field_prefix
-from quercus.specification.algorithms import ALGORITHMS, Algorithm, Forest
+from quercus.specification.algorithms import ALGORITHMS, FIRST, Algorithm, Forest
 from quercus.specification.parameter import parameters_of
 
 
@@ -20,7 +20,7 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     InvalidInput
         Naming the field below the algorithm, the value and the bound.
     """
-    kind = message.WhichOneof("kind") or "abc45"
+    kind = message.WhichOneof("kind") or FIRST.name
     algorithm = ALGORITHMS[kind.replace("_", "-")]
     with field_prefix(kind):
         return algorithm(**_given_parameters(algorithm, getattr(message, kind)))

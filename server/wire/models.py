@@ -42,9 +42,12 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
-    if not full.HasField("algorithm"):
-        full.algorithm.abc45.SetInParent()
-    for field, value in (DEFAULTS | _own_defaults(full)).items():
+    if full.algorithm.WhichOneof("kind") is None:
+        getattr(full.algorithm, algorithms.DEFAULT.name.replace("-", "_")).SetInParent()
+    with field_prefix("specification.algorithm"):
+        algorithm = decode_algorithm(full.algorithm)
+    own = algorithms.own_defaults(algorithm, len(full.classes))
+    for field, value in {**DEFAULTS, **own}.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
             setattr(full, field, value)
     if full.HasField("pruning") and not full.pruning.HasField("level"):
@@ -117,22 +120,6 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
         )
 
 
-def _own_defaults(message: model_pb2.Specification) -> dict[str, float | int | str]:
-    """Return defaults that are the algorithm's own.
-
-    Belief-entropy trees fit a density a class at every node; leaves of the forest of many memories are small.
-    """
-    algorithm = message.algorithm
-    base = algorithm.forest.base if algorithm.HasField("forest") else algorithm
-    own = "belief_entropy" if algorithm.HasField("forest") else None
-    match base.WhichOneof("kind") or own:
-        case "belief_entropy":
-            return {"min_instances": max(1, parameters.INSTANCES_PER_CLASS * len(message.classes))}
-        case "active_forest":
-            return {"prediction_level": parameters.FOREST_LEVEL.default}
-    return {}
-
-
 def _prediction_level(message: model_pb2.Specification) -> float:
     """Return the level, the default for models of stores that know none."""
     if message.HasField("prediction_level"):
@@ -168,6 +155,8 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             algorithm=algorithm,
             prediction_level=_prediction_level(message),
             split_significance=message.split_significance,  # 0, none, of models of stores that know none
+            ask=message.ask or parameters.ASK.default,
+            memory_rows=message.memory_rows if message.HasField("memory_rows") else None,
         )
 
 

@@ -15,6 +15,7 @@ from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Re
 from quercus.trees.tree.encoding import cut_counts
 from quercus.trees.tree.splits import Splits
 from support.batch import Evidence
+from support.published import published_tree
 
 ROWS = 60
 ALPHAS = (0.0, 0.3, 0.8, 0.99, 1.0)
@@ -52,7 +53,7 @@ def world(classes: int, arities: list[int], alpha: float, seed: int, *, cut: boo
         attributes = tuple(Nominal(f"a{k}") for k in range(len(arities)))
         columns = tuple(np.arange(ROWS) % 2.0 for _ in arities)
     return World(
-        Specification(
+        published_tree(
             attributes,
             Frame(tuple(f"c{j}" for j in range(classes))),
             alpha=alpha,

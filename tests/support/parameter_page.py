@@ -6,7 +6,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from quercus.specification import console, server
+from quercus.specification import algorithms, console, server
 from quercus.specification.algorithms import ALGORITHMS, Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
@@ -21,7 +21,8 @@ line are made from the same declarations, and so is this page: `python tests/sup
 MODELS = """
 ## Models
 
-They stand in the specification of a model. Most are options of `quercus models create`.
+They stand in the specification of a model. Most are options of `quercus models create`. A model without an algorithm is
+grown by `{algorithm}`.
 """
 ALGORITHM = """
 ## Algorithms
@@ -53,7 +54,7 @@ def page() -> str:
         "\n".join(
             [
                 HEAD.rstrip("\n"),
-                MODELS,
+                MODELS.format(algorithm=algorithms.DEFAULT.name),
                 table("of", of_each({name: parameters_of(kind) for name, kind in model.items()})),
                 ALGORITHM,
                 table("of", of_each({name: parameters_of(kind) for name, kind in kinds.items()})),

@@ -7,6 +7,7 @@ import numpy as np
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
+from support.published import published_tree
 
 ATTRIBUTES, VALUES, CLASSES, DEPTH = 10, 4, 3, 5
 NOISE = 0.05  # of the labels tell another class
@@ -23,7 +24,7 @@ class Rows:
 
 def specification(alpha: float, min_instances: int, budget: int) -> Specification:
     names = tuple(f"v{i}" for i in range(VALUES))
-    return Specification(
+    return published_tree(
         tuple(Nominal(f"a{k}", names, "reject") for k in range(ATTRIBUTES)),
         Frame(tuple(f"c{j}" for j in range(CLASSES))),
         alpha=alpha,

@@ -52,6 +52,7 @@ from quercus.trees.learners.table import Table
 from quercus.trees.precompile import prepare
 from quercus.trees.tree.encoding import Encoder
 from support.processes import children
+from support.published import published_model
 
 MODEL = "m"
 FOREST = "forest"  # the second model
@@ -75,7 +76,7 @@ assert access.ROLES  # the server's package is there: this is no client-only ins
 
 def specification(budget: int) -> Specification:
     """What the tortured model learns."""
-    return Specification(
+    return published_model(
         [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)],
         CLASSES,
         alpha=ALPHA,
@@ -88,7 +89,9 @@ def specification(budget: int) -> Specification:
 def forest() -> Specification:
     """What the second model learns."""
     algorithm = {"name": "forest", "base": "c45", "trees": TREES}
-    return Specification([Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)], CLASSES, algorithm=algorithm)
+    return published_model(
+        [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)], CLASSES, algorithm=algorithm
+    )
 
 
 def truth(row: np.ndarray) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Ints, Sample
@@ -158,9 +160,20 @@ class QueryContext:
         The tree, decided as far as it is looked at.
     ordered
         How many of each attribute's codes, from 0 on, are in order, as bins of a number are; 0 for names.
+    instances
+        Number in the log of each row of the sample, ascending; None: the sample has all rows of the log.
     """
 
     sample: Sample
     solver: IntervalSolver
     growth: QueryableTree
     ordered: tuple[int, ...]
+    instances: Ints | None = None
+
+    def instances_of(self, rows: Ints) -> Ints:
+        """Return the numbers in the log of rows of the sample."""
+        return rows if self.instances is None else self.instances[rows]
+
+    def row_of(self, instance: int) -> int:
+        """Return the row of the sample that an instance of the log is."""
+        return instance if self.instances is None else int(np.searchsorted(self.instances, instance))

@@ -7,24 +7,27 @@ looked at, and what an event cannot have changed is not computed again.
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.contour import check_contour, check_contours
+from quercus.belief.contour import check_contour, check_contours, is_vacuous
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import Said, combined, known_after
 from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.specification.parameters import WHILE_CONTESTED
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.settled import is_settled
 from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
-from quercus.trees.growth.sample import Sample
+from quercus.trees.growth.remembering import RowMemory, tree_of
+from quercus.trees.growth.sample import Ints, Sample
 from quercus.trees.tree.encoding import (
     Edges,
     Encoder,
@@ -114,19 +117,27 @@ class GrowthState:
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
-        self._live = LiveTree(
-            _declared_codes(specification),
-            specification.frame.size,
-            _rules_of(specification),
-            small,
-            cuts=cut_counts(specification.attributes),
-            edges=self._edges,
-        )
+        self._small = small
+        self._live = self._empty_tree()
+        memory = specification.memory_rows
+        self._memory = None if memory is None else RowMemory(memory)
+        self._remembered: tuple[LiveTree, Ints | None] | None = None  # tree that is looked at, and its rows
         self._splits = sum(max(1, cuts) for cuts in cut_counts(specification.attributes))
         self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = (
             None  # of which tree, how, and what came of it
         )
         self._spent = False
+
+    def _empty_tree(self) -> LiveTree:
+        specification = self.specification
+        return LiveTree(
+            _declared_codes(specification),
+            specification.frame.size,
+            _rules_of(specification),
+            self._small,
+            cuts=cut_counts(specification.attributes),
+            edges=self._edges,
+        )
 
     @classmethod
     def initial(cls, specification: Specification) -> "GrowthState":
@@ -155,13 +166,13 @@ class GrowthState:
         if pruning is None:
             return whole
         if self._pruned is None or self._pruned[0] is not whole or self._pruned[1] != pruning:
-            self._pruned = whole, pruning, self._here().pruned(pruning)
+            self._pruned = whole, pruning, self._grown()[0].pruned(pruning)
         return self._pruned[2]
 
     @property
     def whole(self) -> FlatTree:
         """The growing tree as arrays, as it is without pruning: queries are about its nodes."""
-        return self._here().flat
+        return self._grown()[0].flat
 
     @property
     def tree(self) -> Node:
@@ -171,15 +182,23 @@ class GrowthState:
     def agenda(self, limit: int) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left."""
         most = self.left_to_ask(limit)
-        return () if most <= 0 else agenda_of(self.context(), self.asked, most, self.specification.strategy)
+        if most <= 0:
+            return ()
+        context = self.context()
+        queries = agenda_of(context, self.asked, most, self.specification.strategy)
+        rows = context.instances
+        return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)
 
     def left_to_ask(self, limit: int) -> int:
-        """Return how many queries may be chosen: `limit`, or what the budget has left."""
-        return min(limit, self.specification.budget - self.answers)
+        """Return how many queries may be chosen: `limit`, what the budget has left, or none when it is to stop."""
+        most = min(limit, self.specification.budget - self.answers)
+        stops = most > 0 and self.specification.ask == WHILE_CONTESTED and is_settled(self.context())
+        return 0 if stops else most
 
     def context(self) -> QueryContext:
         """Return what choosing queries looks at."""
-        return self._here().context(_ordered_codes(self.specification))
+        tree, rows = self._grown()
+        return replace(tree.context(_ordered_codes(self.specification)), instances=rows)
 
     def contour(self, instance: int) -> Floats:
         """Return what is believed of an instance's class now: (l,)."""
@@ -203,6 +222,20 @@ class GrowthState:
         learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
         return self.names(learned)
 
+    def _grown(self) -> tuple[LiveTree, Ints | None]:
+        """Return the tree of the rows that are remembered, and these rows; None: of all rows."""
+        live = self._here()
+        if self._memory is None:
+            return live, None
+        if self._remembered is None:
+            rows = self._memory.remembered()
+            if rows.size == live.count:
+                self._remembered = live, None
+            else:
+                live.follow(_rules_of(self.specification))  # its own tree is not looked at again
+                self._remembered = tree_of(live, rows, self._empty_tree), rows
+        return self._remembered
+
     def _here(self) -> LiveTree:
         if self._spent:
             raise SpentStateError("this state was grown from; use the one that `grow` returned")
@@ -222,6 +255,7 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
     checked = _checked_events(state, events)
     grown = copy.copy(state)
     state._spent = True
+    grown._remembered = None
     for kind, run in groupby(checked, type):
         if kind is Observed:  # rows that came one by one are stored in one piece
             _observe_rows(grown, [event for event in run if isinstance(event, Observed)])
@@ -259,7 +293,7 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
                 count += len(values)
                 checked.append(Observed(values, contours))
             case Respecified():
-                for name in ("attributes", "frame", "warmup_rows"):
+                for name in ("attributes", "frame", "warmup_rows", "memory_rows"):
                     if getattr(spec, name) != getattr(event.specification, name):
                         raise InvalidInput(name, "cannot change once the model exists")
                 checked.append(event)
@@ -290,7 +324,10 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
         if edges != state._edges:
             state._edges = edges
             live.recode(state.encoder.codes(state._warmup[: live.count]), edges)
-    live.append(state.encoder.codes(values), np.concatenate([event.contours for event in events]))
+    contours = np.concatenate([event.contours for event in events])
+    live.append(state.encoder.codes(values), contours)
+    if state._memory is not None:
+        state._memory.append(~is_vacuous(contours))
 
 
 def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
@@ -301,6 +338,8 @@ def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
     contours = live.table.contours
     contour = known_after(contours[pushed], contours[known], said, combined)
     live.learn(instance, contour, askable=said.label is None)
+    if state._memory is not None:
+        state._memory.hear(instance, told=not is_vacuous(contour))
 
 
 def _rules_of(specification: Specification) -> TreeRules:

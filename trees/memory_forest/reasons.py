@@ -24,7 +24,8 @@ def forest_queries(forest: MemoryForest, context: QueryContext, limit: int) -> I
         Of queries.
     """
     sample = context.sample
-    choices = list(choose_rows(forest, sample.candidates(np.arange(len(sample.ids))), limit))
+    candidates = context.instances_of(sample.candidates(np.arange(len(sample.ids))))
+    choices = list(choose_rows(forest, candidates, limit))
     if not choices:
         return
     values = forest.evidence.values[[choice.row for choice in choices]]
@@ -46,7 +47,8 @@ class _Beside:
     def query(self, choice: Choice, view: tuple[tuple[float, ...], float, int]) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
-        at_leaf = self._leaves.query(choice.row, score)
+        row = self._desk.row_of(choice.row)
+        at_leaf = self._leaves.query(row, score)
         for depth in range(len(at_leaf.path), -1, -1):
             found = self._contested.get(at_leaf.path[:depth])
             if found is None:
@@ -64,9 +66,9 @@ class _Beside:
                 node_count=int(place.rows.size),
                 forest=ForestView(*view, None),
             )
-        view_of_leaf = ForestView(*view, self._entropy_of(int(self._leaves.of[choice.row])))
+        view_of_leaf = ForestView(*view, self._entropy_of(int(self._leaves.of[row])))
         return Query(
-            at_leaf.instance,
+            choice.row,
             at_leaf.path,
             None,
             None,

@@ -12,7 +12,7 @@ import pytest
 from integration.client.serving import QUERCUS, Serving
 from support.command_line import quercus
 
-from quercus.specification.parameters import SPLIT_SIGNIFICANCE
+from quercus.specification.parameters import MODEL_SIGNIFICANCE
 from quercus.specification.strategies import DEFAULT
 
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
@@ -31,7 +31,7 @@ def run_quercus(*arguments: str, **environment: str) -> subprocess.CompletedProc
 
 
 def create(server: str, name: str, file: Path, *options: str) -> None:
-    asking = ("--strategy", "published")
+    asking = ("--algorithm", "abc45", "--split-significance", "0", "--strategy", "published")
     done = quercus("models", "create", name, str(file), "--class", "class", *asking, *options, server=server)
     assert done.returncode == 0, done.stderr
 
@@ -60,13 +60,14 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
     assert json.loads(done.stdout)["specification"] == {
         "classes": ["o", "s", "x"],
         "alpha": 0.8,
-        "prediction_level": 0.15,
-        "split_significance": SPLIT_SIGNIFICANCE.default,
+        "prediction_level": 0.75,
+        "split_significance": MODEL_SIGNIFICANCE.default,
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,
         "strategy": DEFAULT,
-        "algorithm": {"name": "abc45"},
+        "ask": "to-the-budget",
+        "algorithm": {"name": "active-forest"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
     }
     again = quercus("models", "create", name, str(table_t), server=server)

@@ -266,7 +266,17 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
     address, port = serving.address, serving.port
     try:
         made = quercus(
-            "models", "create", "m", str(table_t), "--budget", "6", "--strategy", "published", server=address
+            "models",
+            "create",
+            "m",
+            str(table_t),
+            "--budget",
+            "6",
+            "--algorithm",
+            "abc45",
+            "--strategy",
+            "published",
+            server=address,
         )
         assert made.returncode == 0, made.stderr
         assert quercus("push", "m", str(table_t), server=address).returncode == 0

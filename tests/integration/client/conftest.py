@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from integration.client.serving import Serving
+from support.published import published_model
 
-from quercus.client import Client, Model, Nominal, Numeric, Specification
+from quercus.client import Client, Model, Nominal, Numeric
 
 _numbers = itertools.count()
 
@@ -31,4 +32,4 @@ def name() -> str:
 def model(client: Client, name: str) -> Model:
     """X in {a, b}, y a number cut at 1 and 2; classes o and s; a budget of 3."""
     attributes = [Nominal("X", ["a", "b"]), Numeric("y", edges=[1.0, 2.0])]
-    return client.create_model(name, Specification(attributes, ["o", "s"], budget=3, strategy="published"))
+    return client.create_model(name, published_model(attributes, ["o", "s"], budget=3, strategy="published"))

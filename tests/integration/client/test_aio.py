@@ -7,6 +7,7 @@ from contextlib import aclosing
 import numpy as np
 import pytest
 from integration.client.serving import Serving
+from support.published import published_model
 
 from quercus.client import (
     DeadlineExceeded,
@@ -15,7 +16,6 @@ from quercus.client import (
     Nominal,
     NotFound,
     RejectedRows,
-    Specification,
     Unavailable,
 )
 from quercus.client.aio import Client
@@ -36,7 +36,7 @@ def test_models(serving: Serving, name: str) -> None:
     async def work(client: Client) -> None:
         await client.wait_ready()
         await client.create_model(
-            name, Specification([Nominal("X", "ab")], ["o", "s"], budget=3, strategy="published")
+            name, published_model([Nominal("X", "ab")], ["o", "s"], budget=3, strategy="published")
         )
         assert (await client.update_model(name, budget=4)).budget == 4
         assert name in [model.name async for model in client.models()]

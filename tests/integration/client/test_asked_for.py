@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal as DomainNominal
-from quercus.specification.model import Specification as DomainSpecification
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
@@ -43,14 +43,16 @@ def test_it_asks_what_an_active_tree_would(client: Client, name: str, which: str
     wire, domain = LEARNERS[which]
     codes, contours, truth = rows()
     attributes = [Nominal(attribute.name, VALUES) for attribute in DOMAIN]
-    client.create_model(name, Specification(attributes, CLASSES, algorithm=wire, strategy=strategy))
+    client.create_model(
+        name, Specification(attributes, CLASSES, algorithm=wire, strategy=strategy, split_significance=0.0)
+    )
     ids = [str(i) for i in range(ROWS)]
     client.push(name, [[VALUES[v] for v in row] for row in codes.tolist()], ids=ids)
     client.wait_grown(name)
     assert client.lease(name, "ann", wait_s=0).idle == "budget_spent"
     client.update_model(name, budget=BUDGET)  # the tree beside it has followed the log all the time
 
-    specification = DomainSpecification(DOMAIN, Frame(CLASSES), budget=BUDGET, strategy=strategy)
+    specification = published_tree(DOMAIN, Frame(CLASSES), budget=BUDGET, strategy=strategy)
     state = grow(GrowthState.initial(specification), [Observed(codes.astype(float), contours)])
     while queries := state.agenda(1):
         (due,) = queries

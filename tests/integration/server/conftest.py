@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
+from support.published import published_message
 from support.status_codes import undeclared
 
 from quercus.proto.v1 import (
@@ -59,7 +60,7 @@ class Api:
             "budget": 5,
             "strategy": "published",
         }
-        specification = model_pb2.Specification(**(fields | changes))
+        specification = published_message(**(fields | changes))
         return self.models.CreateModel(
             model_pb2.CreateModelRequest(model_id=model, specification=specification), timeout=DEADLINE_S
         )

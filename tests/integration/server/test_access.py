@@ -277,9 +277,11 @@ def asked(guarded: Guarded, tools: Any) -> None:
 
 
 def specification(**fields: Any) -> Any:
-    from quercus.client import Nominal, Specification
+    from support.published import published_model
 
-    return Specification(
+    from quercus.client import Nominal
+
+    return published_model(
         [Nominal("X", "abc"), Nominal("Y", "de")], ["o", "s", "x"], strategy="published", **fields
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 import pytest
+from support.published import published_model
 
 from quercus.client import (
     AttributeView,
@@ -20,7 +21,6 @@ from quercus.client import (
     Presentation,
     SeriesItem,
     SeriesView,
-    Specification,
     TextItem,
 )
 from quercus.proto.v1 import display_pb2, instance_pb2
@@ -34,7 +34,7 @@ ITEMS = (
     LinkItem("ticket", "https://tickets.example/7"),
 )
 ATTRIBUTES = [Nominal("line", ["A", "B"]), Numeric("x"), Numeric("y")]
-SPECIFICATION = Specification(ATTRIBUTES, ["ok", "broken"], budget=10, strategy="committee")
+SPECIFICATION = published_model(ATTRIBUTES, ["ok", "broken"], budget=10, strategy="committee")
 
 
 def made(client: Client, model: str) -> None:
@@ -142,7 +142,7 @@ def test_the_presentation_is_kept_changed_and_ignored_by_the_tree(live: Any) -> 
         after = next(each.tree for each in client.watch("look") if each.tree.as_of >= wanted)
         assert [node.theta for node in after.nodes] == [node.theta for node in before.nodes]
         assert client.update_model("look", presentation=None).specification.presentation is None
-        wrong = Specification(
+        wrong = published_model(
             ATTRIBUTES, ["a", "b"], presentation=Presentation(series=(SeriesView("c", ("x", "line")),))
         )
         with pytest.raises(InvalidArgument, match="not numeric"):

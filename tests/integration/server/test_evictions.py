@@ -12,8 +12,9 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
+from support.published import published_model
 
-from quercus.client import Client, Nominal, Specification, Unauthenticated
+from quercus.client import Client, Nominal, Unauthenticated
 from quercus.proto.v1 import query_pb2
 from quercus.server.gate import access
 from quercus.storage import Step, Store, file_url
@@ -115,7 +116,7 @@ def test_a_revoked_token_gives_back_what_it_held(
     with Client(live.server.address, token=issued["olga"][0]) as olga:
         attributes = [Nominal("X", ("a", "b", "c")), Nominal("Y", ("d", "e"))]
         olga.create_model(
-            "m", Specification(attributes, ("o", "s", "x"), alpha=0.9, budget=9, strategy="published")
+            "m", published_model(attributes, ("o", "s", "x"), alpha=0.9, budget=9, strategy="published")
         )
         rows = [["abc"[int(x)], "de"[int(y)]] for x, y, *_ in tools.rows_t]
         olga.push("m", rows)

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from golden.trees import table_t
 from sklearn.datasets import load_iris, load_wine
+from support.published import published_model
 
 from quercus.belief.frame import Frame
 from quercus.client import Nominal, Numeric, Specification
@@ -62,7 +63,7 @@ def _numeric(
         for name, cuts in zip(names, edges, strict=True)
     ]
     return Problem(
-        Specification(
+        published_model(
             attributes,
             frame.classes,
             alpha=0.8,
@@ -110,7 +111,7 @@ def wine() -> Problem:
 @cache
 def t() -> Problem:
     return Problem(
-        Specification(
+        published_model(
             [Nominal("X", table_t.VALUES[0]), Nominal("Y", table_t.VALUES[1])],
             table_t.CLASSES,
             alpha=0.9,

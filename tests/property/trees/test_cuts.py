@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.specification.algorithms import Pruning
@@ -44,7 +45,9 @@ def problem(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def model(alpha: float, warmup: int, pruning: Pruning | None = None) -> Specification:
-    return Specification(ATTRIBUTES, FRAME, alpha=alpha, min_instances=3, warmup_rows=warmup, pruning=pruning)
+    return published_tree(
+        ATTRIBUTES, FRAME, alpha=alpha, min_instances=3, warmup_rows=warmup, pruning=pruning
+    )
 
 
 def fed(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.batch import Evidence
 from support.logs import answer, correction, elsewhere, label
+from support.published import published_tree
 from support.sameness import Tally, assert_same
 
 from quercus.belief.frame import Frame
@@ -32,7 +33,7 @@ def specification(alpha: float, max_depth: int | None) -> Specification:
         Nominal(f"a{k}", tuple(f"v{i}" for i in range(arity)), "reject") for k, arity in enumerate(ARITIES)
     )
     frame = Frame(tuple(f"c{j}" for j in range(CLASSES)))
-    return Specification(
+    return published_tree(
         attributes,
         frame,
         alpha=alpha,

@@ -8,6 +8,7 @@ import pytest
 from property.trees.problems import Problem, problem
 from sklearn.datasets import load_iris, load_wine
 from support.plain_rules import non_dominated
+from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
@@ -22,7 +23,7 @@ SEEDS = range(60)
 
 
 def specification(given: Problem) -> Specification:
-    return Specification(
+    return published_tree(
         attributes=tuple(
             Nominal(f"a{k}", tuple(f"v{i}" for i in range(arity)), "reject")
             for k, arity in enumerate(given.arities)
@@ -169,7 +170,7 @@ def test_real_data(load: object, budget: int, batch: int) -> None:
     data = load()
     rows = np.random.default_rng(7).permutation(len(data.target))[: int(0.7 * len(data.target))]
     values, truth = data.data[rows], data.target[rows]
-    spec = Specification(
+    spec = published_tree(
         tuple(Numeric(name) for name in data.feature_names),
         Frame(("a", "b", "c")),
         budget=budget,
@@ -192,7 +193,7 @@ def test_real_data(load: object, budget: int, batch: int) -> None:
 def test_batches_do_not_matter_while_bins_move_and_values_are_learned(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, truth = 30, rng.integers(0, 2, 30)
-    spec = Specification(
+    spec = published_tree(
         (Numeric("x", 3), Numeric("y", edges=(0.5,)), Nominal("z", ("p",))),
         Frame(("a", "b")),
         budget=12,

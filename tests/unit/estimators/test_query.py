@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from support.published import published_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.estimators import ActiveBeliefTreeClassifier
 from quercus.specification.attributes import Numeric
-from quercus.specification.model import Specification
 from quercus.specification.parameters import MAX_COUNT
 from quercus.specification.strategies import STRATEGIES
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
@@ -96,7 +96,7 @@ def test_the_service_asks_the_same(strategy: str, bins: int | None) -> None:
     y = np.full(len(X), NAN)
     clf = learner(strategy, bins=bins)
     declared = Numeric("x0", cuts=32) if bins is None else Numeric("x0", bins=bins)
-    specification = Specification(
+    specification = published_tree(
         (declared, replace(declared, name="x1")),
         Frame(("0", "1", "2")),
         budget=MAX_COUNT,

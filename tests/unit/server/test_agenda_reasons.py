@@ -1,12 +1,12 @@
 """What the reason of a query says where numbers are split at thresholds."""
 
 import numpy as np
+from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import query_pb2
 from quercus.server.wire.agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.model import Specification
 from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.tree.encoding import split_names
@@ -21,7 +21,7 @@ def state(seed: int) -> GrowthState:
         rng.random(40) < 0.3
     )  # so uncertain that more than one attribute may be the best
     contours = np.where(rng.random((40, 1)) < 0.4, 1.0, np.eye(2)[klass.astype(int)])
-    spec = Specification(ATTRIBUTES, Frame(("p", "q")), alpha=0.9, budget=50, strategy="published")
+    spec = published_tree(ATTRIBUTES, Frame(("p", "q")), alpha=0.9, budget=50, strategy="published")
     return grow(GrowthState.initial(spec), [Observed(values, contours)])
 
 

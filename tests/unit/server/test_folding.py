@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.published import published_message
 from support.said import said
 
 from quercus.belief.codec import encode, encode_sets
@@ -78,7 +79,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> Iterator[Watched]:
     with Watched.open(f"sqlite:///{tmp_path / 'store.db'}", clock=clock, steady=clock) as opened:
-        specification = model_pb2.Specification(
+        specification = published_message(
             attributes=[
                 model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=["a", "b"]))
                 for name in ("X", "Y")
@@ -267,7 +268,7 @@ def learners(store: Watched) -> Iterator[LearnerPool]:
 
 
 def learns_again(rows: model_pb2.C45Tree) -> bytes:
-    specification = model_pb2.Specification(
+    specification = published_message(
         attributes=[
             model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=["a", "b"]))
             for name in ("X", "Y")

@@ -1,5 +1,6 @@
 """The forest of many memories as the grower holds it: of a log one forest, and reasons that are true."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -159,8 +160,7 @@ def test_a_reason_names_the_contested_node_or_the_leaf_and_what_members_think() 
     for _, data in agenda_of(engine):
         reason = query_pb2.Reason.FromString(data)
         assert reason.strategy == "forest-margin"
-        assert len(reason.rivals) != 1
-        if reason.rivals:
+        if reason.rivals:  # of a single one the rival is not to split
             assert all(rival.lower <= rival.upper for rival in reason.rivals)
             assert reason.forest.entropy_upper == 0.0
         else:
@@ -182,6 +182,23 @@ def test_nothing_is_asked_without_a_budget_nor_of_who_refused() -> None:
     poor = tree_engine(Specification(ATTRIBUTES, FRAME, budget=0, algorithm=ActiveForest()))
     poor.fold([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5)])
     assert poor.agenda(9) == ()
+
+
+def test_the_tree_beside_it_may_have_a_memory_and_the_forest_asks_as_before() -> None:
+    parts = log()
+    remembering = tree_engine(replace(SPECIFICATION, memory_rows=30))
+    for part in parts:
+        remembering.fold([part])
+        remembering.agenda(3)
+    at_once = tree_engine(replace(SPECIFICATION, memory_rows=30))
+    at_once.fold(parts)
+    whole = grown_of(parts)
+    assert [row for row, _ in remembering.agenda(20)] == [row for row, _ in whole.agenda(20)]
+    trees = [engine.grown({2: ("blue",)}).model.flats[0] for engine in (whole, remembering, at_once)]
+    assert trees[0].count[0] == ROWS
+    assert trees[1].count[0] == trees[2].count[0] < ROWS
+    assert trees[1].attribute.tolist() == trees[2].attribute.tolist()
+    assert all(query.node_count <= trees[1].count[0] for _, query in remembering.agenda(20))
 
 
 def test_an_empty_log_is_served() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.published import published_message
 from support.said import said
 
 from quercus.belief.codec import encode
@@ -29,7 +30,7 @@ def specification(width: int = 1) -> bytes:
         model_pb2.Attribute(name=f"A{k}", nominal=model_pb2.NominalAttribute(values=["a", "b"]))
         for k in range(width)
     ]
-    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"])
+    message = published_message(attributes=attributes, classes=["p", "q"])
     return complete_specification(message).SerializeToString(deterministic=True)
 
 

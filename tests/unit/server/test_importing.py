@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.published import published_message
 
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
@@ -23,7 +24,7 @@ from quercus.storage.admin import transfer_lines
 from quercus.storage.store import Store
 
 SPECIFICATION = complete_specification(
-    model_pb2.Specification(
+    published_message(
         attributes=[
             model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"])),
             model_pb2.Attribute(name="Y", numeric=model_pb2.NumericAttribute(bins=2)),

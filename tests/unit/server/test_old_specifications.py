@@ -4,7 +4,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.proto.v1 import model_pb2
 from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
-from quercus.specification.parameters import SPLIT_SIGNIFICANCE
+from quercus.specification.parameters import MODEL_SIGNIFICANCE
 
 
 def specification() -> model_pb2.Specification:
@@ -15,7 +15,7 @@ def specification() -> model_pb2.Specification:
 def test_they_keep_their_tree() -> None:
     """Before there was a test, every split stood; a change of something else is no reason to test."""
     old = specification()
-    assert old.split_significance == SPLIT_SIGNIFICANCE.default
+    assert old.split_significance == MODEL_SIGNIFICANCE.default
     old.ClearField("split_significance")
     assert decode_specification(old).split_significance == 0.0
     request = model_pb2.UpdateModelRequest(

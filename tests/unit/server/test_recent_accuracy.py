@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.frame import Frame
@@ -16,7 +17,6 @@ from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.reports import accuracy_in
 from quercus.specification.attributes import Numeric
-from quercus.specification.model import Specification
 from quercus.storage import Event, EventKind, InstanceColumns, Store
 from quercus.trees import AccuracyBlock
 
@@ -78,7 +78,7 @@ def test_a_tree_is_judged_by_the_labels_after_it_and_a_restart_goes_on(
 
 def test_an_answer_counts_once_for_its_row() -> None:
     frame = Frame(("p", "q"))
-    engine = tree_engine(Specification((Numeric("x", edges=(0.0,)),), frame))
+    engine = tree_engine(published_tree((Numeric("x", edges=(0.0,)),), frame))
     values = np.linspace(-1.0, 1.0, 21)[:, np.newaxis]
     labels = [encode(ClassSet(1 << int(x > 0))) for x in values[:20, 0]]
     engine.fold([InstanceColumns(1, values, [*labels, encode(ClassSet(3))])])

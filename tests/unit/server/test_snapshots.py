@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
@@ -12,7 +13,6 @@ from quercus.server.wire.trees import TreeClassifier, decode_snapshot, encode_he
 from quercus.specification import algorithms
 from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.model import Specification
 from quercus.storage.records import Snapshot
 from quercus.trees.learners.cells import Between, UncertainValues, Value
 from quercus.trees.learners.model import fit, vacuous_model
@@ -23,7 +23,7 @@ from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 
 ATTRIBUTES = (Nominal("A", ("a", "b", "c")), Numeric("N", edges=(1.0, 2.0)))
-SPECIFICATION = Specification(ATTRIBUTES, Frame(("p", "q")))
+SPECIFICATION = published_tree(ATTRIBUTES, Frame(("p", "q")))
 EDGES = ((), (1.0, 2.0))
 NAMES = (("a", "b", "c", "?"), ("< 1", "[1, 2)", "≥ 2", "?"))
 PEOPLE_READ = (
@@ -173,7 +173,7 @@ def learned(algorithm: Algorithm) -> Learned:
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
 def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> None:
     whole_model = learned(algorithm)
-    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
     stored = snapshots.read_snapshot(data)
     back = restore_model(stored.form, stored.columns, ATTRIBUTES, 3, ((), ()))
@@ -193,7 +193,7 @@ def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> Non
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
 def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None:
-    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     for whole_model in (learned(algorithm), vacuous_model(algorithm, ATTRIBUTES, 3)):
         data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
         classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
@@ -210,7 +210,7 @@ def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if " of " not in name])  # of one tree
 def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
     algorithm = ALGORITHMS[name]
-    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(algorithm))
     classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
     rows: list[list[Value]] = [[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, None)]
@@ -230,7 +230,7 @@ def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
 
 def test_the_tree_of_one_class_against_the_rest_names_both() -> None:
     algorithm = ALGORITHMS["forest of total uncertainty"]
-    specification = Specification(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
     data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(algorithm))
     message = decode_snapshot("m", Snapshot(1, 1, data, 0.0), 4)
     assert [list(member.classes) for member in message.members] == 2 * [

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal
-from quercus.specification.model import Specification
 from quercus.trees.ask import candidate
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth import abc45
@@ -77,7 +77,7 @@ def test_a_table_of_contours_keeps_its_numbers_as_it_grows() -> None:
 
 def test_trees_of_many_contours_do_not_depend_on_how_rows_came() -> None:
     rng = np.random.default_rng(1)
-    spec = Specification(
+    spec = published_tree(
         (Nominal("a", ("0", "1"), "reject"), Nominal("b", ("0", "1"), "reject")), Frame(("x", "y"))
     )
     values, labels = rng.integers(0, 2, (120, 2)).astype(float), rng.random((120, 2)) * 0.8 + 0.1
@@ -91,7 +91,7 @@ def test_trees_of_many_contours_do_not_depend_on_how_rows_came() -> None:
 
 @pytest.mark.parametrize("asked", [QueryPosition((), 5, 0, (0, 5)), QueryPosition(((9, 0),), 0, 0, (0,))])
 def test_a_query_of_attributes_that_do_not_exist_is_refused(asked: QueryPosition) -> None:
-    spec = Specification((Nominal("a", ("0", "1")),), Frame(("x", "y")))
+    spec = published_tree((Nominal("a", ("0", "1")),), Frame(("x", "y")))
     state = grow(GrowthState.initial(spec), [Observed(np.zeros((1, 1)), np.ones((1, 2)))])
     with pytest.raises(InvalidInput, match=r"asked: names attribute \d, there are 1"):
         grow(state, [Refused(0, asked)])

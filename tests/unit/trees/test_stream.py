@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.model import Specification
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.growth.stream import (
@@ -22,10 +22,11 @@ from quercus.trees.growth.stream import (
 from quercus.trees.tree.node import Stop
 
 NAN = float("nan")
-SPEC = Specification(
+SPEC = published_tree(
     (Numeric("size"), Nominal("colour", ("red", "blue"))), Frame(("yes", "no")), budget=3, warmup_rows=4
 )
 ASKED = QueryPosition((), 1, 0, (0, 1))
+ASKED_ROOT = QueryPosition((), None, None, ())
 
 
 def observed(*rows: tuple[float, float], contour: tuple[float, float] = (1.0, 1.0)) -> Observed:
@@ -71,7 +72,7 @@ def test_learned_values_are_branches_after_the_missing_one() -> None:
 
 def test_a_learned_value_does_not_move_an_open_round() -> None:
     twins = tuple(Nominal(name, ("red", "blue")) for name in ("hat", "coat"))
-    spec = Specification(twins, Frame(("yes", "no")), budget=9, strategy="published")
+    spec = published_tree(twins, Frame(("yes", "no")), budget=9, strategy="published")
     grown = grow(GrowthState.initial(spec), [observed((0, 0), (1, 1), (NAN, NAN), (NAN, NAN))])
     asked = grown.agenda(4)
     assert [(q.attribute, q.code, q.instance) for q in asked] == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 2, 3)]
@@ -96,6 +97,24 @@ def test_answers_spend_the_budget_and_refusals_do_not() -> None:
     answers = [Answered(i, np.array([1.0, 0.0]), 1.0, ASKED) for i in range(3)]
     assert state(rows, *answers).agenda(100) == ()
     assert len(state(rows, *answers, Respecified(replace(SPEC, budget=4))).agenda(100)) == 1
+
+
+def test_a_model_that_is_to_stop_asks_while_a_split_is_contested_or_a_leaf_untold() -> None:
+    spec = published_tree(
+        (Nominal("colour", ("red", "blue")),), Frame(("yes", "no")), budget=9, ask="while-contested"
+    )
+    colours = Observed(np.array([[0.0], [0.0], [1.0], [1.0]]), np.ones((4, 2)))
+    state = grow(GrowthState.initial(spec), [colours])
+    assert state.agenda(9)  # nothing is known: the one leaf is untold
+    said = [(0, [1.0, 0.0]), (2, [0.0, 1.0])]
+    state = grow(state, [Answered(row, np.array(label), 1.0, ASKED_ROOT) for row, label in said])
+    assert [child.klass for child in state.tree.children.values()] == [0, 1]
+    assert state.agenda(9) == ()  # two rows are left, and could change nothing
+    assert state.left_to_ask(9) == 0
+    goes_on = grow(state, [Respecified(replace(spec, ask="to-the-budget"))])
+    assert {query.instance for query in goes_on.agenda(9)} == {1, 3}
+    stops = grow(goes_on, [Respecified(spec), Observed(np.array([[np.nan]]), np.ones((1, 2)))])
+    assert 4 in {query.instance for query in stops.agenda(9)}  # its leaf is untold
 
 
 def test_whoever_answered_or_refused_is_not_asked_again() -> None:

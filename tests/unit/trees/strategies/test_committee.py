@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal
-from quercus.specification.model import Specification
 from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.row_sample import sample_rows
 from quercus.trees.growth.stream import GrowthState, Observed, grow
@@ -117,7 +117,7 @@ def test_a_committee_asks_where_only_two_classes_are_known() -> None:
     values = np.column_stack([np.arange(40) % 2, np.arange(40) // 2 % 2]).astype(float)
     contours = np.where(values[:, :1] == 0, [1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
     contours[20:] = 1.0  # may be asked about, and nothing else is known of them
-    spec = Specification(attributes, Frame(("a", "b", "c")), budget=20, strategy="committee")
+    spec = published_tree(attributes, Frame(("a", "b", "c")), budget=20, strategy="committee")
     agenda = grow(GrowthState(spec), [Observed(values, contours)]).agenda(10)
     assert len(agenda) == 10
     assert all(values[query.instance, 0] == 0 for query in agenda)
@@ -146,7 +146,7 @@ def test_a_query_tells_what_the_committee_thinks() -> None:
     contours = np.ones((60, 2))
     contours[:12] = np.eye(2)[(values[:12, 0] > 1).astype(int)]
     attributes = tuple(Nominal(f"a{k}", ("x", "y", "z")) for k in range(3))
-    spec = Specification(attributes, Frame(("p", "q")), budget=60, strategy="covering-committee")
+    spec = published_tree(attributes, Frame(("p", "q")), budget=60, strategy="covering-committee")
     agenda = grow(GrowthState(spec), [Observed(values, contours)]).agenda(7)
     views = [query.committee for query in agenda]
     assert [view is not None and view.by_cover for view in views].count(True) >= 1

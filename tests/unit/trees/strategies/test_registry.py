@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 from support.checkout import ROOT
+from support.published import published_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.model import Specification
 from quercus.specification.strategies import DEFAULT, STRATEGIES
 from quercus.trees.ask.strategies import registry
 from quercus.trees.growth.abc45 import induce
@@ -26,7 +26,7 @@ def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def state(strategy: str, contours: np.ndarray, values: np.ndarray, **options: float) -> GrowthState:
     given = {"budget": 100} | options
-    spec = Specification(ATTRIBUTES, FRAME, strategy=strategy, **given)
+    spec = published_tree(ATTRIBUTES, FRAME, strategy=strategy, **given)
     return grow(GrowthState.initial(spec), [Observed(values, contours)])
 
 
@@ -47,7 +47,7 @@ def test_every_name_has_a_strategy() -> None:
 
 def test_a_strategy_that_does_not_exist_is_named() -> None:
     with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
-        Specification(ATTRIBUTES, FRAME, strategy="guess")
+        published_tree(ATTRIBUTES, FRAME, strategy="guess")
     with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
         registry.strategy("guess")
 
@@ -153,7 +153,7 @@ def test_models_that_split_numbers_at_cuts_are_asked_about(strategy: str) -> Non
     values, classes = rows(70)
     contours = np.ones((70, 3))
     contours[:5] = np.eye(3)[classes[:5]]
-    spec = Specification(CUT, FRAME, strategy=strategy, budget=100, warmup_rows=70)
+    spec = published_tree(CUT, FRAME, strategy=strategy, budget=100, warmup_rows=70)
     grown = grow(GrowthState.initial(spec), [Observed(values, contours)])
     events: list[Event] = []
     for _ in range(12):

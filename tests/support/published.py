@@ -1,0 +1,24 @@
+"""Models of ABC4.5 as it was published, for tests that mean this tree: the service's default is another learner."""
+
+from typing import Any
+
+from quercus.client import Specification as ClientSpecification
+from quercus.proto.v1 import model_pb2
+from quercus.specification.algorithms import Abc45
+from quercus.specification.model import Specification
+
+
+def published_tree(*given: Any, **more: Any) -> Specification:
+    """Return a specification as the library has it: of the tree, whose splits are not tested."""
+    return Specification(*given, **({"algorithm": Abc45(), "split_significance": 0.0} | more))
+
+
+def published_model(*given: Any, **more: Any) -> ClientSpecification:
+    """Return a specification as a client writes it."""
+    return ClientSpecification(*given, **({"algorithm": "abc45", "split_significance": 0.0} | more))
+
+
+def published_message(**fields: Any) -> model_pb2.Specification:
+    """Return a specification as it is on the wire."""
+    tree = {"algorithm": model_pb2.Algorithm(abc45=model_pb2.ActiveTree()), "split_significance": 0.0}
+    return model_pb2.Specification(**(tree | fields))

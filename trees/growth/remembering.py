@@ -1,0 +1,73 @@
+"""A tree that remembers: it learns from the last rows that were told, and from those of which nothing is known.
+
+Rows leave such a tree as exactly as they enter it: once it forgets, it is grown from what it remembers when somebody
+looks. So it is the tree of these rows, however the log was cut, and the trees of a longer log cost no more.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.growth.incremental.live_tree import LiveTree
+from quercus.trees.growth.sample import Bools, Ints
+
+UNTOLD = -1
+
+
+class RowMemory:
+    """When each row was first told.
+
+    A row that is told nothing any more leaves, and an older one is remembered in its place.
+
+    Parameters
+    ----------
+    most
+        Told rows that are remembered.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._moment: Ints = np.empty(0, np.int64)
+        self._count = 0
+        self._next = 0
+
+    def append(self, told: Bools) -> None:
+        """Rows arrive, some of them told."""
+        end = self._count + told.size
+        if end > self._moment.size:
+            room = np.full(max(64, end + end // 2), UNTOLD, np.int64)
+            room[: self._count] = self._moment[: self._count]
+            self._moment = room
+        rows = self._count + np.flatnonzero(told)
+        self._moment[rows] = self._next + np.arange(rows.size)
+        self._next += rows.size
+        self._count = end
+
+    def hear(self, row: int, *, told: bool) -> None:
+        """Something is known of a row now, or nothing."""
+        if not told:
+            self._moment[row] = UNTOLD
+        elif self._moment[row] == UNTOLD:
+            self._moment[row] = self._next
+            self._next += 1
+
+    def remembered(self) -> Ints:
+        """Return the rows that are remembered, ascending."""
+        moments = self._moment[: self._count]
+        told = np.flatnonzero(moments != UNTOLD)
+        forgotten = told.size - self.most
+        if forgotten <= 0:
+            return np.arange(self._count)
+        kept = np.ones(self._count, bool)
+        kept[told[np.argpartition(moments[told], forgotten - 1)[:forgotten]]] = False
+        rows: Ints = np.flatnonzero(kept)
+        return rows
+
+
+def tree_of(live: LiveTree, rows: NDArray[np.integer], empty: Callable[[], LiveTree]) -> LiveTree:
+    """Return the tree of some rows of another, grown from an `empty` one."""
+    sample, tree = live.sample, empty()
+    tree.append(sample.codes[rows], sample.table.contours[sample.ids[rows]])
+    tree.sample.askable[:] = sample.askable[rows]  # nothing is grown yet, so nothing has counted them
+    return tree
