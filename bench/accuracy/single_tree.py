@@ -1,18 +1,19 @@
 """The single tree on real streams, with and without the test that splits must pass, against River's Hoeffding tree.
 
 Run: python bench/accuracy/single_tree.py --data FOLDER --kinds KINDS.json [--rows 40000] [--levels 0,10]
-     [--cuts 32] [--scaling]
+     [--cuts 32] [--memories 0,2000] [--no-river] [--scaling]
 
 Labels come at once. Quercus has default settings but for the number of cuts: it takes batches of 1,000 rows, predicts
-each by the tree of all rows before it, and is looked at after each. River's tree learns every row as soon as it has
-predicted it. CPU seconds are of learning and predicting together. `--scaling`: stream A with a limit of depth and
-without, a look every 10,000 rows.
+each by the tree of all rows before it, or of the last ones if it has a memory (0: of all), and is looked at after each.
+River's tree learns every row as soon as it has predicted it. CPU seconds are of learning and predicting together.
+`--scaling`: stream A with a limit of depth and without, a look every 10,000 rows.
 """
 
 import argparse
 import math
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +34,16 @@ BATCH = 1_000
 SETS = ("electricity", "weather_noaa", "covertype_100k")
 
 
-def quercus(data: DataSet, rows: int, level: float, cuts: int | None) -> str:
+def quercus(data: DataSet, rows: int, level: float, cuts: int | None, memory: int | None = None) -> str:
     attributes = tuple(replace(a, cuts=cuts) if isinstance(a, Numeric) else a for a in data.attributes)
     state = GrowthState.initial(
         Specification(
-            attributes, Frame(data.classes), warmup_rows=BATCH, algorithm=Abc45(), split_significance=level
+            attributes,
+            Frame(data.classes),
+            warmup_rows=BATCH,
+            algorithm=Abc45(),
+            split_significance=level,
+            memory_rows=memory,
         )
     )
     clock, right, known = Clock(), 0, np.eye(len(data.classes))
@@ -95,6 +101,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--levels", default="0,10")
     parser.add_argument("--cuts", type=int, default=32)
+    parser.add_argument("--memories", default="0")
+    parser.add_argument("--no-river", action="store_true")
     parser.add_argument("--scaling", action="store_true")
     options = parser.parse_args()
     levels = [float(level) for level in options.levels.split(",")]
@@ -107,9 +115,11 @@ def main() -> None:
         (data,) = in_folder(options.data, [name], options.kinds)
         rows = min(options.rows, len(data))
         quercus(data, 3 * BATCH, 1.0, options.cuts or None)  # compiles what is needed
-        for level in levels:
-            found = quercus(data, rows, level, options.cuts or None)
-            print(f"{name}, {rows:,} rows, level {level:g}: {found}", flush=True)
+        for level, memory in product(levels, map(int, options.memories.split(","))):
+            found = quercus(data, rows, level, options.cuts or None, memory or None)
+            print(f"{name}, {rows:,} rows, level {level:g}, memory {memory:,}: {found}", flush=True)
+        if options.no_river:
+            continue
         try:
             print(f"{name}, {rows:,} rows, River HoeffdingTree: {river(data, rows)}", flush=True)
         except ModuleNotFoundError:
