@@ -28,4 +28,4 @@ def _is_beginning(sample: Sample, told: int) -> bool:
     if told >= FIRST * contours.shape[1]:
         return False
     precise = np.unique(sample.ids[sample.table.precise[sample.ids]])
-    return len(np.unique(contours[precise].argmax(axis=1))) < contours.shape[1]
+    return bool(np.unique(contours[precise].argmax(axis=1)).size < contours.shape[1])
