@@ -13,8 +13,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from integration.client.serving import QUERCUS, Serving
 from support.mounts import small_disk
+from support.published import published_model
 
-from quercus.client import Client, FailedPrecondition, Nominal, Specification
+from quercus.client import Client, FailedPrecondition, Nominal
 
 # Root may write everywhere; without this one capability file permissions bind it too.
 BOUND = """
@@ -24,7 +25,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 BEFORE = [sys.executable, "-c", BOUND] if os.geteuid() == 0 else []
-SPECIFICATION = Specification([Nominal("X", ["a", "b"])], ["p", "q"], budget=1, strategy="published")
+SPECIFICATION = published_model([Nominal("X", ["a", "b"])], ["p", "q"], budget=1, strategy="published")
 
 
 def serve(store: Path, *options: str, bound: bool = False) -> str:

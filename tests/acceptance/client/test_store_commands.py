@@ -10,8 +10,9 @@ import pytest
 from integration.client.serving import CONTOURS_T, TABLE_T, Serving
 from pyarrow import parquet
 from support.command_line import quercus
+from support.published import published_model
 
-from quercus.client import Client, Specification
+from quercus.client import Client
 from quercus.specification.attributes import Nominal, Numeric
 
 
@@ -36,7 +37,7 @@ def taught(client: Client) -> None:
     """Table T of theory §3.7, and one answer and one refusal."""
     client.create_model(
         "t",
-        Specification(
+        published_model(
             [Nominal("X", "abc"), Nominal("Y", "de")],
             ["o", "s", "x"],
             alpha=0.9,
@@ -107,7 +108,7 @@ def test_cells_that_a_spreadsheet_would_run(serving: Serving, tmp_path: Path) ->
     evil = "=cmd|'C calc'!A0"
     with Client(serving.address) as client:
         client.create_model(
-            "t", Specification([Nominal("-X", ["+a", "b-c", "＝2"]), Numeric("n")], ["@o", "s"])
+            "t", published_model([Nominal("-X", ["+a", "b-c", "＝2"]), Numeric("n")], ["@o", "s"])
         )
         client.push("t", [["+a", -1.5], ["b-c", 2.0], ["＝2", 0.0]], ["@o", "s", "s"], ids=[evil, "i", "＠j"])
     store, file = str(tmp_path / "quercus.db"), tmp_path / "t.csv"
@@ -131,7 +132,7 @@ def test_parquet_holds_what_csv_holds(serving: Serving, tmp_path: Path) -> None:
     """Also where attributes are called like the table's own columns."""
     columns = [Nominal("id", "ab", missing="branch"), Numeric("label"), Numeric("pl(s)")]
     with Client(serving.address) as client:
-        client.create_model("t", Specification(columns, ["o", "s"]))
+        client.create_model("t", published_model(columns, ["o", "s"]))
         client.push("t", [["a", 1.5, 0.0], [None, -2.0, 1.0]], ["s", None], ids=["first", "second"])
     store = str(tmp_path / "quercus.db")
     run("export", "t", str(tmp_path / "t.parquet"), "--store", store)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support.published import published_model
 
 from quercus.client import (
     Client,
@@ -12,10 +13,9 @@ from quercus.client import (
     Numeric,
     Presentation,
     Query,
-    Specification,
 )
 
-SPECIFICATION = Specification(
+SPECIFICATION = published_model(
     [Nominal("hue", ["red", "blue"]), Numeric("size", edges=[5.0])],
     ["o", "s"],
     alpha=1.0,

@@ -4,12 +4,22 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.proto.v1 import model_pb2
 from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
+from quercus.specification.algorithms import Abc45, ActiveForest
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
 
 
 def specification() -> model_pb2.Specification:
     attribute = model_pb2.Attribute(name="hue", nominal=model_pb2.NominalAttribute(values=["red", "blue"]))
     return complete_specification(model_pb2.Specification(attributes=[attribute], classes=["no", "yes"]))
+
+
+def test_a_new_model_is_a_forest_and_one_that_names_nothing_in_an_old_store_the_tree() -> None:
+    new = specification()
+    assert new.algorithm.WhichOneof("kind") == "active_forest"
+    assert decode_specification(new).algorithm == ActiveForest()
+    new.ClearField("algorithm")
+    new.prediction_level = 0.15
+    assert isinstance(decode_specification(new).algorithm, Abc45)
 
 
 def test_they_keep_their_tree() -> None:
