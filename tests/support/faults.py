@@ -28,12 +28,13 @@ import grpc
 import pytest
 from integration.client.serving import Serving
 
-from quercus.client import Client, DeadlineExceeded, Nominal, Outbox, QuercusError, Specification
+from quercus.client import Client, DeadlineExceeded, Nominal, Outbox, QuercusError
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from quercus.storage import EventKind, Store, file_url
 from quercus.storage.admin.verify import verify_store
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
+from support.published import published_model
 
 MODEL: Final = "m"
 WAIT_S: Final = 120.0
@@ -98,7 +99,7 @@ class Trial:
         try:
             with Client(self.serving.address, outage_s=self.outage_s) as client:
                 attributes = [Nominal(name, "abc") for name in "xyz"]
-                specification = Specification(attributes, "os", alpha=0.9, budget=1000, min_instances=2)
+                specification = published_model(attributes, "os", alpha=0.9, budget=1000, min_instances=2)
                 client.create_model(MODEL, specification)
                 rows = [["abc"[k % 3], "abc"[k // 3 % 3], "abc"[k // 9 % 3]] for k in range(60)]
                 self.push(client, rows, ["os"[k * k % 5 % 2] if k % 3 else None for k in range(60)])

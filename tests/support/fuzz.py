@@ -30,10 +30,11 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor
 from integration.client.serving import Serving
 
-from quercus.client import Client, Nominal, Numeric, Specification
+from quercus.client import Client, Nominal, Numeric
 from quercus.proto.inference import open_inference_pb2
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.trees.precompile import prepare
+from support.published import published_model
 from support.right import Labelling, Queries, right_messages
 from support.storm import LONGEST_S, Storm
 
@@ -61,7 +62,7 @@ WAITING_S: Final = 0.5
 """Deadline of calls that may wait for something to come; no other call should come to its deadline."""
 LONG_S: Final = 60.0
 ROWS: Final = 80
-SPECIFICATION: Final = Specification(
+SPECIFICATION: Final = published_model(
     [Nominal("a", ["a", "b"]), Numeric("b", bins=3), Nominal("o", ["s", "t"])],
     ["o", "s"], budget=100_000, alpha=0.9, min_instances=2, warmup_rows=4,
 )  # fmt: skip

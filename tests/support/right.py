@@ -21,6 +21,7 @@ from quercus.proto.v1 import (
     tree_pb2,
     values_pb2,
 )
+from support.published import published_message
 
 LABELLER: Final = "ann"
 TIMEOUT_S: Final = 60.0
@@ -30,7 +31,7 @@ Queries = list[query_pb2.Query]
 def specification() -> model_pb2.Specification:
     """Return what is learned."""
     nominal, numeric = model_pb2.NominalAttribute, model_pb2.NumericAttribute
-    return model_pb2.Specification(
+    return published_message(
         attributes=[
             model_pb2.Attribute(name="a", nominal=nominal(values=["a", "b"])),
             model_pb2.Attribute(name="b", numeric=numeric(bins=3)),

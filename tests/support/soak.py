@@ -36,8 +36,9 @@ from integration.client.serving import Serving
 from numpy.typing import NDArray
 from scipy.stats import theilslopes
 
-from quercus.client import Client, FailedPrecondition, Nominal, QuercusError, Specification
+from quercus.client import Client, FailedPrecondition, Nominal, QuercusError
 from support.processes import children, cpu_s, resident_bytes
+from support.published import published_model
 
 MODEL: Final = "m"
 VALUES: Final = ("a", "b", "c")
@@ -127,7 +128,7 @@ class Soak:
             with Client(serving.address) as client:
                 attributes = [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)]
                 client.create_model(
-                    MODEL, Specification(attributes, CLASSES, alpha=0.9, budget=1_000_000, min_instances=20)
+                    MODEL, published_model(attributes, CLASSES, alpha=0.9, budget=1_000_000, min_instances=20)
                 )
                 self._push(client)
                 client.wait_grown(MODEL, timeout_s=300)

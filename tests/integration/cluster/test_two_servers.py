@@ -10,6 +10,7 @@ from integration.client.serving import Serving
 from integration.service.play import assert_same_queries, assert_same_tree, settle
 from integration.service.problems import doubter, iris
 from support.command_line import quercus
+from support.published import published_model
 
 from quercus.client import Client, Query, Specification
 
@@ -93,6 +94,6 @@ def test_when_one_dies_the_other_grows_everything(servers: tuple[Serving, Servin
 
 
 def _plain(specification: Specification) -> Specification:
-    return Specification(
+    return published_model(
         specification.attributes, specification.classes, alpha=specification.alpha, budget=0, warmup_rows=10
     )

@@ -18,10 +18,11 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
+from support.published import published_model
 
 from quercus import __version__
 from quercus.cli.common import accuracy_text
-from quercus.client import Client, InvalidArgument, Numeric, Specification
+from quercus.client import Client, InvalidArgument, Numeric
 from quercus.proto.v1 import model_pb2, values_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
@@ -102,7 +103,7 @@ def test_accuracy_is_told_of_labels_that_came_after_their_prediction(
     port = free_port()
     live = start_live(tmp_path / "store.db", metrics_port=port)
     with Client(live.server.address) as client:
-        client.create_model("m", Specification([Numeric("x", edges=(0.0,))], ["low", "high"]))
+        client.create_model("m", published_model([Numeric("x", edges=(0.0,))], ["low", "high"]))
         client.push("m", [[-1.0], [1.0]] * 20, ["low", "high"] * 20)
         client.wait_grown("m")
         assert client.get_model("m").accuracy is None

@@ -3,8 +3,9 @@
 import threading
 
 import numpy as np
+from support.published import published_model
 
-from quercus.client import Classifications, Client, Numeric, Specification, Tree
+from quercus.client import Classifications, Client, Numeric, Tree
 
 CLASSES = ("low", "middle", "high")
 EDGES = (0.25, 0.5, 0.75)
@@ -69,7 +70,7 @@ def test_each_answer_is_that_of_the_version_it_names(service: str, client: Clien
     rows, tests = rng.random((ROWS, 3)), rng.random((40, 3))
     labels = [CLASSES[min(int(2 * (row[0] + row[1])), 2)] for row in rows]
     attributes = [Numeric(str(k), edges=EDGES) for k in range(3)]
-    client.create_model(model, Specification(attributes, CLASSES, budget=0))
+    client.create_model(model, published_model(attributes, CLASSES, budget=0))
     client.wait_grown(model, 0)
     answers = [client.classify(model, tests)]
     pushing = Pushing(service, model, rows, labels)
