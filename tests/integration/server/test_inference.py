@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from support.checkout import ROOT
+from support.published import published_model
 
 from quercus.client import Between, Client, Nominal, Numeric, Specification
 from quercus.proto.inference import open_inference_pb2 as pb
@@ -27,7 +28,7 @@ def grown(live: Any) -> str:
     """A model with a tree that splits on both attributes."""
     with Client(live.server.address) as client:
         attributes = [Nominal("hue", ["red", "blue"]), Numeric("size", edges=[1.0, 2.0])]
-        client.create_model(MODEL, Specification(attributes, ["o", "s", "x"], alpha=1.0))
+        client.create_model(MODEL, published_model(attributes, ["o", "s", "x"], alpha=1.0))
         rows = [[hue, size] for hue in ("red", "blue") for size in (0.5, 1.5, 2.5) for _ in range(5)]
         labels = ["o" if row[0] == "red" else "s" if row[1] < 1 else {"s", "x"} for row in rows]
         report = client.push(MODEL, rows, labels)
