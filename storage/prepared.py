@@ -3,6 +3,8 @@
 To make such a statement ready takes SQLAlchemy ten times as long as SQLite takes to run it.
 """
 
+from collections import namedtuple
+from collections.abc import Callable, Sequence
 from sqlite3 import Connection as SqliteConnection
 from typing import Any, cast
 
@@ -17,7 +19,8 @@ class Prepared:
 
     Parameters
     ----------
-    statement : with a `bindparam` for each value; it returns one row or none.
+    statement : with a `bindparam` for each value; it returns one row or none, of numbers, texts and bytes. SQLite gives
+        0 and 1 for a truth value.
     """
 
     def __init__(self, statement: Executable) -> None:
@@ -26,13 +29,18 @@ class Prepared:
         self._text = str(compiled)
         self._constants = dict(compiled.params)
         self._order: tuple[str, ...] = tuple(cast(Any, compiled).positiontup or ())
+        self._row = _row_type(cast(Any, statement).exported_columns.keys())
 
     def run(self, connection: Connection, **values: Any) -> Any:
-        """Run it in a transaction that writes; return the row, None where it returns none."""
+        """Run it in a transaction that writes; return the row, None where there is none."""
         if connection.dialect.name != "sqlite":
             result = connection.execute(self._statement, values)
-            return result.one() if result.returns_rows else None
+            return result.one_or_none() if result.returns_rows else None
         given = self._constants | values
         driver = cast(SqliteConnection, connection.connection.driver_connection)
         rows = driver.execute(self._text, [given[name] for name in self._order]).fetchall()
-        return rows[0] if rows else None
+        return self._row(*rows[0]) if rows else None
+
+
+def _row_type(names: Sequence[str]) -> Callable[..., Any]:
+    return namedtuple("Row", names)

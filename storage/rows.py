@@ -4,17 +4,18 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from quercus.storage import changes
 from quercus.storage.errors import NotFound
+from quercus.storage.prepared import Prepared
 from quercus.storage.schema import LIVE, AnyRow, model
 
 # Made once: every write begins with it, and to make it took as long as to run it.
 _BY_NAME = select(model).where(model.c.name == bindparam("wanted"), LIVE)
 _OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
-_HELD = _BY_NAME.with_for_update()
+_HELD = Prepared(_BY_NAME.with_for_update())
 
 
 def lock(connection: Connection, name: str) -> AnyRow:
     """The model's row, held until the transaction ends (a row lock where the database has them)."""
-    row = connection.execute(_HELD, {"wanted": name}).one_or_none()
+    row: AnyRow | None = _HELD.run(connection, wanted=name)
     if row is None:
         raise NotFound("model", name)
     changes.hold(connection, row)
