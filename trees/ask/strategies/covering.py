@@ -46,7 +46,8 @@ def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
     line = np.empty(others.shape[0], np.int32)
     for i in range(rows.shape[0]):
         distances_from(rows[i], columns, ordered, line)
-        far[i] = line
+        for j in range(others.shape[0]):
+            far[i, j] = line[j]
     return far
 
 

@@ -68,15 +68,19 @@ def cell_sizes(
 @compiled
 def columns_by_contour(held: Ids, used: int, order: Ids) -> None:
     """List the columns of a block in order of their contours."""
-    if used > 32:
-        order[:used] = np.argsort(held[:used])
-        return
     for j in range(used):
-        i = j
-        while i > 0 and held[order[i - 1]] > held[j]:
-            order[i] = order[i - 1]
-            i -= 1
-        order[i] = j
+        order[j] = j
+    gap = 1
+    while gap < used // 9:
+        gap = 3 * gap + 1
+    while gap > 0:  # Shell's sort; NumPy's takes long to compile
+        for j in range(gap, used):
+            column, i = order[j], j
+            while i >= gap and held[order[i - gap]] > held[column]:
+                order[i] = order[i - gap]
+                i -= gap
+            order[i] = column
+        gap //= 3
 
 
 @compiled
@@ -142,7 +146,8 @@ def gather_cells(
                 counts[j] = below[j] if branch[cell] == BELOW else known[j] - below[j]
         if n + u > ids.shape[0]:
             more_ids, more = np.empty(2 * (n + u), np.int32), np.empty(2 * (n + u), np.int64)
-            more_ids[:n], more[:n] = ids[:n], out[:n]
+            for i in range(n):
+                more_ids[i], more[i] = ids[i], out[i]
             ids, out = more_ids, more
         for i in range(u):
             j = order[i]

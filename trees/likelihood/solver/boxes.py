@@ -24,7 +24,7 @@ from quercus.trees.likelihood.solver.curvature import (
 )
 from quercus.trees.likelihood.solver.cut import least_linear
 from quercus.trees.likelihood.solver.enclosure import contains, greatest_linear, nearest, shrink, tighten
-from quercus.trees.likelihood.solver.kernels import Array, gradient
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, gradient
 from quercus.trees.likelihood.solver.quadratic import (
     Workspace,
     bound_at,
@@ -155,8 +155,8 @@ def bound_in_slabs(
     failures = 0
     for _ in range(SLABS):
         hi = min(lo + width, s_hi)
-        slab_a[:] = a
-        slab_b[:] = b
+        copy_line(a, slab_a)
+        copy_line(b, slab_b)
         for j in range(l):
             q[j] = gx[j]
             r[j] = -gx[j]
@@ -165,7 +165,7 @@ def bound_in_slabs(
             if exact and not contains(slab_a, slab_b, x):
                 return -np.inf
             if not exact:
-                z[:] = y
+                copy_line(y, z)
                 nearest(slab_a, slab_b, z, y)
             best = -np.inf
             for _ in range(1 if exact else ROUNDS - 1):
@@ -253,11 +253,12 @@ def bound_in_box(
     while left > 0:
         left -= 1
         if exact:
-            y[:] = x
+            copy_line(x, y)
             m = mu
         if fresh:
             origin, s_lo, s_hi = ranges(P, order, c, at_x, x, gx, a, b, top, V)
-            width[:] = b - a
+            for j in range(l):
+                width[j] = b[j] - a[j]
             fresh = False
         bound, above, value = bound_at(T, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, scratch)
         if value == -np.inf:
@@ -289,7 +290,7 @@ def bound_in_box(
         if bound > best:
             best = bound
             best_m = m
-            best_y[:] = z
+            copy_line(z, best_y)
         if best >= enough:
             break
         if not discard(q, above, g, value - c, y, z, limit, a, b):

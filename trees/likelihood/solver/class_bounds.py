@@ -3,8 +3,8 @@
 import numpy as np
 
 from quercus.trees.likelihood.solver.class_extent import least_of_class
-from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.compiled import compact
+from quercus.trees.likelihood.solver.kernels import Array, copy_line
 from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale_rows, take_problem
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 from quercus.trees.likelihood.solver.separable import separable_counts
@@ -13,7 +13,7 @@ from quercus.trees.likelihood.solver.sets import bound_separable
 HAIR = 1e-9  # nats; least depth of a cut whose extent is asked for
 
 
-@compiled
+@compact
 def bound_counts(
     table: Array,
     start: Ints,
@@ -38,7 +38,8 @@ def bound_counts(
         P, w = take_problem(table, start, columns, counts, wanted[i])
         P = rescale_rows(P, theta)
         if alpha == 1.0 and estimates[i, l + 1] > 0.0:  # the maximiser alone
-            bounds[i, :l] = bounds[i, l:] = theta
+            copy_line(theta, bounds[i, :l])
+            copy_line(theta, bounds[i, l:])
             continue
         # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
         c = min(np.log(alpha) - w.sum() * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR)

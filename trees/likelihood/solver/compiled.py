@@ -4,26 +4,45 @@ Why Numba: the kernels are small dense loops with data-dependent branching (inte
 bound), which arrays of problems cannot share; Numba installs from wheels on every platform we serve and keeps the
 formulas readable. Compiled code is cached beside the source, or in the user's cache directory where that is read-only.
 
-What compiles slowly is worth knowing: every caller optimises all that it calls once more, so chains of large kernels
-are kept short (`inlined`), and array methods and literal flags, which compile variants of their own, are avoided.
+What compiles slowly is worth knowing: array methods and copies of arrays by slices compile variants of their own. A
+kernel that others call is compiled once, whatever flags they call it with, and becomes machine code within each kernel
+that Python calls (`libraries`).
 """
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import types
+from numba.core.compiler import Compiler
+
+from quercus.trees.likelihood.solver.libraries import (
+    CompactCompiler,
+    EntryCompiler,
+    OptimisedPartCompiler,
+    compiling_parts,
+)
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def compiled(function: F) -> F:
     """Compile `function` on first call; the machine code is cached on disk where a cache directory is writable."""
-    return _compile(function)
+    return _compile(function, EntryCompiler, Compiler)
+
+
+def compact(function: F) -> F:
+    """As `compiled`, for large kernels whose loops go over classes: these are few, and are not unrolled."""
+    return _compile(function, CompactCompiler, Compiler)
 
 
 def reordered(function: F) -> F:
-    """As `compiled`, for long sums: their terms may be added in any order, hence several at a time."""
-    return _compile(function, fastmath={"reassoc", "contract"})
+    """As `compiled`, for long sums: their terms may be added in any order, hence several at a time.
+
+    They are optimised before they are linked, so that the order is the same in all callers.
+    """
+    return _compile(function, EntryCompiler, OptimisedPartCompiler, fastmath={"reassoc", "contract"})
 
 
 def inlined(function: F) -> F:
@@ -31,8 +50,44 @@ def inlined(function: F) -> F:
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
-def _compile(function: F, **options: Any) -> F:
+def _compile(function: F, entry: type[Compiler], part: type[Compiler], **options: Any) -> F:
+    """Return the kernel as an entry, which Python calls; kernels that name it take its part."""
+    kernel = _cached(function, pipeline_class=entry, **options)
+    linked = _cached(_copy(function), pipeline_class=part, no_cpython_wrapper=True, **options)
+    compile_entry = kernel.compile
+
+    def compile_with_parts(signature: Any) -> Any:
+        with compiling_parts(kernel.targetctx):
+            return compile_entry(signature)
+
+    def type_call(arguments: Any, keywords: Any) -> Any:
+        plain = tuple(types.unliteral(each) for each in arguments)  # type: ignore[no-untyped-call]
+        return linked.get_call_template(plain, keywords)
+
+    kernel.compile, kernel.get_call_template, kernel.get_overload = (
+        compile_with_parts,
+        type_call,
+        linked.get_overload,
+    )
+    return cast(F, kernel)
+
+
+def _copy(function: Any) -> FunctionType:
+    """Return the function under another name, so that its code is cached beside the entry's."""
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__module__, copy.__qualname__ = function.__module__, f"{function.__qualname__}_part"
+    return copy
+
+
+def _cached(function: Any, **options: Any) -> Any:
+    options |= {"error_model": "numpy", "no_cfunc_wrapper": True}
     try:
-        return cast(F, numba.njit(cache=True, error_model="numpy", **options)(function))
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache: compile in every process instead
-        return cast(F, numba.njit(error_model="numpy", **options)(function))
+        return numba.njit(**options)(function)

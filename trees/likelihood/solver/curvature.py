@@ -6,7 +6,7 @@ Notation as in `boxes`: ``f_j`` is the curvature that the underestimator of ``h(
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array, solve
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, solve
 
 BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
 NEAR = 0.8  # of a minimum: a side as near as that asks for little more than where it touches the minimum
@@ -102,7 +102,7 @@ def affordable_curvature(
         give_way(e, most, a, b, f)
         if not is_convex(M, f, A):
             return np.inf
-    f[:] = e
+    copy_line(e, f)
     if is_convex(M, f, A):
         return 0.0
     if exact:
@@ -182,8 +182,9 @@ def choose_curvature(
             best = tau
             best_phi = trial
             best_kappa = 0.5 * push
-            f[:] = trial_f
-            M[:] = T
+            copy_line(trial_f, f)
+            for j in range(l):
+                copy_line(T[j], M[j])
         if best == 0.0:
             break
     return best, best_phi, best_kappa

@@ -6,11 +6,12 @@ Notation as in `kernels`. `linear_bound` and `entropy_bound` are weak duality: v
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.kernels import (
     MAX_STEPS,
     TO_BOUNDARY,
     Array,
+    copy_line,
     derivatives,
     factor,
     gradient,
@@ -94,7 +95,7 @@ def likelihood_bound(g: Array, value: float, theta: Array, a: Array, b: Array) -
     return value - least_linear(-g, a, b)
 
 
-@compiled
+@compact
 def minimise_over_cut(
     P: Array,
     w: Array,
@@ -181,7 +182,7 @@ def minimise_over_cut(
                 objective += theta[j] * (np.log(theta[j]) if entropic else q[j])
             if objective < best_objective:
                 best_objective = objective
-                best_theta[:] = theta
+                copy_line(theta, best_theta)
             if entropic:
                 bound = -entropy_bound(P, w, c, theta, multiplier)
             else:
@@ -274,7 +275,7 @@ def minimise_over_cut(
             if not inside or loglik(P, w, trial) - c >= (1.0 - TO_BOUNDARY) * slack:
                 break
             tp *= 0.6
-        theta[:] = trial
+        copy_line(trial, theta)
         for j in range(l):
             zl[j] = max(zl[j] + td * dzl[j], 1e-300)
             if boxed[j]:
@@ -285,5 +286,5 @@ def minimise_over_cut(
             slack = value - c
             if not slack > 0.0:
                 break
-    theta[:] = best_theta
+    copy_line(best_theta, theta)
     return best, best_multiplier

@@ -5,9 +5,9 @@ Notation as in `kernels`. Frank-Wolfe steps find the neighbourhood, Newton's met
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
-from quercus.trees.likelihood.solver.kernels import Array, derivatives, factor, gradient, solve
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, derivatives, factor, gradient, solve
 
 
 @compiled
@@ -20,7 +20,7 @@ def entropy(theta: Array) -> float:
     return total
 
 
-@compiled
+@compact
 def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point: Array) -> None:
     """Write into `point` the last member of the level set on the ray from `inner` (a member) through `outer`.
 
@@ -39,7 +39,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
         if d < 0.0:
             reach = min(reach, -inner[j] / d)
     if move < 1e-14:
-        point[:] = inner
+        copy_line(inner, point)
         return
     here = np.empty(n)
     slope = np.empty(n)
@@ -118,7 +118,7 @@ def eliminate(A: Array, y: Array) -> bool:
     return True
 
 
-@compiled
+@compact
 def newton_stationary(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
     """Newton's method for a stationary point of the entropy on ``l = c`` near `x`, on the face that `x` is on.
 
@@ -191,11 +191,11 @@ def newton_stationary(P: Array, w: Array, c: float, x: Array, mu: float) -> floa
     change = entropy(y) - entropy(x)
     if (change if mu > 0.0 else -change) > 1e-12:
         return 0.0
-    x[:] = y
+    copy_line(y, x)
     return mu
 
 
-@compiled
+@compact
 def multiplier_at(P: Array, w: Array, x: Array) -> float:
     """Multiplier that fits ``-ln x_j - 1 = mu g_j + nu`` best over the classes with ``x_j > 0``."""
     l = x.shape[0]
@@ -252,7 +252,7 @@ def guess_minimum(P: Array, w: Array, c: float, theta: Array, x: Array) -> float
     solve(A, one)
     d = np.empty(m)
     guess = np.empty(l)
-    x[:] = theta
+    copy_line(theta, x)
     for _ in range(2):
         for r in range(m):
             d[r] = np.log(max(x[keep[r]], 1e-12))
@@ -276,7 +276,7 @@ def guess_minimum(P: Array, w: Array, c: float, theta: Array, x: Array) -> float
     return newton_stationary(P, w, c, x, mu) if mu > 0.0 else 0.0
 
 
-@compiled
+@compact
 def descend(P: Array, w: Array, c: float, inner_c: float, centre: Array, theta: Array) -> tuple[float, float]:
     """Walk `theta` down to a local minimum of the entropy over the level set; return its value (nats) and multiplier.
 
@@ -299,7 +299,7 @@ def descend(P: Array, w: Array, c: float, inner_c: float, centre: Array, theta: 
         to_boundary(P, w, inner_c, centre, guess, point)
         new = entropy(point)
         if new < value:
-            theta[:] = point
+            copy_line(point, theta)
         done = new >= value - 1e-12
         if done or value - new < 1e-2 * value:
             mu = newton_stationary(P, w, inner_c, theta, multiplier)

@@ -7,7 +7,7 @@ excludes.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array, factor, gradient, solve
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, gradient, solve
 
 UNIT = 1.2e-16  # a hair more than 2^-53, the rounding of one operation
 
@@ -51,7 +51,7 @@ def outer_box(
         a[j] = max(a[j], theta[j] - r)
         b[j] = min(b[j], theta[j] + r)
     for i in range(n):  # p . (t - theta) over the ellipsoid and sum (t - theta) = 0
-        e[:] = P[i]
+        copy_line(P[i], e)
         solve(A, e)
         length = 0.0
         mean = 0.0

@@ -11,7 +11,7 @@ for any guess whatsoever.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compact, compiled
 
 Array = NDArray[np.float64]
 
@@ -31,6 +31,13 @@ def loglik(P: Array, w: Array, theta: Array) -> float:
             return -np.inf
         total += w[i] * np.log(v)
     return total
+
+
+@compiled
+def copy_line(source: Array, target: Array) -> None:
+    """Copy an array (k,) into another: ``target[:] = source`` compiles thrice as long, since it allows for overlaps."""
+    for k in range(target.shape[0]):
+        target[k] = source[k]
 
 
 @compiled
@@ -135,7 +142,7 @@ def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
     return worst
 
 
-@compiled
+@compact
 def maximise(P: Array, w: Array) -> tuple[Array, float]:
     """Maximum evidential likelihood estimate and its KKT excess.
 
@@ -198,7 +205,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
         if e < best_excess:
             stalled = 0 if e < 0.9 * best_excess else stalled + 1
             best_excess = e
-            best[:] = theta
+            copy_line(theta, best)
         else:
             stalled += 1
         if best_excess <= 1e-15 or (stalled >= 3 and best_excess < 1e-9) or stalled >= 20:

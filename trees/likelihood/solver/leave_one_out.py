@@ -14,7 +14,7 @@ with ``r`` the length of ``d`` in the local norm, ``lambda`` that of the Newton 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
 from quercus.trees.likelihood.solver.kernels import Array, derivatives, loglik
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
@@ -90,7 +90,7 @@ def optimality(
     return value if invert(K) else np.nan
 
 
-@compiled
+@compact
 def highest_without(P: Array, w: Array, theta: Array, worst: float, tops: Array) -> None:
     """Write upper bounds of the maximum of each ``l_k`` into `tops` (n,); infinity where none is known.
 
@@ -167,7 +167,7 @@ def length_of_step(level: float, rise: float, slope: float, aa: float, ae: float
     return t if room >= 0.0 else np.nan
 
 
-@compiled
+@compact
 def move_into_cut(
     P: Array, w: Array, c: float, x: Array, mu: float, tops: Array, highest: bool, ends: Array
 ) -> None:
@@ -241,7 +241,7 @@ def move_into_cut(
             ends[k] = reached
 
 
-@compiled
+@compact
 def known_ends(P: Array, w: Array, c: float, theta: Array, tops: Array, low: Array, high: Array) -> None:
     """Write into `low` and `high` (n,) what needs no search: a vertex, the uniform point or `theta` in the cut."""
     n, l = P.shape

@@ -10,7 +10,7 @@ smooth part of the border, every second cut or so quarters the gap.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, copy_line
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
     entropy_of,
@@ -48,7 +48,7 @@ def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: A
     last = (first + gone - 1) % count
     size = count - gone
     for k in range(size):
-        spare[k] = corners[(last + 1 + k) % count]
+        copy_line(corners[(last + 1 + k) % count], spare[k])
     for e in range(2):
         out = first if e == 0 else last
         stay = (first - 1) % count if e == 0 else (last + 1) % count
@@ -56,7 +56,8 @@ def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: A
         for j in range(1, 4):
             spare[size + e, j] = max(corners[stay, j] + part * (corners[out, j] - corners[stay, j]), 0.0)
         spare[size + e, 0] = entropy_of(spare[size + e, 1:])
-    corners[: size + 2] = spare[: size + 2]
+    for k in range(size + 2):
+        copy_line(spare[k], corners[k])
     return size + 2
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.boxes import bound_in_box, classes_by_plausibility
 from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
-from quercus.trees.likelihood.solver.compiled import compiled, inlined
+from quercus.trees.likelihood.solver.compiled import compact, compiled, inlined
 from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
-from quercus.trees.likelihood.solver.kernels import Array, factor, kkt_excess, maximise
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, kkt_excess, maximise
 from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.likelihood.solver.rounding_bounds import (
@@ -291,7 +291,7 @@ def cell_kkt_excess(
     return top
 
 
-@compiled
+@compact
 def estimate_counts(
     table: Array, start: Ints, columns: Shorts, counts: Array, wanted: Ints, found: Array
 ) -> None:
@@ -311,7 +311,7 @@ def estimate_counts(
         if separable_counts(table, columns, counts, first, last, n, m) and maximise_separable(n, m, theta):
             found[i, l] = cell_kkt_excess(table, columns, counts, first, last, theta)
             if found[i, l] <= FINE:
-                found[i, :l] = theta
+                copy_line(theta, found[i, :l])
                 found[i, l + 1] = 1.0
                 continue
         P, w = take_problem(table, start, columns, counts, wanted[i])
@@ -327,12 +327,12 @@ def estimate_counts(
             found[i, l + 1] = 1.0
         else:
             theta, worst = maximise(P, w)
-            found[i, :l] = theta
+            copy_line(theta, found[i, :l])
             found[i, l] = worst
             found[i, l + 1] = 1.0 if is_certainly_unique(rescale_rows(P, theta), w, theta) else 0.0
 
 
-@compiled
+@compact
 def solve_counts(
     table: Array,
     start: Ints,
@@ -364,7 +364,7 @@ def solve_counts(
             states[i] = solve_problem(P, w, estimates[i, :l], estimates[i, l], alpha, tight, ends[i])
 
 
-@compiled
+@compact
 def search_counts(
     table: Array,
     start: Ints,

@@ -30,7 +30,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compiled, reordered
 from quercus.trees.likelihood.solver.curvature import choose_curvature, envelope, wanted_curvature
 from quercus.trees.likelihood.solver.cut import least_linear
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, copy_line
 
 
 class Workspace(NamedTuple):
@@ -256,7 +256,7 @@ def bound_at(
     push = kappa * (2.0 * s - s_lo - s_hi)
     above = underestimate(y, a, b, f, M, -(1.0 - phi) * m, g, push, gx, A, r)
     above += kappa * (s - s_lo) * (s - s_hi) - (1.0 - phi) * m * (value - c)
-    z[:] = y
+    copy_line(y, z)
     minimise_quadratic(A, r, 0.0, g, a, b, y, z, q)
     bound = least_linear(q, a, b)
     for j in range(l):

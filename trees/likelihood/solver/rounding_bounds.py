@@ -14,7 +14,7 @@ the simplex and ``q`` the slopes of ``h(t) = -t ln t``. No search is needed, and
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
 from quercus.trees.likelihood.solver.enclosure import UNIT, ellipsoid, outer_box
 from quercus.trees.likelihood.solver.kernels import Array, solve
@@ -44,7 +44,7 @@ def compensated_add(total: float, term: float) -> tuple[float, float]:
     return result, (total - (result - taken)) + (term - taken)
 
 
-@compiled
+@compact
 def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
     """Upper bound of the true KKT excess of `theta`, of which `worst` is the computed one, at the level `c`."""
     n, l = P.shape
@@ -92,7 +92,7 @@ def entropy_term_range(a: float, b: float) -> tuple[float, float]:
     return min(at_a, at_b), np.exp(-1.0) if a < np.exp(-1.0) < b else max(at_a, at_b)
 
 
-@compiled
+@compact
 def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]:
     """How far below and above that of `theta` the entropy (nats) may be where ``l >= l(theta) - slack``.
 
@@ -161,7 +161,7 @@ def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Ar
     ends[2] = here - down
 
 
-@compiled
+@compact
 def box_entropy_error(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
     """As `entropy_error`, by the box alone, and of its sides only those narrower than `widest`.
 

@@ -9,7 +9,7 @@ the box is shrunk to what may hold less, and cut.
 import numpy as np
 
 from quercus.trees.likelihood.solver.boxes import Bytes, bound_in_box, classes_by_plausibility
-from quercus.trees.likelihood.solver.compiled import compiled, inlined
+from quercus.trees.likelihood.solver.compiled import compact, compiled, inlined
 from quercus.trees.likelihood.solver.cut import entropy_bound, minimise_over_cut
 from quercus.trees.likelihood.solver.descent import (
     descend,
@@ -20,7 +20,7 @@ from quercus.trees.likelihood.solver.descent import (
     to_boundary,
 )
 from quercus.trees.likelihood.solver.enclosure import contains, nearest, outer_box, tighten
-from quercus.trees.likelihood.solver.kernels import Array, loglik
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, loglik
 
 ROUNDING = 5e-7  # nats; the most that rounding in the likelihood may loosen the tolerance
 MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
@@ -48,20 +48,21 @@ def push_node(heap: Array, count: int, node: Array) -> Array:
     """Insert a row into a binary heap of `count` rows ordered by column 0; return the heap, grown if it was full."""
     if count == heap.shape[0]:
         larger = np.empty((2 * count, heap.shape[1]))
-        larger[:count] = heap
+        for k in range(count):
+            copy_line(heap[k], larger[k])
         heap = larger
     k = count
     while k > 0 and heap[(k - 1) // 2, 0] > node[0]:
-        heap[k] = heap[(k - 1) // 2]
+        copy_line(heap[(k - 1) // 2], heap[k])
         k = (k - 1) // 2
-    heap[k] = node
+    copy_line(node, heap[k])
     return heap
 
 
 @compiled
 def pop_node(heap: Array, count: int, node: Array) -> None:
     """Move the first row of a heap of `count` rows to `node`; ``count - 1`` rows remain."""
-    node[:] = heap[0]
+    copy_line(heap[0], node)
     last = heap[count - 1]
     k = 0
     while True:
@@ -72,9 +73,9 @@ def pop_node(heap: Array, count: int, node: Array) -> None:
             child += 1
         if heap[child, 0] >= last[0]:
             break
-        heap[k] = heap[child]
+        copy_line(heap[child], heap[k])
         k = child
-    heap[k] = last
+    copy_line(last, heap[k])
 
 
 @inlined
@@ -105,7 +106,7 @@ def first_minimum(
         if entropy(point) < reached:
             mu = newton_stationary(P, w, inner_c, point, mu)
             if mu > 0.0:
-                x[:] = point
+                copy_line(point, x)
                 return mu
     _, mu = descend(P, w, c, inner_c, theta, x)
     return mu if mu > 0.0 else 1.0
@@ -147,12 +148,12 @@ def examine(
             value, other = descend(P, w, c, inner_c, theta, point)
             if value < reached:
                 reached = value
-                x[:] = point
+                copy_line(point, x)
                 mu = other if other > 0.0 else 1.0
         elif contains(a, b, point):  # minima often come in families: perhaps another as good
             other = newton_stationary(P, w, inner_c, point, m)
             if other > 0.0 and contains(a, b, point):
-                y[:] = point
+                copy_line(point, y)
                 new, _, _, _ = bound_in_box(
                     P, w, order, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
                 )
@@ -171,7 +172,7 @@ def examine(
     return mu, reached
 
 
-@compiled
+@compact
 def least_entropy(
     P: Array, w: Array, c: float, inner_c: float, theta: Array, worst: float, tolerance: float, effort: int
 ) -> tuple[float, float, int]:
@@ -206,7 +207,7 @@ def least_entropy(
     while True:
         cut = int(parent[1]) if sides == 2 else 0
         for side in range(sides):
-            node[:] = parent
+            copy_line(parent, node)
             if sides == 2:
                 node[3 + l + cut if side == 0 else 3 + cut] = parent[2]
                 if not tighten(node[3 : 3 + l], node[3 + l :]):

@@ -15,7 +15,7 @@ so but for few labels and ties. Otherwise the caller searches.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, copy_line
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
     STEPS,
@@ -205,7 +205,7 @@ def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Ar
     l = n.shape[0]
     d = work[0]
     outer = work[3]
-    t[:] = theta
+    copy_line(theta, t)
     for _ in range(2):
         flat = mean = 0.0
         for j in range(l):
@@ -237,7 +237,7 @@ def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Ar
         if level(n, m, theta, outer) < aim:
             point_at_level(n, m, theta, aim, outer, -1e-2 * aim, t)
         else:
-            t[:] = outer
+            copy_line(outer, t)
     return True
 
 
