@@ -19,6 +19,8 @@ from quercus.cli.experiment_run import (
     names_of,
     run_grid,
 )
+from quercus.cli.options import option
+from quercus.specification.compute import EXECUTOR
 
 if TYPE_CHECKING:
     pass
@@ -63,7 +65,7 @@ BinsOption = Annotated[
     int,
     typer.Option("--bins", min=0, max=256, help="Cut numbers into so many bins; 0: leave them as they are."),
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", min=1, max=1024, help="Processes.")]
+ExecutorOption = Annotated[str, option(EXECUTOR, metavar="NAME")]
 OutOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", file_okay=False, help="Folder of results and plots.")
 ]
@@ -96,7 +98,7 @@ def labels(
     repeats: RepeatsOption = 5,
     folds: FoldsOption = 10,
     bins: BinsOption = 4,
-    jobs: JobsOption = 1,
+    executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-labels"),
 ) -> None:
     """Accuracy against the quality of the labels: the figures of the papers.
@@ -112,7 +114,7 @@ def labels(
     Try:
 
         quercus experiment labels --sets iris,wine --repeats 1
-        quercus experiment labels --corruption V,I,N,U --jobs 2 --output labels
+        quercus experiment labels --corruption V,I,N,U --executor processes:2 --output labels
         quercus experiment labels --data data --kinds KINDS.json --sets glass
     """
     with failing_in_words():
@@ -135,7 +137,7 @@ def labels(
             base=Corruption(noise=noise, uncertain=uncertain, unit=unit),
             sweeps=dict.fromkeys(wanted, found),
         )
-        run_grid(grid, out_dir, jobs)
+        run_grid(grid, out_dir, executor)
 
 
 @app.command("learners")
@@ -153,7 +155,7 @@ def learners(
     repeats: RepeatsOption = 5,
     folds: FoldsOption = 10,
     bins: BinsOption = 0,
-    jobs: JobsOption = 1,
+    executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-learners"),
 ) -> None:
     """All learners side by side: a table.
@@ -180,7 +182,7 @@ def learners(
             bins=bins,
             sweeps={"V": (vacuous,), GIVEN: (0.0,)},
         )
-        run_grid(grid, out_dir, jobs, table=True)
+        run_grid(grid, out_dir, executor, table=True)
 
 
 @app.command("queries")
@@ -204,7 +206,7 @@ def queries(
     repeats: RepeatsOption = 5,
     folds: FoldsOption = 10,
     bins: BinsOption = 4,
-    jobs: JobsOption = 1,
+    executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-queries"),
 ) -> None:
     """Accuracy against the number of queries: which strategy earns most with an answer.
@@ -234,7 +236,7 @@ def queries(
             base=Corruption(vacuous=vacuous, noise=noise, uncertain=uncertain),
             levels=tuple(float(level) for level in (*range(0, max_answers, step), max_answers)),
         )
-        run_grid(grid, out_dir, jobs)
+        run_grid(grid, out_dir, executor)
 
 
 @app.command("restaurant")
@@ -258,7 +260,7 @@ def restaurant(
     methods: MethodsOption = None,
     seed: SeedOption = 0,
     repeats: Annotated[int, typer.Option("--trials", min=1, max=1000, help="Trials.")] = 20,
-    jobs: JobsOption = 1,
+    executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-restaurant"),
 ) -> None:
     """The learning curve of the textbook's restaurants.
@@ -286,7 +288,7 @@ def restaurant(
             levels=levels_of("--sizes", sizes, 1, 100_000),
             examples=examples,
         )
-        run_grid(grid, out_dir, jobs)
+        run_grid(grid, out_dir, executor)
 
 
 @app.command("plot")

@@ -34,11 +34,14 @@ def failing_in_words() -> Iterator[None]:
     """End the work of a command with a message if its input is wrong."""
     with needs_server_extra("experiment"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.compute.errors import ExecutorError  # noqa: PLC0415
     try:
         with needs_server_extra("experiment"):
             yield
     except InvalidInput as error:
         fail(f"{error.field}: {error.reason}")
+    except ExecutorError as error:
+        fail(str(error))
 
 
 def names_of(text: str) -> list[str]:
@@ -98,19 +101,22 @@ def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...
     return tuple(sorted(set(found)))
 
 
-def run_grid(grid: Protocol, folder: Path, jobs: int, *, table: bool = False) -> None:
+def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = False) -> None:
     """Do what is missing of a grid, with progress, and draw it."""
+    from quercus.compute import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
     from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
     from quercus.experiments.running import run  # noqa: PLC0415
     from quercus.experiments.summary import markdown  # noqa: PLC0415
 
+    parse_executor(executor_name)  # before any work
     agree_on(folder, grid.settings, grid.prints)
     with Results(folder) as results, _progress() as progress, _terminated_like_interrupted():
         cells = list(grid.cells())
         missing = results.missing(cells)
         task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(missing))
         try:
-            refusals = run(grid, missing, results, jobs, lambda _cell: progress.advance(task))
+            with open_executor(executor_name) as executor:
+                refusals = run(grid, missing, results, executor, lambda _cell: progress.advance(task))
         except KeyboardInterrupt:
             progress.stop()
             err.print(f"stopped; {results.path} holds what was done, the same command goes on", markup=False)

@@ -7,6 +7,7 @@ from joblib import effective_n_jobs
 from joblib.externals.loky import get_reusable_executor
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.compute import open_executor
 from quercus.estimators.base import TableClassifier, seed_of
 from quercus.estimators.trees import BeliefEntropyTreeClassifier
 from quercus.specification import algorithms
@@ -32,6 +33,9 @@ class EvidentialForestClassifier(TableClassifier):
         ``"all"``, or a number.
     n_jobs
         Processes that grow trees; None: this one. The forest is the same.
+    executor
+        Where trees grow, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or ``"dask://host:port"``. The forest
+        is the same.
     random_state
         Of the forest.
     classes, categorical_features
@@ -46,6 +50,7 @@ class EvidentialForestClassifier(TableClassifier):
         vote: Vote = VOTE.default,
         max_features: Share | int = MAX_FEATURES.default,
         n_jobs: int | None = None,
+        executor: str | None = None,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
@@ -55,6 +60,7 @@ class EvidentialForestClassifier(TableClassifier):
         self.vote = vote
         self.max_features = max_features
         self.n_jobs = n_jobs
+        self.executor = executor
         self.random_state = random_state
         self.classes = classes
         self.categorical_features = categorical_features
@@ -68,6 +74,9 @@ class EvidentialForestClassifier(TableClassifier):
         return algorithms.Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
 
     def _learn(self, table: Table) -> Learned:
+        if self.executor is not None:
+            with open_executor(self.executor) as opened:
+                return fit(self._algorithm(), table, executor=opened)
         jobs = effective_n_jobs(self.n_jobs)
         executor = None if self.n_jobs is None or jobs == 1 else get_reusable_executor(max_workers=jobs)
         return fit(self._algorithm(), table, executor=executor)

@@ -8,6 +8,7 @@ FOLDERS = (
     "belief",
     "cli",
     "client",
+    "compute",
     "console",
     "demo",
     "estimators",

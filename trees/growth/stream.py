@@ -131,9 +131,9 @@ class GrowthState:
     def _empty_tree(self) -> LiveTree:
         specification = self.specification
         return LiveTree(
-            _declared_codes(specification),
+            declared_codes(specification),
             specification.frame.size,
-            _rules_of(specification),
+            rules_of(specification),
             self._small,
             cuts=cut_counts(specification.attributes),
             edges=self._edges,
@@ -218,7 +218,7 @@ class GrowthState:
     @property
     def branch_names(self) -> tuple[tuple[str, ...], ...]:
         """Name of every branch code; learned values are numbered, for their names are not known here."""
-        known, arities = _declared_codes(self.specification), self.evidence.arities
+        known, arities = declared_codes(self.specification), self.evidence.arities
         learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
         return self.names(learned)
 
@@ -232,7 +232,7 @@ class GrowthState:
             if rows.size == live.count:
                 self._remembered = live, None
             else:
-                live.follow(_rules_of(self.specification))  # its own tree is not looked at again
+                live.follow(rules_of(self.specification))  # its own tree is not looked at again
                 self._remembered = tree_of(live, rows, self._empty_tree), rows
         return self._remembered
 
@@ -273,7 +273,7 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
                     _hear(grown, event.instance, Said(event.contour, event.reliability, replaces=True))
                 case Respecified():
                     grown.specification = event.specification
-                    grown._live.follow(_rules_of(event.specification))
+                    grown._live.follow(rules_of(event.specification))
     return grown
 
 
@@ -342,7 +342,8 @@ def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
         state._memory.hear(instance, told=not is_vacuous(contour))
 
 
-def _rules_of(specification: Specification) -> TreeRules:
+def rules_of(specification: Specification) -> TreeRules:
+    """Return how the tree of a model is grown."""
     frugal = specification.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
     return TreeRules(
         specification.alpha,
@@ -362,7 +363,7 @@ def _ordered_codes(specification: Specification) -> tuple[int, ...]:
     )
 
 
-def _declared_codes(specification: Specification) -> tuple[int, ...]:
+def declared_codes(specification: Specification) -> tuple[int, ...]:
     """Return how many codes each attribute has before any value is learned."""
     return tuple(
         declared_count(attribute) + (attribute.missing == "branch") for attribute in specification.attributes

@@ -5,10 +5,10 @@ own, so the forest is the same whoever grows it: one process or an executor's ma
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
 from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
 from quercus.trees.learners.cells import UncertainValues
+from quercus.trees.learners.executor import Executor
 from quercus.trees.learners.nested import log_commonalities_of, normalised_masses
 from quercus.trees.learners.predicting import Learned
 from quercus.trees.learners.predictions import Predictions, first_most_likely
@@ -37,13 +38,6 @@ class ModelLearner(Protocol):
 
     def __call__(self, table: Table, *, wrap: Wrap | None) -> Learned:
         """Return a model of the table, with `wrap` put around the criterion."""
-
-
-class Executor(Protocol):
-    """Any `concurrent.futures.Executor`."""
-
-    def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Iterable[Any]:
-        """Return the results of `fn`, in order."""
 
 
 def root_of(count: int) -> int:

@@ -5,8 +5,9 @@ tree may test: the tree is grown for all λ together, and where they would not s
 first. What most of them share is grown once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from quercus.specification.algorithms import LAMBDAS
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import COMBINE, FOLDS, MIN_INSTANCES
 from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
+from quercus.trees.learners.executor import Executor
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
@@ -174,6 +176,7 @@ def choose_lambda(
     min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     max_cuts: int | None = None,
+    executor: Executor | None = None,
 ) -> float:
     """Return the λ of least expected error in cross-validation; of tied ones the smallest, for the smaller tree.
 
@@ -190,6 +193,8 @@ def choose_lambda(
         At least 2; no more than rows.
     table, combine, min_instances, max_depth, max_cuts
         As of `quercus.trees.learners.total_uncertainty.fit_total_uncertainty`.
+    executor
+        Does the folds; default this process. The choice is the same.
 
     Raises
     ------
@@ -206,18 +211,29 @@ def choose_lambda(
         check_lambda(lam)
     parts = np.array_split(np.random.default_rng(seed).permutation(rows), min(folds, len(rows)))
     tried = sorted(float(lam) for lam in lambdas)
+    grow = partial(lambda_path, min_instances=min_instances, max_depth=max_depth, max_cuts=max_cuts)
+    run = map if executor is None else executor.map
     errors = np.zeros(len(tried))
-    for part in parts:
-        rest = table.take(np.setdiff1d(rows, part))
-        paths = [
-            lambda_path(
-                rest, tried, klass=c, min_instances=min_instances, max_depth=max_depth, max_cuts=max_cuts
-            )
-            for c in range(1 if table.size == 2 else table.size)
-        ]
-        decided = _decided_classes(paths, table.values[part], tried, combine)
-        errors += (1.0 - table.pignistic[part, decided]) @ table.weights[part]
+    for of_fold in run(partial(_errors_of_fold, table, rows, tried, grow=grow, combine=combine), parts):
+        errors += of_fold
     return tried[first_largest((-errors / table.weights.sum()).tolist())]
+
+
+def _errors_of_fold(
+    table: Table,
+    rows: Ints,
+    tried: Sequence[float],
+    part: Ints,
+    *,
+    grow: Callable[..., TreeModel],
+    combine: Combine,
+) -> Floats:
+    """Return the error of each λ on the rows of a part, of trees grown from the other rows."""
+    rest = table.take(np.setdiff1d(rows, part))
+    paths = [grow(rest, tried, klass=c) for c in range(1 if table.size == 2 else table.size)]
+    decided = _decided_classes(paths, table.values[part], tried, combine)
+    errors: Floats = (1.0 - table.pignistic[part, decided]) @ table.weights[part]
+    return errors
 
 
 def _decided_classes(

@@ -20,7 +20,8 @@ from quercus.specification.attributes import Attribute
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.forest import Executor, ModelLearner, grow_forest, half_of, root_of
+from quercus.trees.learners.executor import Executor
+from quercus.trees.learners.forest import ModelLearner, grow_forest, half_of, root_of
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.lambda_path import choose_lambda
 from quercus.trees.learners.predicting import Learned, TreeModel
@@ -44,7 +45,8 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
     table
         The rows.
     executor
-        Grows the trees of a forest; default this process. The model is the same.
+        Grows the trees of a forest, and does the folds of a cross-validation; default this process. The model is
+        the same.
 
     Raises
     ------
@@ -73,7 +75,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
         if not informed.any():
             return vacuous_model(algorithm, table.attributes, table.size)
         table = table.take(np.flatnonzero(informed))
-    learner = _learner_of(base, table)
+    learner = _learner_of(base, table, executor)
     if not isinstance(algorithm, algorithms.Forest):
         return learner(table, wrap=None)
     return grow_forest(
@@ -114,7 +116,7 @@ def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: i
     return TreeModel.of(leaf, attributes)
 
 
-def _learner_of(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
+def _learner_of(algorithm: algorithms.Tree, table: Table, executor: Executor | None) -> ModelLearner:
     """Return what grows one model, to be called with a table and what a forest puts around the criterion."""
     parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     match algorithm:
@@ -131,7 +133,7 @@ def _learner_of(algorithm: algorithms.Tree, table: Table) -> ModelLearner:
         case algorithms.Averaging():
             return partial(as_model, partial(averaging, **parameters))
         case algorithms.TotalUncertainty():
-            return partial(fit_total_uncertainty, **_with_lambda(algorithm, table))
+            return partial(fit_total_uncertainty, **_with_lambda(algorithm, table, executor))
         case algorithms.BeliefEntropy():
             return partial(fit_belief_entropy, **parameters)
         case _:
@@ -151,7 +153,9 @@ def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
     return served_forest(forest, beside)
 
 
-def _with_lambda(algorithm: algorithms.TotalUncertainty, table: Table) -> dict[str, Any]:
+def _with_lambda(
+    algorithm: algorithms.TotalUncertainty, table: Table, executor: Executor | None
+) -> dict[str, Any]:
     """Return the parameters of the trees; λ is chosen once, from the whole table, for all trees of a forest."""
     common: dict[str, Any] = {
         "combine": algorithm.combine,
@@ -161,7 +165,7 @@ def _with_lambda(algorithm: algorithms.TotalUncertainty, table: Table) -> dict[s
     }
     lam = algorithm.lam
     if lam is None and np.count_nonzero(table.weights) > 1:
-        lam = choose_lambda(table, algorithm.seed, folds=algorithm.folds, **common)
+        lam = choose_lambda(table, algorithm.seed, folds=algorithm.folds, executor=executor, **common)
     return {"lam": DEFAULT_LAMBDA if lam is None else lam, **common}
 
 

@@ -4,6 +4,7 @@ import multiprocessing
 
 import pytest
 
+from quercus.compute import open_executor
 from quercus.experiments.datasets import built_in
 from quercus.experiments.protocols import LabelProtocol, QueryProtocol
 from quercus.experiments.results import RESULTS, Results
@@ -23,9 +24,9 @@ def queries():
     return QueryProtocol({"iris": iris}, methods, 7, 1, folds=3, levels=(0.0, 4.0))
 
 
-def worked(work, folder, jobs=1, stop_after=None):
+def worked(work, folder, executor="local", stop_after=None):
     """Work through a grid, or begin to; return the results but for the seconds."""
-    with Results(folder) as results:
+    with Results(folder) as results, open_executor(executor) as pool:
         cells = results.missing(work.cells())
         left = iter(range(len(cells) if stop_after is None else stop_after - 1))
 
@@ -34,10 +35,10 @@ def worked(work, folder, jobs=1, stop_after=None):
                 raise KeyboardInterrupt
 
         if stop_after is None:
-            assert run(work, cells, results, jobs, done) == []
+            assert run(work, cells, results, pool, done) == []
         else:
             with pytest.raises(KeyboardInterrupt):
-                run(work, cells, results, jobs, done)
+                run(work, cells, results, pool, done)
     lines = (folder / RESULTS).read_text().splitlines()
     return [line.rpartition(",")[0] for line in lines]
 
@@ -45,7 +46,7 @@ def worked(work, folder, jobs=1, stop_after=None):
 def test_processes_and_interruptions_change_nothing(tmp_path):
     once = worked(labels(), tmp_path / "once")
     assert len(once) == 1 + 3 * 2 * 3
-    assert worked(labels(), tmp_path / "parallel", jobs=2) == once
+    assert worked(labels(), tmp_path / "parallel", executor="processes:2") == once
     assert len(worked(labels(), tmp_path / "torn", stop_after=5)) == 1 + 5
     assert worked(labels(), tmp_path / "torn") == once
 
@@ -53,11 +54,11 @@ def test_processes_and_interruptions_change_nothing(tmp_path):
 @pytest.mark.slow
 def test_interrupted_processes_are_gone_and_what_they_did_is_kept(tmp_path):
     once = worked(labels(), tmp_path / "once")
-    part = worked(labels(), tmp_path / "torn", jobs=2, stop_after=5)
+    part = worked(labels(), tmp_path / "torn", executor="processes:2", stop_after=5)
     assert not multiprocessing.active_children()
     assert len(part) == 1 + 5
     assert set(part) <= set(once)
-    assert worked(labels(), tmp_path / "torn", jobs=2) == once
+    assert worked(labels(), tmp_path / "torn", executor="processes:2") == once
 
 
 def test_a_grid_grows_without_being_done_again(tmp_path):
@@ -71,7 +72,7 @@ def test_a_grid_grows_without_being_done_again(tmp_path):
 def test_curves_are_the_same_in_processes(tmp_path):
     once = worked(queries(), tmp_path / "once")
     assert len(once) == 1 + 3 * 2 * 2
-    assert worked(queries(), tmp_path / "parallel", jobs=2) == once
+    assert worked(queries(), tmp_path / "parallel", executor="processes:2") == once
 
 
 def test_another_seed_gives_other_results(tmp_path):

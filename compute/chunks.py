@@ -1,0 +1,207 @@
+"""Tasks in chunks that are worth sending, and what a worker does with a chunk.
+
+What does not depend on the task goes to a worker once (`Job`). A chunk lasts a tenth of a second at least, as far as
+the tasks done before it tell. The results do not depend on how the tasks are divided.
+"""
+
+import math
+import pickle
+import platform
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quercus.compute.errors import ExecutorError
+
+CHUNK_S = 0.1
+"""Least time that a chunk should last: sending one costs some milliseconds."""
+MOST_TASKS = 1_000
+"""Of a chunk."""
+MOST_LOSSES = 3
+"""So often the worker of a chunk may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The outcome of a task that raised."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A function as it goes to workers.
+
+    Parameters
+    ----------
+    digest
+        Tells functions apart.
+    place
+        A file that holds the pickled function, or the bytes themselves.
+    environment
+        Of the process that asks, see `environment`.
+    """
+
+    digest: str
+    place: Path | bytes
+    environment: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Tasks that go to a worker together: the numbers from `first` on, and how often their worker was lost."""
+
+    first: int
+    count: int
+    losses: int = 0
+
+
+class ChunkPlan:
+    """Divides tasks into chunks, by the time that earlier ones took.
+
+    Parameters
+    ----------
+    tasks
+        How many.
+    """
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._next = 0
+        self._again: deque[Chunk] = deque()
+        self._done, self._seconds = 0, 0.0
+
+    def take(self, workers: int) -> Chunk | None:
+        """Return the next chunk, None when all tasks are given out. No worker gets more than its share of the rest."""
+        if self._again:
+            return self._again.popleft()
+        left = self._tasks - self._next
+        if not left:
+            return None
+        count = 1
+        if self._done:
+            count = math.ceil(CHUNK_S * self._done / max(self._seconds, 1e-9))
+        count = max(1, min(count, MOST_TASKS, left // max(1, workers)))
+        self._next += count
+        return Chunk(self._next - count, count)
+
+    def learn(self, tasks: int, seconds: float) -> None:
+        """Take note how long tasks took."""
+        self._done += tasks
+        self._seconds += seconds
+
+    def lose(self, chunk: Chunk, executor: str, why: BaseException) -> None:
+        """Give a chunk out again, whose worker was lost.
+
+        Raises
+        ------
+        ExecutorError
+            When that happened too often.
+        """
+        losses = chunk.losses + 1
+        if losses > MOST_LOSSES:
+            last = chunk.first + chunk.count - 1
+            raise ExecutorError(
+                f"executor {executor}: tasks {chunk.first} to {last} lost their worker {losses} times, "
+                f"at most {MOST_LOSSES} are made good; is memory short? ({type(why).__name__}: {why})"
+            ) from why
+        self._again.append(Chunk(chunk.first, chunk.count, losses))
+
+
+def do(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Return the result of a task, or `Failed`."""
+    try:
+        return fn(*arguments)
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
+            raise KeyboardInterrupt from error
+        return Failed(error)
+    except Exception as error:
+        return Failed(error)
+
+
+def do_chunk(job: Job, tasks: bytes) -> tuple[float, bytes]:
+    """Do the tasks of a chunk up to the first that fails, in a worker.
+
+    Parameters
+    ----------
+    job
+        The function.
+    tasks
+        The pickled list of argument tuples.
+
+    Returns
+    -------
+    seconds
+        How long that took.
+    outcomes
+        The pickled list of results; the last one may be `Failed`.
+
+    Raises
+    ------
+    ExecutorError
+        When this process is not like the one that asks.
+    """
+    if environment() != job.environment:
+        raise ExecutorError(
+            f"a worker runs {', '.join(environment())}; the tasks come from {', '.join(job.environment)}"
+        )
+    fn = _function_of(job)
+    arguments = pickle.loads(tasks)  # noqa: S301 - of the process that started this one, or over TLS
+    started = time.perf_counter()
+    outcomes: list[Any] = []
+    for each in arguments:
+        outcomes.append(do(fn, each))
+        if isinstance(outcomes[-1], Failed):
+            outcomes[-1] = _sendable(outcomes[-1])
+            break
+    return time.perf_counter() - started, pickle.dumps(outcomes)
+
+
+def environment() -> tuple[str, ...]:
+    """Return what results may depend on beside the arguments: versions, and the kind of processor."""
+    import numpy as np  # noqa: PLC0415
+
+    from quercus import __version__  # noqa: PLC0415
+
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    return f"Quercus {__version__}", python, f"NumPy {np.__version__}", platform.machine()
+
+
+_last: tuple[str, Callable[..., Any]] | None = None
+"""In a worker: the function of the last chunk, so that those of one job unpickle it once."""
+
+
+def _function_of(job: Job) -> Callable[..., Any]:
+    global _last  # noqa: PLW0603  (once a worker and job, not once a chunk)
+    known = _last
+    if known is None or known[0] != job.digest:
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn)
+
+        threadpool_limits(1)  # for good: sums over another number of threads may round otherwise
+        data = job.place if isinstance(job.place, bytes) else job.place.read_bytes()
+        known = _last = job.digest, pickle.loads(data)  # noqa: S301 - as above
+    return known[1]
+
+
+def _sendable(failed: Failed) -> Failed:
+    """Return a failure that survives pickling, with the trace of where it happened."""
+    error = failed.error
+    where = "".join(traceback.format_exception(error)).rstrip()
+    try:
+        error.add_note(f"in a worker:\n{where}")
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - made a line before
+    except Exception:  # whatever its class makes of being pickled
+        error = RuntimeError(f"{type(failed.error).__name__}: {failed.error}")
+        error.add_note(f"in a worker:\n{where}")
+    return Failed(error)
+
+
+def pickled(tasks: Sequence[tuple[Any, ...]], chunk: Chunk) -> bytes:
+    """Return the arguments of a chunk as they go to a worker."""
+    return pickle.dumps(list(tasks[chunk.first : chunk.first + chunk.count]))

@@ -1,0 +1,172 @@
+"""The executor of a Dask cluster: its scheduler and its workers are the operator's.
+
+Whoever speaks to a scheduler can run code on its workers, and workers answer in pickles. So a scheduler is spoken to by
+TLS, with certificates on both sides, as Dask is configured (``distributed.comm.tls``); without TLS on loopback alone.
+"""
+
+import contextlib
+import importlib
+import ipaddress
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final
+
+from quercus.belief.errors import InvalidInput
+from quercus.compute.chunks import Job, do_chunk
+from quercus.compute.errors import ExecutorError
+from quercus.compute.pooled import PooledExecutor
+from quercus.specification.compute import EXECUTOR
+
+CONNECT_S: Final = 8.0
+ANSWER_S: Final = 6.0
+"""Longest wait for a scheduler's answer to a small question."""
+NO_WORKER_S: Final = 30.0
+"""Longest time without any worker."""
+CLOSE_S: Final = 1.0
+
+
+class DaskExecutor(PooledExecutor):
+    """Workers of a Dask cluster.
+
+    A task whose worker is lost is given out again, by the scheduler and, if the function that it calls was lost too, by
+    this executor. A scheduler that is lost ends the work with an error.
+
+    Parameters
+    ----------
+    host, port
+        Of the scheduler.
+
+    Raises
+    ------
+    InvalidInput
+        When the scheduler is on another machine and Dask is not configured for TLS.
+    ExecutorError
+        When there is no scheduler, or no worker.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        try:
+            distributed: Any = importlib.import_module("distributed")
+        except ImportError as error:
+            raise ExecutorError(f"executor dask://: {error}; pip install 'quercus[dask]'") from error
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        super().__init__(f"dask://{address}", (distributed.scheduler.KilledWorker,))
+        security = distributed.Security()
+        uses_tls = security.get_connection_args("client")["ssl_context"] is not None
+        if not uses_tls and not _is_loopback(host):
+            reason = (
+                f"is '{self.name}', on another machine Dask must speak TLS: set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+                "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
+            )
+            raise InvalidInput(EXECUTOR.name, reason)
+        url = f"{'tls' if uses_tls else 'tcp'}://{address}"
+        try:
+            self._client: Any = distributed.Client(
+                url, timeout=CONNECT_S, security=security, set_as_default=False, name="quercus"
+            )
+        except (OSError, TimeoutError) as error:
+            raise ExecutorError(
+                f"executor {self.name}: no scheduler answers at {url} within {CONNECT_S:g} s"
+            ) from error
+        self._pool: Any = self._client.get_executor(pure=False)
+        self._seen = time.monotonic()
+        self._threads: dict[str, int] = {}
+        try:
+            self._await_workers()
+        except BaseException:
+            self.close(at_once=True)
+            raise
+
+    @property
+    def workers(self) -> int:
+        """How many threads the workers have."""
+        return max(1, sum(self._threads.values()))
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Leave the cluster; the scheduler forgets the tasks."""
+        del at_once
+        with contextlib.suppress(OSError, TimeoutError):  # a scheduler that does not answer notices by itself
+            self._client.close(timeout=CLOSE_S)
+
+    @property
+    def homes(self) -> list[str]:
+        """The addresses of the workers, asked of the scheduler."""
+        self._look()
+        return sorted(self._threads)
+
+    @property
+    def lost(self) -> tuple[type[BaseException], ...]:
+        """Exceptions that say that a worker was lost."""
+        return self._lost
+
+    def look(self) -> None:
+        """Raise `ExecutorError` if the scheduler is lost."""
+        self._look()
+
+    def keep(self, home: str, fn: Callable[..., Any], data: bytes) -> Any:
+        """Call a function at one worker, which keeps the result; return what stands for it."""
+        sent = self._client.scatter(data, workers=[home], hash=False, timeout=NO_WORKER_S)
+        return self._client.submit(fn, sent, workers=[home], pure=False)
+
+    def submit_to(self, home: str, fn: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
+        """Call a function at one worker."""
+        future: Future[Any] = self._pool.submit(fn, *arguments, workers=[home])
+        return future
+
+    def _await_workers(self) -> None:
+        while True:
+            self._look()
+            if self._threads:
+                return
+            time.sleep(0.1)
+
+    def _look(self) -> None:
+        if self._client.status != "running":
+            raise ExecutorError(f"executor {self.name}: the scheduler is lost")
+        try:
+            threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=ANSWER_S)
+        except (OSError, TimeoutError) as error:
+            raise ExecutorError(
+                f"executor {self.name}: the scheduler has not answered for {ANSWER_S:g} s"
+            ) from error
+        self._threads = threads
+        now = time.monotonic()
+        if self._threads:
+            self._seen = now
+        elif now - self._seen > NO_WORKER_S:
+            raise ExecutorError(
+                f"executor {self.name}: the scheduler has had no worker for {NO_WORKER_S:g} s"
+            )
+
+    def _share(self, digest: str, function: bytes) -> "_SharedJob":
+        return _SharedJob(self._client, self._job(digest, function))
+
+    def _submit(self, shared: "_SharedJob", tasks: bytes) -> "Future[tuple[float, bytes]]":
+        try:
+            future: Future[tuple[float, bytes]] = self._pool.submit(do_chunk, shared.future(), tasks)
+        except (OSError, TimeoutError, RuntimeError) as error:  # Dask's words for a client that is cut off
+            self._look()
+            raise ExecutorError(f"executor {self.name}: {error}") from error
+        return future
+
+
+class _SharedJob:
+    """A job that lies on all workers, put there again when it was lost."""
+
+    def __init__(self, client: Any, job: Job) -> None:
+        self._client = client
+        self._job = job
+        self._future: Any = None
+
+    def future(self) -> Any:
+        if self._future is None or self._future.status != "finished":
+            self._future = self._client.scatter(self._job, broadcast=True, hash=False, timeout=NO_WORKER_S)
+        return self._future
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,61 @@
+"""The interface of executors: results in order, or as they finish."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from types import TracebackType
+from typing import Any, Self
+
+from quercus.compute.chunks import Failed
+
+Outcomes = Generator[tuple[int, Any]]
+
+
+class Executor(ABC):
+    """Does tasks; used in a ``with`` block, which ends what it started.
+
+    Tasks are pure functions of their arguments: they may run more than once, in any order, in any process. Seeds are
+    part of the arguments. Functions, arguments and results must pickle.
+    """
+
+    def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Generator[Any]:
+        """Yield the results of a function, in the order of its arguments, as the built-in ``map`` does.
+
+        A task that raises raises here, after the results of all tasks before it.
+        """
+        tasks = list(zip(*iterables, strict=False))
+        early: dict[int, Any] = {}
+        due = 0
+        with closing(self._outcomes(fn, tasks)) as outcomes:
+            for number, outcome in outcomes:
+                early[number] = outcome
+                while due in early:
+                    yield _result(early.pop(due))
+                    due += 1
+
+    def finished(self, fn: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes:
+        """Yield the number and the result of each task, as they finish. The first that raises raises here."""
+        with closing(self._outcomes(fn, [(task,) for task in tasks])) as outcomes:
+            for number, outcome in outcomes:
+                yield number, _result(outcome)
+
+    @abstractmethod
+    def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
+        """Yield the number of each task and its result or `Failed`, as they finish."""
+
+    def close(self, *, at_once: bool = False) -> None:  # noqa: B027 - most, but not all, have something to end
+        """End what was started; at once: without waiting for tasks under way."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(at_once=error is not None)
+
+
+def _result(outcome: Any) -> Any:
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    return outcome

@@ -1,0 +1,41 @@
+"""Objects that stay on a worker of a Dask cluster between calls.
+
+This module is light on purpose: a scheduler imports what tasks name, and what an object is made of goes to its worker
+as bytes.
+"""
+
+import pickle
+
+from quercus.compute.errors import CrewLostError
+
+
+class KeptObject:
+    """An object, and how often it was called.
+
+    A call changes the object, which Dask does not know. So calls are numbered: an object that Dask made anew does not
+    answer as the old one would.
+
+    Parameters
+    ----------
+    made_of
+        The pickled pair of a class and its arguments.
+    """
+
+    def __init__(self, made_of: bytes) -> None:
+        kind, arguments = pickle.loads(made_of)  # noqa: S301 - of the client, over TLS
+        self.object = kind(*arguments)
+        self.calls = 0
+
+
+def call_kept(kept: KeptObject, number: int, method: str, arguments: bytes) -> bytes:
+    """Return what a method returns, pickled.
+
+    Raises
+    ------
+    CrewLostError
+        When this is not the object that earlier calls reached.
+    """
+    if kept.calls != number:
+        raise CrewLostError(f"an object was made anew before its call {number}")
+    kept.calls += 1
+    return pickle.dumps(getattr(kept.object, method)(*pickle.loads(arguments)))  # noqa: S301 - as above

@@ -1,0 +1,100 @@
+"""What executors with workers share: chunks are given out ahead, lost ones again, and no wait is without bound."""
+
+import hashlib
+import pickle
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from typing import Any
+
+from quercus.compute.chunks import Chunk, ChunkPlan, Job, environment, pickled
+from quercus.compute.errors import ExecutorError
+from quercus.compute.executor import Executor, Outcomes
+
+AHEAD = 4
+"""Chunks given out for each worker: none waits for work, and few are lost when the run is interrupted."""
+LOOK_S = 2.0
+"""Seconds without a result after which the workers are looked after."""
+
+
+class PooledExecutor(Executor):
+    """An executor of several workers.
+
+    Parameters
+    ----------
+    name
+        As users write it.
+    lost
+        Exceptions that say that a chunk's worker was lost.
+    """
+
+    def __init__(self, name: str, lost: tuple[type[BaseException], ...]) -> None:
+        self.name = name
+        self._lost: tuple[type[BaseException], ...] = (CancelledError, *lost)
+
+    @property
+    @abstractmethod
+    def workers(self) -> int:
+        """How many chunks are worked on at once."""
+
+    @abstractmethod
+    def _share(self, digest: str, function: bytes) -> Any:
+        """Return what `_submit` needs of a pickled function."""
+
+    @abstractmethod
+    def _submit(self, shared: Any, tasks: bytes) -> "Future[tuple[float, bytes]]":
+        """Give out a chunk."""
+
+    def _look(self) -> None:
+        """Raise `ExecutorError` if nobody works any more."""
+
+    def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
+        function = pickle.dumps(fn)
+        shared = self._share(hashlib.sha256(function).hexdigest(), function)
+        plan = ChunkPlan(len(tasks))
+        running: dict[Future[tuple[float, bytes]], Chunk] = {}
+        try:
+            while True:
+                while len(running) < AHEAD * self.workers and (chunk := plan.take(self.workers)) is not None:
+                    running[self._submit(shared, pickled(tasks, chunk))] = chunk
+                if not running:
+                    return
+                for future in self._first_done(running):
+                    chunk = running.pop(future)
+                    done = self._outcome_of(future, chunk, plan)
+                    if done is not None:
+                        yield from zip(range(chunk.first, chunk.first + chunk.count), done, strict=False)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _first_done(
+        self, running: dict["Future[tuple[float, bytes]]", Chunk]
+    ) -> set["Future[tuple[float, bytes]]"]:
+        while not (done := wait(running, LOOK_S, FIRST_COMPLETED).done):
+            self._look()
+        return done
+
+    def _outcome_of(
+        self, future: "Future[tuple[float, bytes]]", chunk: Chunk, plan: ChunkPlan
+    ) -> list[Any] | None:
+        """Return the outcomes of a chunk, None if it has to be done again."""
+        try:
+            seconds, data = future.result()
+        except self._lost as error:
+            self._look()
+            plan.lose(chunk, self.name, error)
+            return None
+        except ExecutorError as error:
+            raise ExecutorError(f"executor {self.name}: {error}") from error
+        except Exception as error:  # of the worker itself: tasks that raise are results
+            raise ExecutorError(
+                f"executor {self.name}: a worker cannot do tasks: {type(error).__name__}: {error}"
+            ) from error
+        outcomes: list[Any] = pickle.loads(data)  # noqa: S301 - of a process that this one started, or over TLS
+        plan.learn(len(outcomes), seconds)
+        return outcomes
+
+    @staticmethod
+    def _job(digest: str, place: Any) -> Job:
+        return Job(digest, place, environment())

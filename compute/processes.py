@@ -1,0 +1,97 @@
+"""The executor of processes on this machine."""
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quercus.compute.chunks import Job, do_chunk
+from quercus.compute.pooled import PooledExecutor
+
+T = TypeVar("T")
+
+
+class ProcessExecutor(PooledExecutor):
+    """Processes that are started for this executor and end with it.
+
+    They are spawned, not forked: they inherit no thread, no lock of a compiler, and no channel of gRPC. A process
+    that dies is replaced, and its tasks are done again.
+
+    Parameters
+    ----------
+    processes
+        How many.
+    """
+
+    def __init__(self, processes: int) -> None:
+        super().__init__(f"processes:{processes}", (BrokenProcessPool,))
+        self._processes = processes
+        self._folder = tempfile.TemporaryDirectory(prefix="quercus-")
+        self._others = set(multiprocessing.active_children())
+        self._pool = new_pool(processes)
+
+    @property
+    def workers(self) -> int:
+        """How many processes."""
+        return self._processes
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the processes."""
+        if at_once:
+            end_children(self._others)
+        self._pool.shutdown(cancel_futures=True)
+        self._folder.cleanup()
+
+    def _share(self, digest: str, function: bytes) -> Job:
+        path = Path(self._folder.name) / digest  # in a folder of this user alone
+        path.write_bytes(function)
+        return self._job(digest, path)
+
+    def _submit(self, shared: Job, tasks: bytes) -> "Future[tuple[float, bytes]]":
+        try:
+            return give_out(self._pool, do_chunk, shared, tasks)
+        except BrokenProcessPool:  # one process died, and took the others with it
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = new_pool(self._processes)
+            return give_out(self._pool, do_chunk, shared, tasks)
+
+
+def new_pool(processes: int) -> ProcessPoolExecutor:
+    """Return a pool of processes that end with this one."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_start)
+
+
+def give_out(pool: ProcessPoolExecutor, fn: Callable[..., T], /, *arguments: Any) -> "Future[T]":
+    """Give out a task. The first one starts the processes, and they inherit that Ctrl-C is for this one alone."""
+    if threading.current_thread() is not threading.main_thread():
+        return pool.submit(fn, *arguments)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return pool.submit(fn, *arguments)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_children(others: set[BaseProcess]) -> None:
+    """End the processes that this one started, at once, but for some others."""
+    for child in set(multiprocessing.active_children()) - others:
+        child.terminate()
+
+
+def _start() -> None:
+    threading.Thread(target=_end_with_parent, name="quercus-parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,156 @@
+"""The shards of a tree, objects that keep their rows between calls, on the workers of an executor."""
+
+import multiprocessing
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+from quercus.compute.dask_cluster import DaskExecutor
+from quercus.compute.errors import CrewLostError
+from quercus.compute.kept import KeptObject, call_kept
+from quercus.compute.names import open_executor, parse_executor
+from quercus.compute.pooled import LOOK_S
+from quercus.compute.processes import end_children, give_out, new_pool
+from quercus.compute.sharded.shard import Rows, Shard
+from quercus.specification.model import Specification
+
+
+class Crew(ABC):
+    """Calls methods of shards.
+
+    Parameters
+    ----------
+    shards
+        How many.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+
+    def ask(self, shard: int, method: str, *arguments: Any) -> Any:
+        """Return what a method of one shard returns."""
+        return self._results([self._call(shard, method, arguments)])[0]
+
+    def all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return what a method of each shard returns; they work at the same time."""
+        return self._results([self._call(shard, method, each) for shard, each in enumerate(arguments)])
+
+    @abstractmethod
+    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+        """Begin a call."""
+
+    @abstractmethod
+    def _results(self, calls: list[Any]) -> list[Any]:
+        """Wait for calls, and return what they return."""
+
+
+@contextmanager
+def open_crew(executor: str, specification: Specification, rows: Sequence[Rows]) -> Iterator[Crew]:
+    """Give shards on the workers of an executor, each with its rows; worker ``i`` has every so-manieth.
+
+    Raises
+    ------
+    CrewLostError
+        When a worker is lost, also in the block.
+    """
+    parts = parse_executor(executor)
+    if parts.kind == "local":
+        yield _LocalCrew([Shard(specification, each) for each in rows])
+    elif parts.kind == "processes":
+        crew = _ProcessCrew(min(parts.processes, len(rows)), len(rows))
+        try:
+            crew.all("", [(specification, each) for each in rows])
+            yield crew
+        finally:
+            crew.close()
+    else:
+        with open_executor(executor) as opened:
+            if not isinstance(opened, DaskExecutor):
+                raise TypeError(f"{type(opened).__name__} is no Dask executor")
+            yield _DaskCrew(opened, specification, rows)
+
+
+class _LocalCrew(Crew):
+    def __init__(self, shards: list[Shard]) -> None:
+        super().__init__(len(shards))
+        self._all = shards
+
+    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+        return getattr(self._all[shard], method)(*arguments)
+
+    def _results(self, calls: list[Any]) -> list[Any]:
+        return calls
+
+
+class _ProcessCrew(Crew):
+    """Processes of one task at a time each, so that a shard is always called in the same one."""
+
+    def __init__(self, processes: int, shards: int) -> None:
+        super().__init__(shards)
+        self._others = set(multiprocessing.active_children())
+        self._pools = [new_pool(1) for _ in range(processes)]
+
+    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            return give_out(self._pools[shard % len(self._pools)], _call_own, shard, method, arguments)
+        except BrokenProcessPool as error:
+            raise CrewLostError(str(error)) from error
+
+    def _results(self, calls: list[Any]) -> list[Any]:
+        try:
+            return [call.result() for call in calls]
+        except BrokenProcessPool as error:
+            raise CrewLostError(str(error)) from error
+
+    def close(self) -> None:
+        end_children(self._others)
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
+
+
+_own: dict[int, Shard] = {}
+"""In a process of a crew: its shards."""
+
+
+def _call_own(shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+    """Call a method of a shard of this process; without a name, make the shard."""
+    if not method:
+        _own[shard] = Shard(*arguments)
+        return None
+    return getattr(_own[shard], method)(*arguments)
+
+
+class _DaskCrew(Crew):
+    """Shards as results of tasks that are bound to their workers; the scheduler forgets them with this client."""
+
+    def __init__(self, executor: DaskExecutor, specification: Specification, rows: Sequence[Rows]) -> None:
+        super().__init__(len(rows))
+        self._executor = executor
+        homes = executor.homes
+        self._homes = [homes[shard % len(homes)] for shard in range(len(rows))]
+        self._made = [
+            executor.keep(home, KeptObject, pickle.dumps((Shard, (specification, each))))
+            for home, each in zip(self._homes, rows, strict=True)
+        ]
+        self._calls = [0] * len(rows)
+
+    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+        number = self._calls[shard]
+        self._calls[shard] += 1
+        home, kept = self._homes[shard], self._made[shard]
+        return self._executor.submit_to(home, call_kept, kept, number, method, pickle.dumps(arguments))
+
+    def _results(self, calls: list["Future[bytes]"]) -> list[Any]:
+        try:
+            while wait(calls, LOOK_S).not_done:
+                gone = set(self._homes) - set(self._executor.homes)
+                if gone:
+                    raise CrewLostError(f"lost {', '.join(sorted(gone))}")
+            return [pickle.loads(call.result()) for call in calls]  # noqa: S301 - of a worker, over TLS
+        except self._executor.lost as error:
+            self._executor.look()
+            raise CrewLostError(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,180 @@
+"""One tree of the rows of several workers, the same to the bit as the tree of one process.
+
+The workers hold the rows. Level by level each counts its own rows by node, slot and contour; the counts of a node go to
+one of the workers, which adds them up, decides the node, and says what its children predict. This process passes the
+counts on, tells all workers the splits, and keeps the tree. What goes between them depends on the nodes and not on the
+rows.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.compute.errors import CrewLostError, ExecutorError
+from quercus.compute.sharded.crew import Crew, open_crew
+from quercus.compute.sharded.shard import Decided, NextLevel, NodeDecider, Rows, goes_on
+from quercus.specification.compute import EXECUTOR
+from quercus.specification.model import Specification
+from quercus.trees import FlatTree
+from quercus.trees.growth.incremental.arrays import Bools, Floats, Ids, Ints
+from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.reading import flat_tree
+from quercus.trees.growth.sample import ContourTable
+from quercus.trees.growth.stream import declared_codes
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.tree.encoding import cut_counts, edges_in_force
+
+MAX_SHARDS = 1024
+MOST_LOSSES = 3
+"""So often a tree is begun again because a worker was lost."""
+
+
+def grow_sharded(
+    specification: Specification, shards: Sequence[Rows], executor: str = EXECUTOR.default
+) -> FlatTree:
+    """Grow the tree of rows that several workers hold.
+
+    Parameters
+    ----------
+    specification
+        Of the tree.
+    shards
+        Functions that return the rows of a shard in blocks, values (n, K) and contours (n, l). Each is called in the
+        worker that holds the shard, so a shard may be read where it lies. The tree is that of the rows of all shards in
+        order. They are called twice, and again if a worker is lost.
+    executor
+        Name of an executor; its workers share the shards out.
+
+    Returns
+    -------
+    FlatTree
+        As of `quercus.trees.GrowthState.whole` after all rows.
+
+    Raises
+    ------
+    InvalidInput
+        When a shard's rows or the name are wrong, or the specification asks for pruning or a memory.
+    ExecutorError
+        When workers are lost too often.
+    """
+    if not 1 <= len(shards) <= MAX_SHARDS:
+        raise InvalidInput("shards", f"are {len(shards)}, must be 1 to {MAX_SHARDS}")
+    for name in ("pruning", "memory_rows"):
+        value = getattr(specification, name)
+        if value is not None:
+            raise InvalidInput(
+                name, f"is {shown(value)}, must be None: shards grow the whole tree of all rows"
+            )
+    for _ in range(MOST_LOSSES + 1):
+        try:
+            with open_crew(executor, specification, shards) as crew:
+                return _Growth(specification, crew).tree()
+        except CrewLostError as error:
+            lost = error
+    raise ExecutorError(
+        f"executor {executor}: lost workers of a tree {MOST_LOSSES + 1} times ({lost})"
+    ) from lost
+
+
+def deal(values: Floats, contours: Floats, shards: int) -> list[Rows]:
+    """Return rows in so many shards of equal size, to be sent to workers."""
+    bounds = np.linspace(0, len(values), shards + 1).astype(np.int64).tolist()
+    return [partial(_given, values[a:b], contours[a:b]) for a, b in pairwise(bounds)]
+
+
+def _given(values: Floats, contours: Floats) -> list[tuple[Floats, Floats]]:
+    return [(values, contours)]
+
+
+class _Growth:
+    def __init__(self, specification: Specification, crew: Crew) -> None:
+        self._specification = specification
+        self._crew = crew
+
+    def tree(self) -> FlatTree:
+        """Return the tree."""
+        spec, crew = self._specification, self._crew
+        warmup = np.empty((0, len(spec.attributes)))
+        for each in range(crew.shards):
+            if len(warmup) < spec.warmup_rows:
+                warmup = np.concatenate([warmup, crew.ask(each, "first_values")])
+        edges = edges_in_force(spec, warmup)
+        seen = np.max(crew.all("encode", [(edges,)] * crew.shards), axis=0)
+        arities = tuple(np.maximum(seen, declared_codes(spec)).tolist())
+        layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened(arities)
+        table, counts = self._agree(layout)
+        tree = NodeDecider(spec, table.contours, layout)
+        if counts.sum():
+            self._grow(tree, counts)
+        return flat_tree(tree, edges)
+
+    def _agree(self, layout: Layout) -> tuple[ContourTable, Ints]:
+        """Number the contours of all shards; return them and how often each occurs."""
+        table, crew = ContourTable(self._specification.frame.size), self._crew
+        labels = crew.all("labels", [()] * crew.shards)
+        numbers = [table.intern(contours) for contours, _ in labels]
+        crew.all("agree", [(table.contours, each, layout) for each in numbers])
+        counts = np.zeros(table.size, np.int64)
+        for each, (_, times) in zip(numbers, labels, strict=True):
+            counts[each] += times
+        return table, counts
+
+    def _grow(self, tree: NodeDecider, counts: Ints) -> None:
+        crew, root = self._crew, np.array([tree.root], np.int32)
+        here = np.flatnonzero(counts).astype(np.int32)
+        going = tree.predict(root, Cells(np.array([0, here.size]), here, counts[here]))
+        frontier = root[going]
+        free = np.ones((frontier.size, len(tree.layout.widths)), bool)
+        split, parent, code = (
+            np.empty(0, np.int32),
+            np.zeros(frontier.size, np.int64),
+            np.zeros(frontier.size, np.int64),
+        )
+        depth = 0
+        while frontier.size:
+            share = np.linspace(0, frontier.size, crew.shards + 1).astype(np.int64)
+            parts = crew.all("count", [(NextLevel(split, parent, code, free, share),)] * crew.shards)
+            spans = list(pairwise(share.tolist()))
+            tasks = [
+                (
+                    depth,
+                    free[a:b],
+                    tree.nodes.count[frontier[a:b]].astype(np.int64),
+                    [part[s] for part in parts],
+                )
+                for s, (a, b) in enumerate(spans)
+            ]
+            decided = [found for each in crew.all("decide", tasks) for found in each]
+            frontier, split, parent, code, free = _take(tree, frontier, free, decided)
+            depth += 1
+
+
+def _take(
+    tree: NodeDecider, frontier: Ids, free: Bools, decided: Sequence[Decided]
+) -> tuple[Ids, Ids, Ints, Ints, Bools]:
+    """Enter decided nodes and their children into the tree; return what the next level needs of those that go on."""
+    nodes = tree.nodes
+    joined: dict[str, Any] = {
+        name: np.concatenate([each.nodes[name] for each in decided]) for name in decided[0].nodes
+    }
+    split: Ids = joined.pop("attribute")
+    for name, values in joined.items():
+        getattr(nodes, name)[frontier] = values
+    nodes.split(frontier[split >= 0], split[split >= 0])
+    before = np.cumsum([0, *(each.nodes["attribute"].size for each in decided)])[:-1]
+    parent = np.concatenate([each.parent + low for each, low in zip(decided, before, strict=True)])
+    code = np.concatenate([each.code for each in decided])
+    above = frontier[parent]
+    born = nodes.add(above, code.astype(np.int32), nodes.depth[above] + 1)
+    nodes.kid[nodes.kids[above] + code] = born
+    for name in decided[0].children:
+        getattr(nodes, name)[born] = np.concatenate([each.children[name] for each in decided])
+    going = goes_on(nodes.stop[born])
+    left = free[parent[going]]
+    spent = tree.layout.spent[split[parent[going]]]
+    left[np.flatnonzero(spent >= 0), spent[spent >= 0]] = False
+    return born[going], split, parent[going], code[going], left

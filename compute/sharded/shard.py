@@ -1,0 +1,283 @@
+"""What a worker does for a sharded tree: count its rows, and decide its share of the nodes."""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.contour import check_contours
+from quercus.belief.errors import InvalidInput
+from quercus.compute.sharded import kernels
+from quercus.specification.model import Specification
+from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Floats, Ids, Ints
+from quercus.trees.growth.incremental.evidence import RowEvidence
+from quercus.trees.growth.incremental.growing import GrowingTree
+from quercus.trees.growth.incremental.interval_bounds import TransientBounds
+from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.nodes import NodeColumns
+from quercus.trees.growth.sample import ContourTable
+from quercus.trees.growth.stream import rules_of
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.rules.stopping import GOES_ON
+from quercus.trees.tree.encoding import Edges, Encoder, check_values
+
+Rows = Callable[[], Iterable[tuple[Floats, Floats]]]
+"""Returns the rows of a shard in blocks: values (n, K) as of `quercus.trees.tree.encoding`, contours (n, l)."""
+
+MAX_ENTRIES = 4_000_000
+"""Of the cells that are decided at a time: memory is bounded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextLevel:
+    """What a shard must know of the nodes to be counted.
+
+    Parameters
+    ----------
+    split
+        (g,) split of each node counted before, -1 for a leaf.
+    parent, code
+        (m,) which of these each node to be counted is a child of, and by which branch.
+    free
+        (m, K) attributes of which something is left.
+    share
+        (shards + 1,) which of the nodes each shard decides.
+    """
+
+    split: Ids
+    parent: Ints
+    code: Ints
+    free: Bools
+    share: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """Nodes that were decided, and their children.
+
+    Attributes
+    ----------
+    nodes : columns of `NodeColumns` by name, one entry a decided node
+    children : the same, one entry a child
+    parent, code : (c,) which of the decided nodes each child belongs to, and its branch
+    """
+
+    nodes: dict[str, NDArray[Any]]
+    children: dict[str, NDArray[Any]]
+    parent: Ints
+    code: Ints
+
+
+OF_NODES = ("attribute", "judged", "stop", "contested", "gain_lower", "gain_upper", "rivals")
+OF_CHILDREN = ("count", "open", "theta", "silent", "belief", "plausibility", "stop")
+
+
+class NodeDecider(GrowingTree):
+    """A tree without rows: it decides nodes by cells that others have counted.
+
+    Parameters
+    ----------
+    specification
+        How the tree is grown.
+    contours
+        (d, l) all distinct contours, by number.
+    layout
+        Cells of a node.
+    """
+
+    def __init__(self, specification: Specification, contours: Floats, layout: Layout) -> None:
+        table = ContourTable(specification.frame.size)
+        table.intern(contours)
+        super().__init__(RowEvidence(len(layout.widths)), table, layout, rules_of(specification))
+
+    def predict(self, nodes: Ids, cells: Cells) -> Bools:
+        """Set what nodes predict, given their own cells; return which are to be decided, (g,)."""
+        columns = self.nodes
+        columns.count[nodes] = sums_of(cells, cells.counts)
+        columns.open[nodes] = sums_of(cells, cells.counts * ~self._table.precise[cells.ids])
+        return self._predict_nodes(nodes, cells)
+
+    def decide(self, depth: int, counted: Any) -> Decided:
+        """Decide nodes of a depth; `counted` is a book of their cells, see `kernels.add_counts`."""
+        group, cell, rows, first, contours, counts, used = counted
+        n, entries = used.tolist()
+        group, cell, rows = group[:n], cell[:n], rows[:n]
+        cells = Cells(first[: n + 1].copy(), contours[:entries], counts[:entries])
+        count = int(group[-1]) + 1
+        columns = self.nodes = NodeColumns(self.layout.splits, self._table.contours.shape[1])
+        none = np.full(count, NONE, np.int32)
+        here = columns.add(none, none, np.full(count, depth, np.int32))
+        size = np.zeros((count, self.layout.cells), np.int32)
+        size[group, cell] = rows
+        ends = TransientBounds(*self._solvers, group, cell, cells, size.shape)
+        split = self._keep_decisions(here, self._choose(here, size, ends))
+        columns.attribute[here] = split
+        branch = cell - self.layout.first_cells[split[group]]
+        chosen = (split[group] >= 0) & (cell > 0) & (branch >= 0)
+        chosen &= branch < self.layout.splits.branches[split[group]]
+        parent, code = group[chosen].astype(np.int64), branch[chosen].astype(np.int64)
+        nodes = {name: getattr(columns, name)[here] for name in OF_NODES}
+        below = columns.add(here[parent], code.astype(np.int32), np.full(parent.size, depth + 1, np.int32))
+        if parent.size:
+            self.predict(below, cells.of(chosen))
+        return Decided(nodes, {name: getattr(columns, name)[below] for name in OF_CHILDREN}, parent, code)
+
+
+class Shard:
+    """Rows of a tree.
+
+    Parameters
+    ----------
+    specification
+        Of the tree.
+    rows
+        Returns the rows; called twice, and always with the same result.
+    """
+
+    def __init__(self, specification: Specification, rows: Rows) -> None:
+        self._specification = specification
+        self._rows = rows
+        self._table = ContourTable(specification.frame.size)
+        self._codes: Codes = np.empty((0, len(specification.attributes)), np.int8)
+        self._ids = np.empty(0, np.int32)
+        self._begin = self._end = np.zeros(1, np.int64)
+
+    def first_values(self) -> Floats:
+        """Return the values of as many rows as the edges of bins may need."""
+        found, wanted = [np.empty((0, len(self._specification.attributes)))], self._specification.warmup_rows
+        for values, _ in self._blocks():
+            found.append(values[:wanted])
+            wanted -= len(found[-1])
+            if wanted <= 0:
+                break
+        return np.concatenate(found)
+
+    def encode(self, edges: Edges) -> Ids:
+        """Read all rows, and turn values into codes; return how many codes each attribute has here, (K,)."""
+        encoder = Encoder(self._specification.attributes, edges)
+        codes, ids = [self._codes], [self._ids]
+        for values, contours in self._blocks():
+            codes.append(_narrow_codes(encoder.codes(values)))
+            ids.append(self._table.intern(contours))
+        self._codes, self._ids = np.concatenate(codes), np.concatenate(ids)
+        self._end = np.full(1, len(self._ids))
+        seen: Ids = (self._codes.max(axis=0, initial=-1) + 1).astype(np.int32)
+        return seen
+
+    def labels(self) -> tuple[Floats, Ints]:
+        """Return the distinct contours of the rows, in the order in which they came, and how often each occurs."""
+        return self._table.contours, np.bincount(self._ids, minlength=self._table.size)
+
+    def _blocks(self) -> Iterator[tuple[Floats, Floats]]:
+        for given, labels in self._rows():
+            values = check_values(self._specification, given)
+            contours = check_contours(labels, self._specification.frame.size)
+            if len(contours) != len(values):
+                raise InvalidInput(
+                    "contours", f"are {len(contours)}, must be one for each of {len(values)} rows"
+                )
+            yield values, contours
+
+    def agree(self, contours: Floats, numbers: Ids, layout: Layout) -> None:
+        """Take the numbers of all contours, those of the own ones among them, and the cells of a node."""
+        self._ids = numbers[self._ids] if self._ids.size else self._ids
+        self._layout = layout
+        self._decider = NodeDecider(self._specification, contours, layout)
+        self._column = np.full(max(1, len(contours)), NONE, np.int32)
+
+    def count(self, level: NextLevel) -> list[bytes]:
+        """Divide the rows of the last level, count those of the next; return the counts for each shard to decide."""
+        layout, splits = self._layout, self._layout.splits
+        if level.split.size:
+            first, stop = kernels.divide_rows(
+                self._codes, self._ids, self._begin, self._end, level.split, *layout.ways, splits.branches
+            )
+            at = first[level.parent] + level.code
+            begin = np.where(level.code > 0, stop[at - 1], self._begin[level.parent])
+            self._begin, self._end = begin, stop[at]
+        first, *entries = kernels.count_shard(
+            self._codes,
+            self._ids,
+            self._begin,
+            self._end,
+            level.free,
+            layout.offsets,
+            layout.slots,
+            self._column,
+        )
+        parts = []
+        for low, high in pairwise(level.share):
+            here = slice(first[low], first[high])
+            parts.append(
+                pickle.dumps((first[low : high + 1] - first[low], *(_narrow(each[here]) for each in entries)))
+            )
+        return parts
+
+    def decide(self, depth: int, free: Bools, sizes: Ints, parts: Sequence[bytes]) -> list[Decided]:
+        """Decide nodes of a depth.
+
+        Parameters
+        ----------
+        free
+            (m, K) attributes of which something is left.
+        sizes
+            (m,) rows.
+        parts
+            Their counts, of each shard.
+        """
+        counts = [pickle.loads(part) for part in parts]  # noqa: S301 - of another shard of the same tree
+        layout = self._layout
+        room = np.minimum(layout.cells * np.minimum(sizes, self._column.size), layout.entries(sizes))
+        chunk = (np.cumsum(room) - room) // MAX_ENTRIES
+        found = []
+        for number in np.unique(chunk).tolist():
+            low, high = np.searchsorted(chunk, [number, number + 1]).tolist()
+            cut = [_some(each, low, high) for each in counts]
+            offset = np.cumsum([0, *(each[1].size for each in cut)])[:-1]
+            first = np.array([each[0] for each in cut]) + offset[:, np.newaxis]
+            slot, contour, count = (
+                np.concatenate([each[i] for each in cut]).astype(np.int32) for i in (1, 2, 3)
+            )
+            rooms = (high - low) * layout.cells, int(room[low:high].sum())
+            book = kernels.add_counts(
+                high - low, first, slot, contour, count, free[low:high], *layout.sheet, layout.slots, rooms,
+                self._column,
+            )  # fmt: skip
+            found.append(self._decider.decide(depth, book))
+        return found
+
+
+def sums_of(cells: Cells, values: NDArray[Any]) -> Ints:
+    """Return the sum of the values of each cell's entries, (m,)."""
+    total = np.zeros(values.size + 1, np.int64)
+    np.cumsum(values, out=total[1:])
+    sums: Ints = total[cells.start[1:]] - total[cells.start[:-1]]
+    return sums
+
+
+def goes_on(stop: NDArray[np.integer]) -> Bools:
+    """Tell which predicted nodes are to be decided."""
+    going: Bools = stop == GOES_ON
+    return going
+
+
+def _narrow_codes(codes: NDArray[np.integer]) -> Codes:
+    """Return codes in bytes, if they fit."""
+    small = codes.max(initial=-1) <= np.iinfo(np.int8).max
+    return codes.astype(np.int8 if small else np.int16)
+
+
+def _narrow(values: Ids) -> NDArray[Any]:
+    """Return numbers in as few bytes as they fit in."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def _some(counts: tuple[Any, ...], low: int, high: int) -> tuple[Any, ...]:
+    """Return the counts of some nodes."""
+    first, *entries = counts
+    here = slice(first[low], first[high])
+    return first[low : high + 1] - first[low], *(each[here] for each in entries)

@@ -1,0 +1,72 @@
+"""Tasks for executors: they must be importable in worker processes."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput
+
+
+def draw(seed):
+    """Numbers that depend on every bit of the seed, and on nothing else."""
+    generator = np.random.default_rng(seed)
+    square = generator.normal(size=(40, 40))
+    return (square @ square).sum(axis=0), os.getpid()
+
+
+def end_own_process(folder, number, times=1):
+    """Task 3 kills the process that it runs in, so many times."""
+    if number == 3:
+        deaths = len(list(Path(folder).iterdir()))
+        if deaths < times:
+            (Path(folder) / str(deaths)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.02)
+    return number**2
+
+
+def refuse_seven(number):
+    if number == 7:
+        raise InvalidInput("number", "is 7, must be another")
+    return number
+
+
+class StubbornError(Exception):
+    """An exception that no pickle brings back."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def raise_stubborn(number):
+    raise StubbornError(number, "more")
+
+
+def say_and_wait(folder, number):
+    (Path(folder) / str(number)).touch()
+    until = time.monotonic() + 60
+    while not (Path(folder) / "end").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def process_of(_number):
+    time.sleep(0.2)
+    return os.getpid()
+
+
+def given(values, contours):
+    """Rows in blocks of unequal length."""
+    return [(values[:7], contours[:7]), (values[7:], contours[7:])]
+
+
+def rows_of_a_mortal_worker(folder, values, contours):
+    """Rows whose worker dies a moment after it has read them for the first time."""
+    marker = Path(folder) / "died"
+    if not marker.exists():
+        marker.touch()
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return [(values, contours)]

@@ -1,0 +1,11 @@
+"""What learners need of an executor; those of `quercus.compute` have more."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+
+class Executor(Protocol):
+    """Any `concurrent.futures.Executor`, any of `quercus.compute`."""
+
+    def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Iterable[Any]:
+        """Return the results of `fn`, in order."""
