@@ -26,6 +26,7 @@ from quercus.storage import (
     rows,
 )
 from quercus.storage.admin.verify import verify_store
+from quercus.storage.prepared import Prepared
 
 THREADS, PROCESSES, TURNS = 12, 4, 2
 MODELS = ("a", "b")
@@ -156,7 +157,7 @@ def unlocked(store: Store) -> Iterator[None]:
     database = store._database
     if not database.dialect.one_writer:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rows, "_HELD", rows._BY_NAME)
+            patch.setattr(rows, "_HELD", Prepared(rows._BY_NAME))
             yield
         return
     engine, begin_locked = database._engine, database.dialect._begin
