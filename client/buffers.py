@@ -53,11 +53,11 @@ class Memory:
     def add(self, batches: list[Batch]) -> None:
         """Put batches behind the others."""
         self.batches += batches
-        self.size += sum(batch.request.ByteSize() for batch in batches)
+        self.size += sum(batch.size_bytes for batch in batches)
 
     def drop(self, count: int) -> None:
         """Forget the first `count`: they are acknowledged."""
-        self.size -= sum(batch.request.ByteSize() for batch in self.batches[:count])
+        self.size -= sum(batch.size_bytes for batch in self.batches[:count])
         del self.batches[:count]
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,11 @@ class Batch:
     """Nothing else is pushed: it needs no stream."""
     start: int = 0
     """The first of its rows, counted from 0 as they were given."""
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Size of the message as it was made: what a stream adds to it does not count."""
+        return self.request.ByteSize()
 
 
 class Batcher:

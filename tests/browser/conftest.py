@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from integration.client.serving import Serving
@@ -85,9 +86,9 @@ def wine(client: Client, request: pytest.FixtureRequest) -> str:
     return make_wine(client, "b-" + re.sub("[^a-z0-9]+", "-", request.node.name)[:50])
 
 
-def make_wine(client: Client, name: str, budget: int = 60) -> str:
+def make_wine(client: Client, name: str, budget: int = 60, **settings: Any) -> str:
     attributes = [Numeric("alcohol", cuts=8), Numeric("hue", cuts=8), Nominal("soil", ["clay", "lime"])]
-    client.create_model(name, Specification(attributes, CLASSES, budget=budget))
+    client.create_model(name, Specification(attributes, CLASSES, budget=budget, **settings))
     rows = [[11 + k % 7 * 0.5, 0.5 + k % 5 * 0.2, ["clay", "lime"][k % 2]] for k in range(70)]
     client.push(name, rows, ids=[f"bottle-{k}" for k in range(len(rows))])
     client.wait_grown(name)

@@ -4,14 +4,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Engine, event
+import pytest
+from sqlalchemy import Connection, Engine, event
+
+from quercus.storage.prepared import Prepared
 
 
 @contextmanager
 def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
     """Call `note(connection, cursor, statement, parameters, context, many)` before each statement."""
+    run = Prepared.run
+
+    def noted(self: Prepared, connection: Connection, **values: Any) -> Any:
+        if connection.dialect.name == "sqlite":  # its driver runs the text, and SQLAlchemy sees nothing of it
+            note(connection, None, self._text, values, None, False)
+        return run(self, connection, **values)
+
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Prepared, "run", noted)
+            yield
     finally:
         event.remove(Engine, "before_cursor_execute", note)
