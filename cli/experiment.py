@@ -114,7 +114,7 @@ def labels(
     Try:
 
         quercus experiment labels --sets iris,wine --repeats 1
-        quercus experiment labels --corruption V,I,N,U --executor processes:2 --output labels
+        quercus experiment labels --corruption V,I,N,U --executor processes:2
         quercus experiment labels --data data --kinds KINDS.json --sets glass
     """
     with failing_in_words():

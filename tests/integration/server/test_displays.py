@@ -91,12 +91,12 @@ def test_only_who_holds_or_may_read_a_row_sees_it(start_live: Callable[..., Any]
 
 def test_it_goes_with_its_model(live: Any) -> None:
     with Client(live.server.address) as client:
-        made(client, "gone")
-        assert len(live.server.core.store.displays("gone", range(1, 7))) == 5
-        client.delete_model("gone")
-        client.create_model("gone", SPECIFICATION)
-        client.push("gone", [["A", k, k] for k in range(6)], ids=[f"r{k}" for k in range(6)])
-        assert client.get_instance("gone", "r0").display == ()
+        made(client, "shown-and-gone")
+        assert len(live.server.core.store.displays("shown-and-gone", range(1, 7))) == 5
+        client.delete_model("shown-and-gone")
+        client.create_model("shown-and-gone", SPECIFICATION)
+        client.push("shown-and-gone", [["A", k, k] for k in range(6)], ids=[f"r{k}" for k in range(6)])
+        assert client.get_instance("shown-and-gone", "r0").display == ()
 
 
 def item(**content: Any) -> display_pb2.Display:
