@@ -17,7 +17,9 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
 
     def noted(self: Prepared, connection: Connection, **values: Any) -> Any:
         if connection.dialect.name == "sqlite":  # its driver runs the text, and SQLAlchemy sees nothing of it
-            note(connection, None, self._text, values, None, False)
+            given = self._constants | values
+            cursor = connection.connection.cursor()
+            note(connection, cursor, self._text, tuple(given[name] for name in self._order), None, False)
         return run(self, connection, **values)
 
     event.listen(Engine, "before_cursor_execute", note)
