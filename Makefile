@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults soak clean
+.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -14,7 +14,7 @@ PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto src/quercus/proto/i
 help: ## Show this list
 	@echo "Quercus: streaming active learning with evidential decision trees."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
 	$(BIN)/quercus demo $(ARGS)
@@ -59,6 +59,12 @@ bench: $(BENCH_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.
 
 torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
 	$(BIN)/python tests/support/torture.py $(or $(N),200)
+
+cluster-demo: $(STAMP) ## Label through two servers on PostgreSQL, kill one, and compare the tree with that of SQLite
+	$(BIN)/python tests/support/cluster_demo.py
+
+cluster-torture: $(STAMP) ## Kill, stop and cut off two servers on one PostgreSQL, N=200 rounds, and check that nothing is lost
+	$(BIN)/python tests/support/cluster_torture.py $(or $(N),200)
 
 fuzz: $(STAMP) ## Feed every RPC N=10000 mutated messages
 	$(BIN)/python tests/support/fuzz.py $(or $(N),10000)

@@ -11,6 +11,7 @@ import statistics
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from quercus.storage import AgendaEntry, QueryRecord, Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import postgres as support
+from support.processes import cpu_s
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
 PUSH_TARGET, PAIR_TARGET, STATEMENTS_TARGET = 1.3, 2.0, 6
@@ -141,6 +143,49 @@ def _label_raw(url, stop) -> int:
     return count
 
 
+def cores(
+    cluster: support.Cluster, rows: int = 40_000, queries: int = 300
+) -> dict[str, tuple[float, float, float]]:
+    """CPU in microseconds of a row pushed, of 1,000 a commit, and of a lease with its answer, one after the other.
+
+    Of the client, of the connection's process in the database server, and bytes of WAL.
+    """
+    url = cluster.url(cluster.create())
+    name = url.partition("?")[0].rpartition("/")[2]
+    found: dict[str, tuple[float, float, float]] = {}
+
+    def database() -> tuple[float, int]:
+        backends = cluster.execute(f"SELECT pid FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
+        (written,) = cluster.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")[0]
+        return sum(cpu_s(pid) for (pid,) in backends), int(written)
+
+    def measure(what: str, count: int, work: Callable[[], None]) -> None:
+        (spent, written), own = database(), time.process_time()
+        work()
+        own, (now, end) = time.process_time() - own, database()
+        found[what] = tuple(1e6 * each / count for each in (own, now - spent, (end - written) / 1e6))
+
+    with Store.open(url) as store:
+        store.create_model("c", b"", budget=10**9)
+        work = [batch(1000, number) for number in range(rows // 1000 + 3)]
+        for each in work[:3]:
+            store.append_instances("c", *each)
+        measure("row", rows, lambda: [store.append_instances("c", *each) for each in work[3:]] and None)
+        key = store.get_model("c").key
+
+        def label() -> None:
+            for at in range(1, queries, OPEN):
+                end = store.get_model("c").sequence_committed
+                agenda = [AgendaEntry(instance, b"asked", b"why") for instance in range(at, at + OPEN)]
+                store.publish("c", as_of=end, snapshot=b"tree", agenda=agenda, key=key, keep=2)
+                for turn in range(OPEN):
+                    (query,) = store.lease("c", f"l{at}-{turn}", 1, 60.0).queries
+                    store.answer("c", query.number, query.token, b"!", 1.0, False)
+
+        measure("pair", queries, label)
+    return found
+
+
 def statements(url: str) -> dict[str, int]:
     """Statements of a push of one row, a lease and an answer, without BEGIN and COMMIT."""
     seen: list[str] = []
@@ -199,6 +244,13 @@ def main() -> None:
                     f"at most {STATEMENTS_TARGET}", both <= STATEMENTS_TARGET),
                 Row("statements of a push", f"{found['push']}"),
             )  # fmt: skip
+            for what, (own, server, written) in cores(cluster).items():
+                title = {
+                    "row": "a row pushed, 1,000 a commit",
+                    "pair": "a lease and its answer, with agendas",
+                }[what]
+                parts = f"client {own:,.1f} µs, database {server:,.1f} µs, {written:,.0f} bytes of WAL"
+                report.add(Row(f"CPU of {title}", parts))
             ours, raw = pairs(url, 3.0 if quick else 10.0)
             report.add(
                 Row(

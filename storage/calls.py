@@ -1,11 +1,10 @@
 """What the calls of an open store share."""
 
-from functools import partial
-
 from sqlalchemy import Connection
 
 from quercus.storage.clocks import Clock, StoreClock
 from quercus.storage.engine import Database
+from quercus.storage.grouping import GroupedCalls
 
 
 class StoreCalls:
@@ -14,7 +13,8 @@ class StoreCalls:
     def __init__(self, database: Database, clocks: StoreClock) -> None:
         self._database = database
         self._clocks = clocks
+        self._grouped = GroupedCalls(database)
 
     def _clock(self, connection: Connection) -> Clock:
         """The clock of a transaction, to be asked once the model is held."""
-        return partial(self._clocks.now, connection)
+        return Clock(self._clocks, connection)

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from quercus.storage import together
 from quercus.storage.prepared import Prepared
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
@@ -40,11 +41,18 @@ class Change:
     instance_count: int = 0
 
 
-_NEXT = Prepared(
+_COUNT_ON = (
     update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
 )
+_NEXT = Prepared(_COUNT_ON)
 _MARK = Prepared(
     update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest"))
+)
+_NUMBERED = _COUNT_ON.cte("newest")
+_MARK_TOGETHER = (
+    update(model_change)
+    .where(model_change.c.model_id.in_(bindparam("held", expanding=True)))
+    .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
 _SINCE = (
@@ -65,6 +73,7 @@ _SINCE = (
 def begin(connection: Connection) -> None:
     """A transaction that writes begins."""
     connection.info[_HELD] = set()
+    together.begin(connection)
 
 
 def hold(connection: Connection, row: AnyRow) -> None:
@@ -81,7 +90,10 @@ def introduce(connection: Connection, key: int, name: str) -> None:
 def finish(connection: Connection) -> None:
     """Give the models that were held the number of this commit; what was only looked at is not to be told here."""
     held = sorted(connection.info.pop(_HELD))
-    if held:
+    if together.takes_several(connection):
+        mark = [together.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
+        together.send(connection, *mark)
+    elif held:
         (number,) = _NEXT.run(connection)
         for key in held:
             _MARK.run(connection, key=key, newest=number)

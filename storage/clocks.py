@@ -4,11 +4,11 @@ The wall clock may be set, stepped or wrong. The lease clock never goes back. Wh
 the machine's clock since boot (`host_clocks`), and where several may, the database's (`postgres.clock`).
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,30 @@ class Timestamps:
 DATABASE: Final = "database"
 """Stands for the boot of a machine where the lease clock is the database's."""
 
-Clock: TypeAlias = Callable[[], Timestamps]
-"""Tells the moment. Whoever writes asks it when the model is held: who held it before asked earlier."""
-
 
 class StoreClock(Protocol):
     """The clocks of an open store; safe for threads."""
 
+    moment: Select[Any]
+    """Tells the time, `clock` and `wall`, as part of another statement, whose parameters take in `given`."""
+
+    def given(self) -> Mapping[str, float]:
+        """Parameters of `moment`."""
+
+    def stamps(self, clock: float, wall: float) -> Timestamps:
+        """Return the time that `moment` told."""
+
     def now(self, connection: Connection, /) -> Timestamps:
         """Return the time of both clocks; `connection` is of the transaction that asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of a transaction. Whoever writes asks it when the model is held: who held it before asked earlier."""
+
+    clocks: StoreClock
+    connection: Connection
+
+    def __call__(self) -> Timestamps:
+        """Return the time of both clocks."""
+        return self.clocks.now(self.connection)

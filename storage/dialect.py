@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine
@@ -60,6 +61,9 @@ class Dialect(Protocol):
 
     def teach_planner(self, connection: Connection) -> None:
         """Tell the planner what to expect, once, when the schema was built."""
+
+    def beside(self, suffix: str) -> Path | None:
+        """A place beside the store for files that can be made again; None where there is none."""
 
     def check_in_place(self) -> None:
         """Raise when the database is not the one that was opened."""

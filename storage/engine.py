@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import changes
+from quercus.storage import changes, together
 from quercus.storage.dialect import Claim, Dialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
 
@@ -68,7 +68,8 @@ class Database:
                     if unhurried:
                         self.dialect.allow_pauses(connection)
                     yield connection
-                    if wrote := self.dialect.rows_written(connection) > before:
+                    wrote = self.dialect.rows_written(connection) > before or together.is_waiting(connection)
+                    if wrote:
                         changes.finish(connection)
                 if wrote:
                     self.dialect.note_commit()

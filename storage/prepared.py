@@ -24,7 +24,7 @@ class Prepared:
     """
 
     def __init__(self, statement: Executable) -> None:
-        self._statement = statement
+        self.statement = statement
         compiled = cast(ClauseElement, statement).compile(dialect=sqlite.dialect(paramstyle="qmark"))
         self._text = str(compiled)
         self._constants = dict(compiled.params)
@@ -34,7 +34,7 @@ class Prepared:
     def run(self, connection: Connection, **values: Any) -> Any:
         """Run it in a transaction that writes; return the row, None where there is none."""
         if connection.dialect.name != "sqlite":
-            result = connection.execute(self._statement, values)
+            result = connection.execute(self.statement, values)
             return result.one_or_none() if result.returns_rows else None
         given = self._constants | values
         driver = cast(SqliteConnection, connection.connection.driver_connection)

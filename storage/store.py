@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -144,6 +145,10 @@ class Store(QueryCalls, GrowthCalls):
         """Return the free bytes on the disk of the store; None of a database server's."""
         dialect = self._database.dialect
         return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
+
+    def beside(self, suffix: str) -> Path | None:
+        """A place beside the store's file, for files that can be made again; None where it is in no file."""
+        return self._database.dialect.beside(suffix)
 
     @property
     def access(self) -> Access:
@@ -319,7 +324,7 @@ class Store(QueryCalls, GrowthCalls):
             push leaves no trace and does not stop the others). An exception of the store itself
             (`StoreError`) is raised, and nothing of the group is stored.
         """
-        return append_all(self._database.write, pushes, self._clocks.now)
+        return append_all(self._database.write, pushes, self._clocks)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
         """Learned nominal values by attribute, in the order they came; attributes without any are absent."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quercus.trees.ask.query import Query, QueryPosition
     from quercus.trees.growth.abc45 import Induction, induce
     from quercus.trees.growth.sample import Sample
+    from quercus.trees.growth.saved import SavedEvidence, restored_state, saved_evidence
     from quercus.trees.growth.stream import (
         Answered,
         Corrected,
@@ -67,6 +68,7 @@ _PLACES = {
     "ask.query": ["Query", "QueryPosition"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
+    "growth.saved": ["SavedEvidence", "restored_state", "saved_evidence"],
     "growth.stream": ["Answered", "Corrected", "GrowthState", "Observed", "Refused", "Respecified", "grow"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
     "learners.entropy_model": ["BeliefEntropyModel"],
@@ -132,6 +134,7 @@ __all__ = [
     "RepeatedMasses",
     "Respecified",
     "Sample",
+    "SavedEvidence",
     "SplitName",
     "Table",
     "TreeModel",
@@ -152,6 +155,8 @@ __all__ = [
     "induce",
     "prepare",
     "repeat_rows",
+    "restored_state",
+    "saved_evidence",
     "served_forest",
     "split_names",
     "to_dot",

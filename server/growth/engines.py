@@ -13,6 +13,7 @@ from typing import Protocol
 
 from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
@@ -32,6 +33,12 @@ class QueryEngine(Protocol):
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
+
+    def saved(self) -> SavedEngine | None:
+        """Return what is folded, to be saved; None where that cannot be."""
+
+    def restore(self, saved: SavedEngine) -> None:
+        """Go on from what was saved, where nothing is folded yet; ``ValueError`` when it does not fit."""
 
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return what the splits are called that queries name by number."""
@@ -88,6 +95,7 @@ class AdvisedE2mEngine:
     """
 
     def __init__(self, specification: Specification) -> None:
+        self._specification = specification
         self._learner = IncrementalEngine(specification, at_level_one)
         self._adviser = IncrementalEngine(specification, as_active)
 
@@ -121,3 +129,20 @@ class AdvisedE2mEngine:
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return what the splits of the active tree are called."""
         return self._adviser.splits(vocabulary)
+
+    def saved(self) -> SavedEngine | None:
+        """Return what is folded, to be saved."""
+        learner, adviser = self._learner.saved(), self._adviser.saved()
+        if learner is None or adviser is None:
+            return None
+        both = learner.named("learner"), adviser.named("adviser")
+        return SavedEngine({**both[0].head, **both[1].head}, {**both[0].columns, **both[1].columns})
+
+    def restore(self, saved: SavedEngine) -> None:
+        """Go on from what was saved, both or neither."""
+        learner = IncrementalEngine(self._specification, at_level_one)
+        adviser = IncrementalEngine(self._specification, as_active)
+        learner.restore(saved.of("learner"))
+        adviser.restore(saved.of("adviser"))
+        learner.resume(self._learner.accuracy)
+        self._learner, self._adviser = learner, adviser

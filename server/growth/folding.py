@@ -15,6 +15,7 @@ from quercus.server.growth.engines import QueryEngine, query_engine, tree_engine
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.learner_pool import LearnerPool, RunningTask
 from quercus.server.growth.relearning import LearningTask
+from quercus.server.growth.saved_growth import FoldedPart, SavedGrowth
 from quercus.server.growth.time_budget import TimeBudget
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
@@ -70,9 +71,12 @@ class LogFolder:
         self._model = record.name
         self.key = record.key
         self._engine = self._make_engine(specification_of(record.initial_specification), record.report)
-        self._folded = 0  # newest sequence in the state
-        self._heard = 0  # events in the state that are no rows
-        self._awaited = False  # somebody waits for the tree of what is folded
+        self._saved = SavedGrowth(store, record)
+        there = self._saved.load(self._engine)
+        self._folded = there.sequence  # newest sequence in the state
+        self._heard = there.heard  # events in the state that are no rows
+        # whether somebody waits for the tree of what is folded
+        self._awaited = there.sequence > record.sequence_grown
         self._is_resting = False  # until `wake_at`, with rows unread
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
         self._is_agenda_due = (
@@ -92,6 +96,10 @@ class LogFolder:
 
     def close(self) -> None:
         """Stop whatever goes on elsewhere: the model is gone."""
+
+    def forget_saved(self) -> None:
+        """Keep nothing for the next start: the model is gone, or what is folded of it may be wrong."""
+        self._saved.remove()
 
     def is_behind(self, record: ModelRecord) -> bool:
         """Whether there is anything to fold."""
@@ -121,6 +129,12 @@ class LogFolder:
         -------
         bool : whether anything was done.
         """
+        done = self._step(record, others_behind)
+        if self._saved.is_due and not self._awaited:
+            self._saved.save(self._engine, FoldedPart(self._folded, self._heard))
+        return done
+
+    def _step(self, record: ModelRecord, others_behind: bool) -> bool:
         self._tell_lag(record)
         self._is_resting = False
         behind = self.is_behind(record)
@@ -144,12 +158,14 @@ class LogFolder:
         return True
 
     def _fold(self) -> bool:
+        started = time.thread_time()
         segment = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
         if not segment.parts:
             return False
         self._engine.fold(segment.parts)
         self._folded = segment.last
         self._note_events([part for part in segment.parts if isinstance(part, Event)])
+        self._saved.spend(time.thread_time() - started)
         return True
 
     def _note_events(self, events: Sequence[Event]) -> None:
@@ -261,7 +277,8 @@ class RelearningFolder(LogFolder):
     ) -> None:
         super().__init__(store, record, keep, interval_s, agenda_share)
         self._learners = learners
-        self._algorithm = specification_of(record.initial_specification).algorithm
+        in_force = record.specification if self._folded else record.initial_specification
+        self._algorithm = specification_of(in_force).algorithm
         self._learning: RunningTask | None = None
         self._asked_of = -1  # newest event that the agenda knows
 

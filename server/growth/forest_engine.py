@@ -9,6 +9,7 @@ from itertools import islice
 from quercus.belief.codec import decode_contours
 from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.log_events import Heard
+from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.model import Specification
@@ -62,6 +63,13 @@ class ForestEngine(IncrementalEngine):
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
         """How right the forest was about the last told rows: a function of the log, whenever it was grown."""
         return self._forest.accuracy
+
+    def saved(self) -> None:
+        """Nothing: the members of the forest learn from each row as it comes."""
+
+    def restore(self, saved: SavedEngine) -> None:
+        """Raise: nothing of it can be saved."""
+        raise ValueError(f"a forest cannot go on from {len(saved.columns)} columns")
 
     @property
     def strategy(self) -> str:

@@ -28,6 +28,7 @@ from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.heartbeat import HeartbeatWriter
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError
+from quercus.server.growth.saved_growth import remove_strangers
 from quercus.server.growth.sharing import GrowerShare
 from quercus.server.telemetry import logs
 from quercus.specification.server import (
@@ -117,6 +118,8 @@ class Grower:
             self._seen = 0  # what belonged to others until now has changed as well
         for change in self._store.changes(self._seen):
             self._seen = change.number
+            if change.tree_version is None and change.key in self._models:
+                self._models[change.key].forget_saved()
             if change.tree_version is None or not self._owns(change.key):
                 self._forget(change.key)
             elif change.key not in self._failures and not self._rests(change):
@@ -221,6 +224,8 @@ class Grower:
         if isinstance(error, StorageError | LearningFailedError):  # what is folded is sound
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
             return
+        if record.key in self._models:
+            self._models[record.key].forget_saved()
         self._drop(record.key)
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
 
@@ -277,6 +282,7 @@ def main() -> None:
     pulse = HeartbeatWriter(sys.stdout.fileno(), learners.line)
     threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
+    remove_strangers(store)
     share = None
     if store.may_be_shared:
         share = GrowerShare(store, arguments.member or uuid.uuid4().hex, _place(), arguments.ttl_s)

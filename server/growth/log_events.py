@@ -7,6 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quercus.belief.evidence import Said
 from quercus.belief.label import Label
 from quercus.server.growth.grown_trees import specification_of
@@ -41,10 +44,22 @@ class LogEvents:
     def __init__(self, size: int) -> None:
         self._size = size
         self._instances = array("q")  # sequence of each instance, by ordinal
+        self.specification = b""
+        """The newest that a SPECIFICATION event brought, as it is stored; empty: none did."""
 
     def sequence(self, instance: int) -> int:
         """Return the sequence of an instance."""
         return self._instances[instance]
+
+    @property
+    def sequences(self) -> NDArray[np.int64]:
+        """The sequence of each instance, by ordinal."""
+        return np.array(self._instances, np.int64)  # a view would keep the array from growing
+
+    def restore(self, sequences: NDArray[np.int64], specification: bytes) -> None:
+        """Go on behind these instances."""
+        self._instances = array("q", sequences.tobytes())
+        self.specification = specification
 
     def read(
         self, parts: Sequence[InstanceColumns | Event]
@@ -55,6 +70,7 @@ class LogEvents:
                 self._instances.extend(range(part.first, part.first + len(part.labels)))
                 yield part
             elif part.kind is EventKind.SPECIFICATION:
-                yield specification_of(part.specification or b"")
+                self.specification = part.specification or b""
+                yield specification_of(self.specification)
             elif (said := said_in(part, self._size)) is not None:
                 yield Heard(bisect_left(self._instances, part.instance), said, part.asked or b"")

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from quercus.belief.codec import decode_contours
 from quercus.belief.label import contour
-from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.grown_trees import GrownTrees, specification_of
 from quercus.server.growth.log_events import Heard, LogEvents
 from quercus.server.growth.rows_told import RowsTold
-from quercus.server.wire.agenda import decode_asked
+from quercus.server.growth.saved_columns import SavedEngine
+from quercus.server.wire.agenda import decode_asked, encode_asked
 from quercus.specification import algorithms
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
@@ -23,9 +24,12 @@ from quercus.trees import (
     Query,
     Refused,
     Respecified,
+    SavedEvidence,
     SplitName,
     TreeModel,
     grow,
+    restored_state,
+    saved_evidence,
     split_names,
 )
 
@@ -91,6 +95,29 @@ class IncrementalEngine:
         """Return what the splits are called that queries name by number."""
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
+
+    def saved(self) -> SavedEngine | None:
+        """Return what is folded, to be saved; None where that cannot be."""
+        evidence = saved_evidence(self._state)
+        head = {
+            "specification": self._log.specification.hex(),
+            "answers": evidence.answers,
+            "asked": None if evidence.asked is None else encode_asked(evidence.asked).decode(),
+        }
+        return SavedEngine(head, {**evidence.columns, "sequences": self._log.sequences})
+
+    def restore(self, saved: SavedEngine) -> None:
+        """Go on from what was saved, where nothing is folded yet; ``ValueError`` when it does not fit."""
+        stored, asked = bytes.fromhex(saved.head["specification"]), saved.head["asked"]
+        specification = specification_of(stored) if stored else self._specification
+        evidence = SavedEvidence(
+            int(saved.head["answers"]), None if asked is None else decode_asked(asked.encode()), saved.columns
+        )
+        state = restored_state(self._followed(specification), evidence)
+        if len(saved.columns["sequences"]) != state.instance_count:
+            raise ValueError(f"{state.instance_count} rows have {len(saved.columns['sequences'])} sequences")
+        self._specification, self._state = specification, state
+        self._log.restore(saved.columns["sequences"], stored)
 
     def _event(
         self, said: InstanceColumns | Heard | Specification

@@ -7,15 +7,14 @@ was, the transaction is given up and made anew, now with a look at all ids, to t
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks
-from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage import checks, together
+from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.log import event_log
 from quercus.storage.log.bulk import insert_instances
@@ -47,7 +46,7 @@ class _ThereAlreadyError(Exception):
 def append_all(
     transaction: Callable[[], AbstractContextManager[Connection]],
     pushes: Sequence[Push],
-    clock: Callable[[Connection], Timestamps],
+    clocks: StoreClock,
 ) -> list[Outcome]:
     """Store each push whole or not at all; a refused one gives its exception and leaves no trace.
 
@@ -55,14 +54,14 @@ def append_all(
     ----------
     transaction : opens one that writes.
     pushes : in order.
-    clock : asked once a model is held, within the transaction.
+    clocks : asked once a model is held, within the transaction.
     """
     try:
         with transaction() as connection:
-            return _append_pushes(connection, pushes, partial(clock, connection), look=False)
+            return _append_pushes(connection, pushes, Clock(clocks, connection), look=False)
     except _ThereAlreadyError:
         with transaction() as connection:
-            return _append_pushes(connection, pushes, partial(clock, connection), look=True)
+            return _append_pushes(connection, pushes, Clock(clocks, connection), look=True)
 
 
 def _append_pushes(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:
@@ -153,7 +152,8 @@ class _Appender:
             raise _ThereAlreadyError from None
         if self.displays:
             insert_displays(self.connection, self.row.id, first, self.ids, self.displays)
-        _COUNT.run(self.connection, key=self.row.id, count=len(self.ids))
+        counted = {"key": self.row.id, "count": len(self.ids)}
+        together.write_prepared(self.connection, _COUNT, counted)
 
     def _new_rows(self, push: Push) -> Columns:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one)."""

@@ -154,9 +154,19 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
     return _as_events(connection.execute(wanted.limit(look.limit)))
 
 
+# Parameters have names of their own: the statement may be part of another one.
+ADD = insert(log).values({column.name: bindparam(f"event_{column.name}") for column in log.c})
+_NOTHING = {f"event_{column.name}": None for column in log.c}
+
+
+def added(**columns: object) -> dict[str, Any]:
+    """Parameters of `ADD`; the caller holds the model, chose the next sequence number and counts it."""
+    return _NOTHING | {f"event_{name}": value for name, value in columns.items()}
+
+
 def insert_event(connection: Connection, **columns: object) -> None:
     """Append one event; the caller holds the model, chose the next sequence number and counts it."""
-    connection.execute(insert(log).values(columns))
+    connection.execute(ADD, added(**columns))
 
 
 @cache

@@ -8,15 +8,15 @@ database server that takes over from another may be behind it. A store that was 
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Double, literal_column, select, text
 
 from quercus.storage.clocks import DATABASE, Timestamps
 
 # The newest step that anybody has committed: of a model that is held, all steps are.
-_NOW: Final = text(
-    f"SELECT now, greatest(now + coalesce((SELECT \"offset\" FROM lease_clock WHERE boot = '{DATABASE}'), 0), "  # noqa: S608
-    "(SELECT max(clock) FROM query_history)) "
-    "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
+_MOMENT: Final = text(
+    f"(SELECT now AS wall, greatest(now + coalesce((SELECT \"offset\" FROM lease_clock WHERE boot = '{DATABASE}'), 0), "  # noqa: S608
+    "(SELECT max(clock) FROM query_history)) AS clock "
+    "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS told) AS moment"
 )
 
 
@@ -29,10 +29,19 @@ class DatabaseClock:
         Seconds since 1970, for times that are shown; None: the database's.
     """
 
+    moment = select(literal_column("clock", Double), literal_column("wall", Double)).select_from(_MOMENT)
+
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
         self._wall = wall
 
     def now(self, connection: Connection) -> Timestamps:
         """Return the time of both clocks."""
-        wall, clock = connection.execute(_NOW).one()
-        return Timestamps(float(clock), float(wall) if self._wall is None else self._wall())
+        return self.stamps(*connection.execute(self.moment).one())
+
+    def given(self) -> dict[str, float]:
+        """Parameters of `moment`: none."""
+        return {}
+
+    def stamps(self, clock: float, wall: float) -> Timestamps:
+        """Return the time that `moment` told."""
+        return Timestamps(clock, wall if self._wall is None else self._wall())

@@ -175,6 +175,9 @@ class PostgresDialect:
     def teach_planner(self, connection: Connection) -> None:
         """Nothing to do: autovacuum tells it."""
 
+    def beside(self, suffix: str) -> None:
+        """Nothing: other machines use the store as well."""
+
     def check_in_place(self) -> None:
         """Nothing to do: nobody can replace a database that is in use."""
 
@@ -274,7 +277,7 @@ class PostgresDialect:
 
 
 def _count_rows(
-    connection: Connection, cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool
+    connection: Connection, cursor: Any, _statement: str, _parameters: Any, _context: Any, _many: bool
 ) -> None:
-    if not statement.startswith(("SELECT", "SET", "NOTIFY")):
+    if (cursor.statusmessage or "").startswith(("INSERT", "UPDATE", "DELETE")):
         connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + max(0, cursor.rowcount)

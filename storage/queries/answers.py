@@ -7,9 +7,9 @@ the instance; to take an answer back is one without a label.
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
-from quercus.storage import checks
+from quercus.storage import checks, together
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.log import event_log
@@ -17,14 +17,27 @@ from quercus.storage.log.statements import Join, append_joint
 from quercus.storage.queries import budgets, claims, expiry, history, policies
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import columns_of, lifecycle_of
+from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
 from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
+from quercus.storage.together import Write
 
+_SETTLE = updating("sequence")
+_COUNT = (
+    update(model)
+    .where(model.c.id == bindparam("counted"))
+    .values(
+        sequence_committed=model.c.sequence_committed + bindparam("more_events"),
+        conflicts=model.c.conflicts + bindparam("more_conflicts"),
+        queries_refused=model.c.queries_refused + bindparam("more_refused"),
+        queries_answered=model.c.queries_answered + bindparam("more_answered"),
+        times_opened=model.c.times_opened + bindparam("more_opened"),
+    )
+)
 SPENT = {
     Idle.SHARE_SPENT: "what the labelling policy allows one labeller",
     Idle.HOUR_SPENT: "what the labelling policy allows in an hour",
@@ -97,23 +110,29 @@ def settle_query(
     lifecycle = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
     if not refused and held.lifecycle.state is QueryState.OPEN:
         _check_budgets_of_late_answer(connection, held, now)
-    sequence = _append_reply(connection, held, said, now)
-    own = sequence - (said.combined is not None)  # the labeller's own words stand before what is combined
-    _count_reply(connection, held, said, sequence)
-    if said.settles and not refused:
-        _join_answers(connection, held.model, held.query.instance, sequence, join, now)
-    where = claims.is_query(query, held.model.id, claim.number)
     over = lifecycle.state is not QueryState.OPEN
-    values = columns_of(lifecycle, held.given.labeller if over else None) | {
-        "sequence": sequence if over else None
-    }
-    connection.execute(update(query).where(*where).values(values))
+    said_rows = _reply_rows(held, said, now)
+    own = int(held.model.sequence_committed) + 1  # the labeller's own words stand before what is combined
+    sequence = int(held.model.sequence_committed) + len(said_rows)
+    columns = columns_of(lifecycle, held.given.labeller if over else None)
     kind = Step.REFUSED if refused else Step.ANSWERED
     note = HistoryNote(
         claim.number, held.query.instance, kind, lifecycle.state, held.given.labeller, claim.token,
         sequence=own, why="" if over else "wants more answers",
     )  # fmt: skip
-    history.write(connection, held.model.id, [note], now)
+    together.write_last(
+        connection,
+        Write(event_log.ADD, said_rows),
+        Write(_COUNT, [_counted(held, said, len(said_rows), opened=not over)]),
+        Write(
+            _SETTLE,
+            [updated(held.model.id, claim.number, columns | {"sequence": sequence if over else None})],
+        ),
+        Write(history.ADD, [history.added(held.model.id, note, now)]),
+    )
+    if said.settles and not refused and held.query.is_spoken_of:
+        together.send(connection)
+        _join_answers(connection, held.model, held.query.instance, sequence, join, now)
     return Answered(own, repeated=False, conflict=said.conflict, settled=over)
 
 
@@ -190,7 +209,8 @@ def _acknowledge_again(connection: Connection, held: ClaimedQuery, said: Submitt
 def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, now: Timestamps) -> None:
     """Its own lease no longer counts, so the budget may have gone to somebody else meanwhile."""
     policy = policies.policy_of(connection, held.model.id)
-    room = budgets.remaining_budget(connection, held.model, policy, held.given.labeller, now)
+    leases = expiry.count_leases(connection, held.model.id, now, held.given.labeller)
+    room = budgets.remaining_budget(connection, held.model, policy, held.given.labeller, leases, now)
     if room.total <= 0:
         raise FailedPrecondition(
             f"{held.expired}, and the budget of {held.model.budget} is used up since: "
@@ -200,42 +220,41 @@ def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, no
         raise FailedPrecondition(f"{held.expired}, and {SPENT[room.idle]} is used up since")
 
 
-def _append_reply(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> int:
-    """Append the statement, and what is combined behind it; returns the newest event."""
+def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> list[dict[str, Any]]:
+    """The statement, and what is combined behind it."""
     opinion = not said.settles or said.combined is not None
     kind = EventKind.OPINION if opinion else EventKind.REFUSAL if said.label is None else EventKind.ANSWER
-    took = max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s
     about: dict[str, Any] = {
+        "model_id": held.model.id,
         "instance": held.query.instance,
         "query": held.query.number,
         "created_at": now.wall,
         "clock": now.clock,
+        "conflict": said.conflict,
     }
     sequence = int(held.model.sequence_committed) + 1
-    event_log.insert_event(
-        connection, model_id=held.model.id, sequence=sequence, kind=int(kind), label=said.label,
-        author=held.given.labeller, reliability=said.reliability, asked=None if opinion else held.query.asked,
-        conflict=said.conflict, comment=said.comment or None, took_s=took, **about,
+    own = event_log.added(
+        sequence=sequence, kind=int(kind), label=said.label, author=held.given.labeller,
+        reliability=said.reliability, asked=None if opinion else held.query.asked, comment=said.comment or None,
+        took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s, **about,
     )  # fmt: skip
     if said.combined is None:
-        return sequence
-    event_log.insert_event(
-        connection, model_id=held.model.id, sequence=sequence + 1, kind=int(EventKind.ANSWER),
-        label=said.combined.label, author=said.combined.author, reliability=1.0, asked=held.query.asked,
-        conflict=said.conflict, **about,
-    )  # fmt: skip
-    return sequence + 1
+        return [own]
+    return [own, event_log.added(
+        sequence=sequence + 1, kind=int(EventKind.ANSWER), label=said.combined.label,
+        author=said.combined.author, reliability=1.0, asked=held.query.asked, **about,
+    )]  # fmt: skip
 
 
-def _count_reply(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, sequence: int) -> None:
-    row = held.model
-    conflict = said.conflict and said.settles
-    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(conflict)}
-    if said.label is None:
-        counts["queries_refused"] = row.queries_refused + 1
-    else:
-        counts["queries_answered"] = row.queries_answered + 1
-    connection.execute(update(model).where(model.c.id == row.id).values(counts))
+def _counted(held: ClaimedQuery, said: SubmittedAnswer, events: int, *, opened: bool) -> dict[str, Any]:
+    return {
+        "counted": held.model.id,
+        "more_events": events,
+        "more_conflicts": int(said.conflict and said.settles),
+        "more_refused": int(said.label is None),
+        "more_answered": int(said.label is not None),
+        "more_opened": int(opened),
+    }
 
 
 def _join_answers(  # noqa: PLR0917 - one event and what follows from it

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries import history
-from quercus.storage.queries.expiry import count_leased
+from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Idle, Policy
 from quercus.storage.schema import AnyRow
 
@@ -42,12 +42,11 @@ class RemainingBudget:
     leased: int
 
 
-def remaining_budget(
-    connection: Connection, row: AnyRow, policy: Policy, labeller: str, now: Timestamps
+def remaining_budget(  # noqa: PLR0917 - what all budgets depend on
+    connection: Connection, row: AnyRow, policy: Policy, labeller: str, leases: LeaseCounts, now: Timestamps
 ) -> RemainingBudget:
     """Return the remaining budgets of a model (its row is locked, expired leases are written down)."""
-    leased = count_leased(connection, row.id, now)
-    held = count_leased(connection, row.id, now, labeller)
+    leased, held = leases.all, leases.of_labeller
     total = row.budget - row.queries_answered - leased
     spent = row.queries_answered >= row.budget
     bounds = [(total, Idle.BUDGET_SPENT if spent else Idle.ALL_LEASED)]

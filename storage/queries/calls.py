@@ -53,8 +53,9 @@ class QueryCalls(StoreCalls):
             Id of the access token that asks, empty where there is none; see `evict_revoked`.
         """
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
-        with self._database.write() as connection:
-            return leases.hand_out(connection, model, request, self._clock(connection))
+        return self._grouped.run(
+            model, lambda connection: leases.hand_out(connection, model, request, self._clock(connection))
+        )
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,
@@ -98,20 +99,20 @@ class QueryCalls(StoreCalls):
             Otherwise, with the reason in words.
         """
         said = SubmittedAnswer(label, reliability, conflict, comment, took_s, settles, combined, declared)
-        with self._database.write() as connection:
-            return answers.settle_query(
-                connection, LeaseClaim(model, number, token), said, self._clock(connection), join
-            )
+        return self._settle(LeaseClaim(model, number, token), said, join)
 
     def refuse(
         self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
     ) -> Answered:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s)
-        with self._database.write() as connection:
-            return answers.settle_query(
-                connection, LeaseClaim(model, number, token), said, self._clock(connection)
-            )
+        return self._settle(LeaseClaim(model, number, token), said)
+
+    def _settle(self, claim: LeaseClaim, said: SubmittedAnswer, join: Join | None = None) -> Answered:
+        return self._grouped.run(
+            claim.model,
+            lambda connection: answers.settle_query(connection, claim, said, self._clock(connection), join),
+        )
 
     def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
@@ -262,8 +263,7 @@ class QueryCalls(StoreCalls):
     def holder(self, model: str, number: int, token: str) -> str:
         """To whom a lease was given; empty when no such token was given for this query."""
         with self._database.read() as connection:
-            found = history.granted_lease(connection, rows.find(connection, model).id, number, token)
-            return "" if found is None else found.labeller
+            return history.lease_holder(connection, rows.find(connection, model).id, number, token)
 
     def opinions(self, model: str, limit: int = 2000) -> list[Event]:
         """The newest of several answers to queries, oldest first; see `Store.answer`."""

@@ -2,17 +2,32 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    Table,
+    and_,
+    bindparam,
+    exists,
+    select,
+)
 
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.queries import expiry, history, reading
 from quercus.storage.queries.history import GrantedLease
 from quercus.storage.queries.query_state import lifecycle_of
+from quercus.storage.queries.records import QueryState
 from quercus.storage.queries.transitions import Lease, QueryEvent, QueryLifecycle, RejectedStep, apply_event
+from quercus.storage.records import EventKind
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, query
+from quercus.storage.schema import AnyRow, log, query, query_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +74,51 @@ class ClaimedQuery:
 def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQuery:
     """Lock the model, write down what has expired, and find query and lease."""
     row = lock(connection, claim.model)
-    now = clock()
-    expiry.write_expired(connection, row.id, now)
-    found = find_query(connection, row, claim.number)
-    given = history.granted_lease(connection, row.id, claim.number, claim.token)
-    if given is None:
+    asked = {"model": row.id, "number": claim.number, "token": claim.token}
+    wanted = _wanted(clock.clocks.moment)
+    found = connection.execute(wanted, {**asked, **clock.clocks.given()}).all()
+    first = found[0]
+    if first.expired:
+        expiry.write_expired(connection, row.id, clock.clocks.stamps(first.clock, first.wall))
+        found = connection.execute(wanted, {**asked, **clock.clocks.given()}).all()
+        first = found[0]
+    if first.number is None:
+        raise reading.query_not_found(row, claim.number)
+    if first.given_step is None:
         raise FailedPrecondition(
             f"the lease token is not one that was given for query {claim.model}/{claim.number}"
         )
-    return ClaimedQuery(row, found, given, now)
+    now = clock.clocks.stamps(first.clock, first.wall)
+    return ClaimedQuery(row, first, history.granted_lease(found, claim.token), now)
+
+
+@cache  # to make it takes longer than to run it
+def _wanted(moment: Select[Any]) -> Select[Any]:
+    """The query, and a row for each step by the token; no step, or no query: nulls."""
+    asked, number = bindparam("model", type_=BigInteger), bindparam("number", type_=BigInteger)
+    told, given, other = moment.cte("moment"), query_history.alias("given"), query.alias("other")
+    over = (other.c.model_id == asked, other.c.state == QueryState.LEASED, other.c.ends <= told.c.clock)
+    said = (log.c.model_id == asked, log.c.instance == query.c.instance, log.c.kind == EventKind.STATEMENT)
+    names = ("step", "until", "sequence", "labeller", "clock")
+    by_token = and_(
+        given.c.model_id == asked, given.c.number == number, given.c.token == bindparam("token", type_=String)
+    )
+    return (
+        select(
+            told,
+            *query.c,
+            *(given.c[name].label(f"given_{name}") for name in names),
+            exists(select(1).where(*over)).label("expired"),
+            exists(select(1).where(*said)).label("is_spoken_of"),
+            history.answered_by_another_lease(given).label("has_answered"),
+        )
+        .select_from(
+            told.outerjoin(query, and_(query.c.model_id == asked, query.c.number == number)).outerjoin(
+                given, by_token
+            )
+        )
+        .order_by(given.c.id)
+    )
 
 
 def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:

@@ -4,6 +4,8 @@ A lease that has expired is an open query (or a withdrawn one, when growth does 
 anybody has written that down yet: readers compute it, writers write it first.
 """
 
+from dataclasses import dataclass
+
 from sqlalchemy import Connection, func, select
 
 from quercus.storage.clocks import Timestamps
@@ -26,6 +28,20 @@ def write_expired(connection: Connection, model_id: int, now: Timestamps) -> Non
         notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))
     write_lifecycles(connection, model_id, lifecycles)
     history.write(connection, model_id, notes, now)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseCounts:
+    """Leases that have not expired: of all labellers, and of one."""
+
+    all: int
+    of_labeller: int
+
+
+def count_leases(connection: Connection, model_id: int, now: Timestamps, labeller: str) -> LeaseCounts:
+    """Count the leases of all, and of one labeller."""
+    counts = count_leased(connection, model_id, now), count_leased(connection, model_id, now, labeller)
+    return LeaseCounts(*counts)
 
 
 def count_leased(connection: Connection, model_id: int, now: Timestamps, labeller: str | None = None) -> int:

@@ -2,10 +2,22 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, and_, exists, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+)
 
 from quercus.storage import checks
 from quercus.storage.clocks import Timestamps
@@ -34,28 +46,35 @@ class HistoryNote:
     why: str = ""
 
 
-def write(connection: Connection, model_id: int, notes: Iterable[HistoryNote], now: Timestamps) -> None:
-    """Add rows, in order; every query that becomes open does so here."""
-    rows = [
-        {
-            "model_id": model_id,
-            "number": note.number,
-            "instance": note.instance,
-            "step": int(note.step),
-            "state": int(note.state),
-            "labeller": note.labeller,
-            "token": note.token,
-            "clock": now.clock,
-            "at": now.wall,
-            "until": note.until,
-            "sequence": note.sequence,
-            "why": note.why or None,
-        }
-        for note in notes
-    ]
-    if rows:
-        connection.execute(insert(query_history), rows)
-    if any(row["state"] == QueryState.OPEN for row in rows):
+# Parameters have names of their own: the statement may be part of another one.
+ADD = insert(query_history).values(
+    {column.name: bindparam(f"step_{column.name}") for column in query_history.c if column.name != "id"}
+)
+
+
+def added(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
+    """Parameters of `ADD` for one step; who opens a query counts that too (`write` does)."""
+    return {
+        "step_model_id": model_id,
+        "step_number": note.number,
+        "step_instance": note.instance,
+        "step_step": int(note.step),
+        "step_state": int(note.state),
+        "step_labeller": note.labeller,
+        "step_token": note.token,
+        "step_clock": now.clock,
+        "step_at": now.wall,
+        "step_until": note.until,
+        "step_sequence": note.sequence,
+        "step_why": note.why or None,
+    }
+
+
+def write(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
+    """Add rows, in order."""
+    if notes:
+        connection.execute(ADD, [added(model_id, note, now) for note in notes])
+    if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
 
 
@@ -69,29 +88,35 @@ class GrantedLease:
     sequence: int
 
 
-def granted_lease(connection: Connection, model_id: int, number: int, token: str) -> GrantedLease | None:
-    """The lease that a token stands for; None when no such token was given for this query."""
-    mine = (query_history.c.model_id == model_id, query_history.c.number == number)
-    found = select(query_history).where(*mine, query_history.c.token == token).order_by(query_history.c.id)
-    rows = connection.execute(found).all()
-    if not rows:
-        return None
-    steps = {Step(row.step) for row in rows}
-    ends = max(row.until for row in rows if row.step in (Step.LEASED, Step.EXPIRED))
-    said = next((row.sequence for row in reversed(rows) if row.step in SAID), 0)
+def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
+    """The lease that a token stands for.
+
+    Parameters
+    ----------
+    rows : sequence of rows
+        The steps by that token, in order, each with the columns `given_*` and `has_answered`.
+    token : str
+    """
+    steps = {Step(row.given_step) for row in rows}
+    ends = max(row.given_until for row in rows if row.given_step in (Step.LEASED, Step.EXPIRED))
+    said = next((row.given_sequence for row in reversed(rows) if row.given_step in SAID), 0)
+    used = bool(steps & SAID) or rows[0].has_answered
+    lease = Lease(token, ends, bool(steps & GIVEN_UP), used)
+    return GrantedLease(lease, rows[0].given_labeller, rows[0].given_clock, said or 0)
+
+
+def answered_by_another_lease(given: FromClause) -> ColumnElement[bool]:
+    """Condition on a step: its labeller has answered the query by another lease, so has no second voice."""
     past = query_history.alias("past")
-    other = select(past.c.id).where(
-        past.c.model_id == model_id,
-        past.c.number == number,
-        past.c.labeller == rows[0].labeller,
-        past.c.token != token,
-        _still_answered(past),
-    )
-    # one who answered by another lease has no second voice
-    used = bool(steps & SAID) or connection.execute(other.limit(1)).first() is not None
-    return GrantedLease(
-        Lease(token, ends, bool(steps & GIVEN_UP), used), rows[0].labeller, rows[0].clock, said or 0
-    )
+    same = [past.c[name] == given.c[name] for name in ("model_id", "number", "labeller")]
+    return exists(select(1).where(*same, past.c.token != given.c.token, _still_answered(past)))
+
+
+def lease_holder(connection: Connection, model_id: int, number: int, token: str) -> str:
+    """To whom a token was given for a query; empty when it was not."""
+    mine = (query_history.c.model_id == model_id, query_history.c.number == number)
+    wanted = select(query_history.c.labeller).where(*mine, query_history.c.token == token)
+    return connection.execute(wanted.limit(1)).scalar() or ""
 
 
 def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:

@@ -7,40 +7,30 @@ here holds the model's row while it looks and writes. What may happen is said by
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Double,
-    Select,
-    String,
-    and_,
-    bindparam,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Select, and_, func, or_, select, update
 
-from quercus.storage import checks
+from quercus.storage import checks, together
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import BeyondLog, FailedPrecondition
 from quercus.storage.log.event_log import instance_history
-from quercus.storage.queries import budgets, claims, expiry, history, policies, reading
+from quercus.storage.queries import budgets, choosing, claims, expiry, history, reading
+from quercus.storage.queries.choosing import LeaseView
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import columns_of, lifecycle_of
+from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
 from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryState, Step
 from quercus.storage.queries.transitions import NEVER, Evict, Extend, ReturnLease, Take
 from quercus.storage.records import Event
 from quercus.storage.rows import lock
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
+from quercus.storage.together import Write
 
 TOKEN_BYTES = 16
 LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
 Accept = Callable[[QueryRecord, Sequence[Event]], bool]
+_TAKE = updating("credential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +68,23 @@ def hand_out(connection: Connection, name: str, request: LeaseRequest, clock: Cl
     checks.at_least("limit", request.limit, 1)
     checks.duration("duration_s", request.duration_s)
     row = lock(connection, name)
-    now = clock()
     BeyondLog.check(request.min_sequence, name, row.sequence_committed)
-    expiry.write_expired(connection, row.id, now)
-    room = budgets.remaining_budget(
-        connection, row, policies.policy_of(connection, row.id), request.labeller, now
-    )
+    most = request.limit if request.accept is None else choosing.ALL
+    view = choosing.look(connection, row.id, request.labeller, most, clock)
+    now = view.now
+    room = budgets.remaining_budget(connection, row, view.policy, request.labeller, view.leases, now)
     if room.idle in (Idle.BUDGET_SPENT, Idle.SHARE_SPENT):
         return Leased([], room.idle, room.total)
     known = max(row.sequence_grown, row.sequence_asked)
-    if row.sequence_grown < request.min_sequence or known < _last_settled(
-        connection, row.id, request.labeller
-    ):
+    if row.sequence_grown < request.min_sequence or known < view.last_settled:
         return Leased([], Idle.GROWING, room.total)
     if room.mine <= 0:
         return Leased([], room.idle, room.total, room.again_s)
-    found = _leasable_rows(connection, row, request, now)[: min(request.limit, room.mine)]
+    found = _accepted(connection, row, request, view)[: min(request.limit, room.mine)]
     if not found:
         again_s = reading.next_change_s(connection, name, now)
         return Leased([], _why_none(connection, row, room), room.total, again_s)
-    held = [_take_queries(connection, row, free, request, now) for free in found]
+    held = _take_queries(connection, row, found, request, now)
     return Leased(held, Idle.NOT_IDLE, room.total - len(held))
 
 
@@ -195,25 +182,32 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
 
 
 def _take_queries(
-    connection: Connection, row: AnyRow, free: AnyRow, request: LeaseRequest, now: Timestamps
-) -> QueryRecord:
-    mine = secrets.token_urlsafe(TOKEN_BYTES)
-    lifecycle = claims.lifecycle_after(lifecycle_of(free), Take(mine, now.clock + request.duration_s), now)
-    where = claims.is_query(query, row.id, free.number)
-    taken = columns_of(lifecycle, request.labeller) | {"credential": request.credential or None}
-    connection.execute(update(query).where(*where).values(taken))
-    note = HistoryNote(
-        free.number, free.instance, Step.LEASED, lifecycle.state, request.labeller, mine, lifecycle.ends
-    )
-    history.write(connection, row.id, [note], now)
-    return replace(
-        reading.to_record(free, now),
-        state=lifecycle.state,
-        labeller=request.labeller,
-        token=mine,
-        left_s=request.duration_s,
-        expires_at=now.on_wall(lifecycle.ends),
-    )
+    connection: Connection, row: AnyRow, free: list[AnyRow], request: LeaseRequest, now: Timestamps
+) -> list[QueryRecord]:
+    taken: list[QueryRecord] = []
+    changes, steps = [], []
+    for each in free:
+        mine = secrets.token_urlsafe(TOKEN_BYTES)
+        lifecycle = claims.lifecycle_after(
+            lifecycle_of(each), Take(mine, now.clock + request.duration_s), now
+        )
+        columns = columns_of(lifecycle, request.labeller) | {"credential": request.credential or None}
+        changes.append(updated(row.id, each.number, columns))
+        note = HistoryNote(
+            each.number, each.instance, Step.LEASED, lifecycle.state, request.labeller, mine, lifecycle.ends
+        )
+        steps.append(history.added(row.id, note, now))
+        record = replace(
+            reading.to_record(each, now),
+            state=lifecycle.state,
+            labeller=request.labeller,
+            token=mine,
+            left_s=request.duration_s,
+            expires_at=now.on_wall(lifecycle.ends),
+        )
+        taken.append(record)
+    together.write_last(connection, Write(_TAKE, changes), Write(history.ADD, steps))
+    return taken
 
 
 def _why_none(connection: Connection, row: AnyRow, room: budgets.RemainingBudget) -> Idle:
@@ -226,31 +220,11 @@ def _why_none(connection: Connection, row: AnyRow, room: budgets.RemainingBudget
     return Idle.GROWING if row.sequence_grown < row.sequence_committed else Idle.NOTHING_TO_ASK
 
 
-def _last_settled(connection: Connection, model_id: int, labeller: str) -> int:
-    mine = (query.c.model_id == model_id, query.c.labeller == labeller, query.c.sequence.is_not(None))
-    return connection.execute(select(func.max(query.c.sequence)).where(*mine)).scalar() or 0
-
-
-def _leasable_rows(
-    connection: Connection, row: AnyRow, request: LeaseRequest, now: Timestamps
-) -> list[AnyRow]:
-    """Rows of the queries that this labeller may have; those that have some of their answers come first."""
-    asked = {"model": row.id, "now": now.clock, "asking": request.labeller}
+def _accepted(connection: Connection, row: AnyRow, request: LeaseRequest, view: LeaseView) -> list[AnyRow]:
+    """The free queries that pass the filter of who asks."""
     if request.accept is None:
-        return list(connection.execute(_in_order().limit(request.limit), asked))
-    rows = connection.execute(_in_order(), asked).all()
-    said = instance_history(connection, row.name, sorted({found.instance for found in rows}))
-    return [found for found in rows if request.accept(reading.to_record(found, now), said[found.instance])]
-
-
-@cache  # to make it takes longer than to run it
-def _in_order() -> Select[Any]:
-    asked, now = bindparam("model", type_=BigInteger), bindparam("now", type_=Double)
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
-    passed_over = history.passed_over(asked, bindparam("asking", type_=String))
-    mine = and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready, ~passed_over)
-    return (
-        reading.select_records()
-        .where(mine)
-        .order_by((query.c.answers == 0), query.c.position, query.c.number)
-    )
+        return view.free
+    said = instance_history(connection, row.name, sorted({free.instance for free in view.free}))
+    return [
+        free for free in view.free if request.accept(reading.to_record(free, view.now), said[free.instance])
+    ]

@@ -26,7 +26,7 @@ def get(connection: Connection, name: str) -> Policy:
 def policy_of(connection: Connection, model_id: int) -> Policy:
     """The policy of a model that was found already."""
     row = connection.execute(select(policy).where(policy.c.model_id == model_id)).one_or_none()
-    return Policy() if row is None else _policy_from(row)
+    return Policy() if row is None else policy_from(row)
 
 
 def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
@@ -35,11 +35,12 @@ def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Polic
     wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
     for start in range(0, len(model_ids), CHUNK):
         rows = connection.execute(wanted, {"keys": model_ids[start : start + CHUNK]})
-        found |= {row.model_id: _policy_from(row) for row in rows}
+        found |= {row.model_id: policy_from(row) for row in rows}
     return found
 
 
-def _policy_from(row: AnyRow) -> Policy:
+def policy_from(row: AnyRow) -> Policy:
+    """The policy of a row of `policy`."""
     return Policy(
         answers_per_query=row.answers_per_query,
         max_conflict=row.max_conflict,

@@ -1,9 +1,9 @@
 """Lives of queries as rows of the table, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import Connection, Update, bindparam, update
 
 from quercus.storage.queries.records import QueryState
 from quercus.storage.queries.transitions import NEVER, QueryLifecycle
@@ -36,21 +36,26 @@ def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[s
 
 
 _COLUMNS = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")  # of a life
-_WRITE = (
-    update(query)
-    .where(query.c.model_id == bindparam("of"), query.c.number == bindparam("which"))
-    .values({name: bindparam(f"new_{name}") for name in _COLUMNS})
-)
+
+
+def updating(*columns: str) -> Update:
+    """Update of the life of a query and of these columns; `updated` makes its parameters."""
+    mine = (query.c.model_id == bindparam("of"), query.c.number == bindparam("which"))
+    return update(query).where(*mine).values({name: bindparam(f"new_{name}") for name in _COLUMNS + columns})
+
+
+def updated(model_id: int, number: int, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of `updating` for one query."""
+    return {"of": model_id, "which": number} | {f"new_{name}": value for name, value in columns.items()}
+
+
+_WRITE = updating()
 
 
 def write_lifecycles(
     connection: Connection, model_id: int, lifecycles: Sequence[tuple[int, QueryLifecycle, str | None]]
 ) -> None:
     """Write the lives of many queries of a model, each by number, with who holds or settled it, in one statement."""
-    rows = [
-        {"of": model_id, "which": number}
-        | {f"new_{name}": value for name, value in columns_of(life, labeller).items()}
-        for number, life, labeller in lifecycles
-    ]
+    rows = [updated(model_id, number, columns_of(life, labeller)) for number, life, labeller in lifecycles]
     if rows:
         connection.execute(_WRITE, rows)

@@ -140,7 +140,7 @@ class SqliteDialect:
         self._is_still, self._opened = not self._has_log(), _time_and_size(self.path)
         if (
             not self._is_still
-            and not self._beside("-shm").exists()
+            and not self.beside("-shm").exists()
             and not _has_access(self.path.parent, os.W_OK)
         ):
             raise ReadOnlyStore(
@@ -148,13 +148,14 @@ class SqliteDialect:
                 "open it once where it may be written, or copy both files"
             )
 
-    def _beside(self, suffix: str) -> Path:
+    def beside(self, suffix: str) -> Path:
+        """A place beside the file."""
         return self.path.with_name(self.path.name + suffix)
 
     def _has_log(self) -> bool:
         """Whether there are commits that the file itself may not have yet."""
         with suppress(OSError):
-            return self._beside("-wal").stat().st_size > 0
+            return self.beside("-wal").stat().st_size > 0
         return False
 
     def make_file(self) -> None:

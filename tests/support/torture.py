@@ -11,6 +11,7 @@ the same evidence; so must the forest of a second model, which learns again in a
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import sys
@@ -20,7 +21,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -123,25 +123,38 @@ class Torture:
     budget : of the model.
     """
 
+    targets: tuple[str, ...] = TARGETS
+
     def __init__(self, folder: Path, seed: int = 0, budget: int = 1000) -> None:
         self.folder = folder
         self.budget = budget
         self.rng = np.random.default_rng(seed)
         self.outcome = Outcome()
-        self.serving = Serving(folder)
-        self.address = self.serving.address
+        self.url = file_url(folder / "quercus.db")
+        self.begin()
         self._stop = threading.Event()
         self._rows: dict[str, np.ndarray] = {}
-        self._statements = count()
-        with Client(self.address) as client:
+        self._statements = itertools.count()
+        with Client(self.addresses[0]) as client:
+            client.wait_ready(OUTAGE_S)
             client.create_model(MODEL, specification(budget))
             client.create_model(FOREST, forest())
+
+    def begin(self) -> None:
+        """Start what is tortured."""
+        self.serving = Serving(self.folder)
+        self.addresses = [self.serving.address]
+
+    def end(self) -> None:
+        """Stop it in order."""
+        self.serving.stop()
 
     def run(self, kills: int, on_kill: Callable[[Outcome], object] | None = None) -> Outcome:
         """Kill so many times, then check; raises AssertionError when something is not as it was told."""
         works: list[Callable[[Client], None]] = [self._push, self._classify]
         works += [self._label("ann"), self._label("bob"), self._state]
-        threads = [threading.Thread(target=self._work, args=(work,)) for work in works]
+        turns = itertools.cycle(self.addresses)
+        threads = [threading.Thread(target=self._work, args=(work, next(turns))) for work in works]
         for thread in threads:
             thread.start()
         try:
@@ -158,26 +171,26 @@ class Torture:
                 thread.join(OUTAGE_S)
         assert not any(thread.is_alive() for thread in threads), "a client hangs"
         try:
-            with Client(self.address, outage_s=OUTAGE_S) as client:
+            with Client(self.addresses[-1], outage_s=OUTAGE_S) as client:
                 client.wait_ready(OUTAGE_S)
                 for model in (MODEL, FOREST):
                     client.wait_grown(model, timeout_s=SETTLE_S)
                 self._check(client)
                 self._check_forest(client)
         finally:
-            self.serving.stop()
+            self.end()
         self._back_up()
-        assert verify_store(file_url(self.folder / "quercus.db")) == []
+        assert verify_store(self.url) == []
         return self.outcome
 
     def _plan(self, kills: int) -> list[tuple[str, bool]]:
         """What is killed, and whether after progress or perhaps while processes still start: each as often."""
-        kinds = [(target, calm) for target in TARGETS for calm in (True, False)]
+        kinds = [(target, calm) for target in self.targets for calm in (True, False)]
         plan = (kinds * (kills // len(kinds) + 1))[:kills]
         return [plan[k] for k in self.rng.permutation(kills)]
 
-    def _work(self, work: Callable[[Client], None]) -> None:
-        with Client(self.address, outage_s=OUTAGE_S) as client:
+    def _work(self, work: Callable[[Client], None], address: str) -> None:
+        with Client(address, outage_s=OUTAGE_S) as client:
             client.wait_ready(OUTAGE_S)
             while not self._stop.is_set():
                 try:
@@ -277,7 +290,7 @@ class Torture:
                     os.kill(pid, signal.SIGKILL)
         else:
             self.serving.kill()
-            self.serving = Serving(self.folder, int(self.address.rpartition(":")[2]))
+            self.serving = Serving(self.folder, self.serving.port)
         self.outcome.kills[target] += 1
         self._back_up()
 
@@ -291,7 +304,7 @@ class Torture:
     def _back_up(self) -> None:
         """Copy the store while all goes on; the copy must check clean and come back as a store that does."""
         copy, restored = self.folder / "copy.db", self.folder / "restored.db"
-        back_up(file_url(self.folder / "quercus.db"), copy, force=True)
+        back_up(self.url, copy, force=True)
         restore_backup(copy, file_url(restored), force=True)
         assert verify_store(file_url(restored)) == []
 
@@ -354,7 +367,8 @@ class Torture:
         assert served.theta.tolist() == learned.predict(values[some]).theta.tolist()
 
 
-def _show(outcome: Outcome) -> None:
+def show(outcome: Outcome) -> None:
+    """Say now and then how far it is."""
     if outcome.kills.total() % 20 == 0:
         told = f"{len(outcome.pushed):,} rows, {len(outcome.answered):,} answers, {outcome.classified:,} classified"
         print(f"{outcome.kills.total()} kills: {told}", flush=True)
@@ -366,8 +380,13 @@ def main() -> None:
     prepare()  # compiled once, kernels are loaded by every grower
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = Torture(Path(folder), seed=kills).run(kills, _show)
-    seconds, killed = time.monotonic() - started, outcome.kills
+        outcome = Torture(Path(folder), seed=kills).run(kills, show)
+    tell(outcome, time.monotonic() - started)
+
+
+def tell(outcome: Outcome, seconds: float) -> None:
+    """Say what was reached."""
+    killed = outcome.kills
     print(f"{killed.total()} kills in {seconds:.0f} s: {dict(killed)}, {outcome.calm} of them after progress")
     print(
         f"{len(outcome.pushed):,} rows, {len(outcome.answered):,} answers and {len(outcome.stated):,} statements "

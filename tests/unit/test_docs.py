@@ -128,6 +128,8 @@ def test_make_help_lists_every_target() -> None:
             "proto",
             "bench",
             "torture",
+            "cluster-demo",
+            "cluster-torture",
             "fuzz",
             "leases",
             "faults",

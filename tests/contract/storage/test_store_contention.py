@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -29,6 +30,7 @@ from quercus.storage.admin.verify import verify_store
 from quercus.storage.prepared import Prepared
 
 THREADS, PROCESSES, TURNS = 12, 4, 2
+WAIT_S = 30.0
 MODELS = ("a", "b")
 
 
@@ -245,6 +247,80 @@ def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
                 write()
                 assert order[0] == "held", f"write {number}: {order}"
                 assert "clock" in order
+
+
+def in_one_group(store: Store, works: dict[str, Callable[[], Any]]) -> tuple[dict[str, Any], int]:
+    """Make calls about model a while another holds it: what came of each, and how many transactions that took."""
+    entered, go = threading.Event(), threading.Event()
+    outcomes: dict[str, Any] = {}
+    commits: list[object] = []
+
+    def note(connection: object) -> None:
+        commits.append(connection)
+
+    def hold(*_: Any) -> bool:
+        entered.set()
+        assert go.wait(WAIT_S)
+        return True
+
+    def call(name: str, work: Callable[[], Any]) -> None:
+        try:
+            outcomes[name] = work()
+        except (StorageError, ZeroDivisionError) as error:
+            outcomes[name] = error
+
+    first = threading.Thread(target=call, args=("first", lambda: store.lease("a", "z", 1, 60.0, accept=hold)))
+    threads = [threading.Thread(target=call, args=each) for each in works.items()]
+    first.start()
+    assert entered.wait(WAIT_S)
+    for count, thread in enumerate(threads, 1):
+        thread.start()
+        until = time.monotonic() + WAIT_S
+        while len(store._grouped._waiting["a"]) < count:
+            assert time.monotonic() < until
+            time.sleep(0.001)
+    event.listen(store._database._engine, "commit", note)
+    go.set()
+    for thread in (first, *threads):
+        thread.join()
+    event.remove(store._database._engine, "commit", note)
+    return outcomes, len(commits) - 1  # without the first's
+
+
+def test_calls_that_come_at_once_share_a_transaction(store_url: str) -> None:
+    with Store.open(store_url) as store:
+        begin(store)
+        (mine,) = store.lease("a", "mia", 1, 60.0).queries
+        works: dict[str, Callable[[], Any]] = {
+            "ann": lambda: store.lease("a", "ann", 1, 60.0),
+            "mia": lambda: store.answer("a", mine.number, mine.token, b"!", 1.0, False),
+            "refused": lambda: store.answer("a", mine.number, "made up", b"!", 1.0, False),
+            "bob": lambda: store.lease("a", "bob", 2, 60.0),
+        }
+        outcomes, transactions = in_one_group(store, works)
+        assert transactions == 1
+        assert isinstance(outcomes["refused"], FailedPrecondition)
+        numbers = [query.number for name in ("ann", "bob") for query in outcomes[name].queries]
+        assert len({mine.number, *numbers}) == 4
+        assert store.get_query("a", mine.number).sequence == outcomes["mia"].sequence
+        assert {store.get_query("a", number).labeller for number in numbers} == {"ann", "bob"}
+    assert verify_store(store_url) == []
+
+
+def test_a_call_that_breaks_leaves_those_beside_it_alone(store_url: str) -> None:
+    with Store.open(store_url) as store:
+        begin(store)
+        works: dict[str, Callable[[], Any]] = {
+            "ann": lambda: store.lease("a", "ann", 1, 60.0),
+            "broken": lambda: store.lease("a", "eve", 1, 60.0, accept=lambda *_: bool(1 / 0)),
+            "bob": lambda: store.lease("a", "bob", 1, 60.0),
+        }
+        outcomes, _ = in_one_group(store, works)
+        assert isinstance(outcomes["broken"], ZeroDivisionError)
+        (ann,), (bob,) = outcomes["ann"].queries, outcomes["bob"].queries
+        assert ann.number != bob.number
+        assert store.get_model("a").queries_leased == 3  # with the first's, and each once
+    assert verify_store(store_url) == []
 
 
 def test_models_are_held_in_one_order(store_url: str) -> None:

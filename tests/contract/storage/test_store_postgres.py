@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import inspect
 from support.postgres import Cluster
+from support.statements import statements_noted
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
@@ -262,6 +263,17 @@ def test_numbers_beyond_32_bits(opened: Store, postgres_url: str) -> None:
     assert opened.query_history("n")[-1].id > 2**40
 
 
+def test_a_lease_and_its_answer_are_six_statements(opened: Store) -> None:
+    """Who waits for a model waits for the journeys to the database of whoever holds it."""
+    push(opened, "a", "b")
+    opened.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])
+    seen: list[str] = []
+    with statements_noted(lambda _connection, _cursor, statement, *_: seen.append(statement)):
+        (query,) = opened.lease("m", "ann", 1, 60.0).queries
+        opened.answer("m", query.number, query.token, b"!", 1.0, False)
+    assert len(seen) == 6, seen
+
+
 def test_a_reader_sees_one_state_of_the_store(opened: Store) -> None:
     push(opened, "a")
     with opened._database.read() as connection:
@@ -304,7 +316,15 @@ def test_the_migrations_run(postgres: Cluster, empty: str) -> None:
         built = {
             table: {each["name"] for each in found.get_columns(table)} for table in found.get_table_names()
         }
+        references = {
+            table: {each["name"] for each in found.get_foreign_keys(table)}
+            for table in found.get_table_names()
+        }
     engine.dispose()
+    assert references == {
+        table.name: {str(each.name) for each in table.foreign_key_constraints if table.name != "log"}
+        for table in metadata.sorted_tables
+    } | {REVISION_TABLE: set()}
     assert built.pop(REVISION_TABLE) == {"version_num"}
     assert built == {table.name: set(table.columns.keys()) for table in metadata.sorted_tables}
 

@@ -1,0 +1,149 @@
+"""What is folded of a model, saved beside the store: a restart reads the rest of the log alone.
+
+The file holds evidence, no tree: a tree is a function of it, and equal bit for bit to the one of the whole log. It
+counts only when it fits: written by this version of Quercus, for this model, and the log still ends in the same events
+where the file does. Otherwise it is as if there were none. A store in PostgreSQL has no place beside it, and no files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quercus import __version__
+from quercus.server.growth.engines import QueryEngine
+from quercus.server.growth.saved_columns import SavedEngine, UnreadableFileError, read_columns, write_columns
+from quercus.storage import ModelRecord, Store, StoreError
+
+_log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+SUFFIX: Final = "-growth"  # of the folder beside the store's file
+ENDING: Final = ".growth"
+LEAST_S: Final = 0.25
+"""Seconds of folding that are worth a file: a restart repeats them."""
+
+SHARE: Final = 10
+"""Saving takes up to one in so many parts of the time of folding."""
+
+LAST_EVENTS: Final = 100
+"""That show that the log is still the same."""
+
+FREE_TIMES: Final = 4
+"""The disk must have so many times the room of a file, or its last room would go to what is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedPart:
+    """How much of a log is folded: the newest sequence, and how many events of it are no rows."""
+
+    sequence: int = 0
+    heard: int = 0
+
+
+class SavedGrowth:
+    """The file of one model.
+
+    Parameters
+    ----------
+    store : open in this process.
+    record : of the model.
+    """
+
+    def __init__(self, store: Store, record: ModelRecord) -> None:
+        self._store = store
+        self._model, self._uid = record.name, record.uid
+        beside = store.beside(SUFFIX)
+        self._path = None if beside is None or not record.uid else beside / (record.uid + ENDING)
+        self._spent_s = 0.0
+        self._cost_s = 0.0  # of the last file
+
+    def load(self, engine: QueryEngine) -> FoldedPart:
+        """Let the engine, which has folded nothing, go on from the file; tells how much it then has folded."""
+        if self._path is None:
+            return FoldedPart()
+        started = time.perf_counter()
+        try:
+            head, columns = read_columns(self._path)
+            part = FoldedPart(int(head["sequence"]), int(head["heard"]))
+            if head["fits"] != self._fit(part.sequence):
+                raise UnreadableFileError(
+                    "it is of another version of Quercus, or the log is another one since"
+                )
+            engine.restore(SavedEngine(head["engine"], columns))
+        except FileNotFoundError:
+            return FoldedPart()
+        except (OSError, UnreadableFileError, ValueError, LookupError, TypeError) as error:
+            _log.warning(
+                "model %s: its saved growth is not used, the log is read instead: %s", self._model, error
+            )
+            return FoldedPart()
+        self._cost_s = time.perf_counter() - started  # as a first guess
+        _log.info("model %s: growth goes on from event %d, as saved", self._model, part.sequence)
+        return part
+
+    def spend(self, seconds: float) -> None:
+        """Take note of time that was spent on folding."""
+        self._spent_s += seconds
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough was folded since the last file."""
+        return self._path is not None and self._spent_s >= max(LEAST_S, SHARE * self._cost_s)
+
+    def save(self, engine: QueryEngine, part: FoldedPart) -> None:
+        """Write the file; that it cannot be written is worth a line in the log, and no more."""
+        saved = engine.saved()
+        self._spent_s = 0.0
+        if self._path is None or saved is None:
+            return
+        started = time.perf_counter()
+        try:
+            size = sum(column.nbytes for column in saved.columns.values())
+            free = self._store.free_bytes()
+            if free is not None and free < FREE_TIMES * size:
+                raise OSError(f"{free} bytes are free on the disk, of which it would take {size}")
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
+            head = {"fits": self._fit(part.sequence), "engine": saved.head}
+            write_columns(self._path, head | {"sequence": part.sequence, "heard": part.heard}, saved.columns)
+        except (OSError, StoreError) as error:
+            _log.warning("model %s: its growth is not saved: %s", self._model, error)
+        self._cost_s = time.perf_counter() - started
+        _log.debug(
+            "model %s: growth saved as of %d, in %.0f ms", self._model, part.sequence, 1000 * self._cost_s
+        )
+
+    def remove(self) -> None:
+        """Remove the file, if there is one."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _fit(self, sequence: int) -> dict[str, Any]:
+        """What must be the same for a file to be used."""
+        last = self._store.read_events(self._model, max(0, sequence - LAST_EVENTS), LAST_EVENTS)
+        events = [event for event in last if event.sequence <= sequence]
+        return {
+            "format": FORMAT,
+            "quercus": __version__,
+            "model": self._uid,
+            "sequence": sequence,
+            "events": len(events),
+            "log": hashlib.blake2b(repr(events).encode(), digest_size=16).hexdigest(),
+        }
+
+
+def remove_strangers(store: Store) -> None:
+    """Remove the files of models that are gone, and what was not written to its end."""
+    beside = store.beside(SUFFIX)
+    if beside is None or not beside.is_dir():
+        return
+    known, after = set(), ""
+    while page := store.list_models(after):
+        known |= {record.uid + ENDING for record in page}
+        after = page[-1].name
+    for path in beside.iterdir():
+        if path.name not in known:
+            path.unlink(missing_ok=True)

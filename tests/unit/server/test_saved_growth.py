@@ -1,0 +1,285 @@
+"""Growth goes on from a file beside the store: the same tree, and no file that does not fit is used."""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quercus.belief.codec import encode, encode_sets
+from quercus.belief.label import ClassSet
+from quercus.proto.v1 import model_pb2
+from quercus.server.growth import saved_growth
+from quercus.server.growth.engines import TreeEngine, tree_engine
+from quercus.server.growth.folding import LogFolder
+from quercus.server.growth.grower import Grower
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.growth.saved_columns import UnreadableFileError, read_columns, write_columns
+from quercus.server.wire.models import complete_specification
+from quercus.storage import AnswerChange, Store
+from quercus.storage.records import Event
+
+FIELDS = ("codes", "ids", "askable")
+
+
+def specification(**fields: object) -> bytes:
+    message = model_pb2.Specification(
+        attributes=[
+            model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b", "c"])),
+            model_pb2.Attribute(name="Y", numeric=model_pb2.NumericAttribute(bins=4)),
+        ],
+        classes=["p", "q"],
+        **{"budget": 40, "warmup_rows": 12, "alpha": 0.9, "min_instances": 2} | fields,  # type: ignore[arg-type]
+    )
+    return complete_specification(message).SerializeToString(deterministic=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as opened:
+        opened.create_model("m", specification(), budget=40)
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything folded is worth a file."""
+    monkeypatch.setattr(saved_growth, "LEAST_S", 0.0)
+    monkeypatch.setattr(saved_growth, "SHARE", 0)
+
+
+def push(store: Store, count: int) -> None:
+    numbers = np.arange(count) + store.get_model("m").instance_count
+    values = np.column_stack([numbers % 3, np.sin(numbers) * 10])
+    masks = np.where(numbers % 2, 3, 1 << (numbers % 3 == 1).astype(np.uint64)).astype(np.uint64)
+    store.append_instances("m", [f"i{n}" for n in numbers], values, encode_sets(masks))
+
+
+def answer(store: Store, count: int) -> None:
+    for query in store.lease("m", "ann", count, 60.0).queries:
+        store.answer("m", query.number, query.token, encode(ClassSet(1 + query.number % 2)), 0.75, False)
+
+
+def grow(store: Store) -> Grower:
+    grower = Grower(store)
+    while grower.round():
+        pass
+    return grower
+
+
+def file_of(store: Store) -> Path:
+    folder = store.beside(saved_growth.SUFFIX)
+    assert folder is not None
+    return folder / f"{store.get_model('m').uid}{saved_growth.ENDING}"
+
+
+def spoken(store: Store) -> None:
+    """A log with rows, answers, a correction, one taken back, and another specification."""
+    push(store, 30)
+    grow(store)
+    answer(store, 3)
+    grow(store)
+    store.amend("m", 1, AnswerChange("ann", encode(ClassSet(2)), encode(ClassSet(2)), 0.5))
+    store.amend("m", 2, AnswerChange("ann", None, None))
+    store.respecify("m", specification(alpha=0.5), budget=40)
+    push(store, 5)
+    grow(store)
+
+
+def test_a_restart_reads_the_rest_of_the_log_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken(store)
+    end = store.get_model("m").sequence_committed
+    push(store, 4)
+    read: list[int] = []
+    whole = Store.read_log
+
+    def read_log(self: Store, model: str, after: int = 0, **bounds: int) -> object:
+        read.append(after)
+        return whole(self, model, after, **bounds)
+
+    monkeypatch.setattr(Store, "read_log", read_log)
+    grow(store)
+    assert read == [end]
+    saved, version = store.snapshot("m").data, store.get_model("m").tree_version
+    file_of(store).unlink()
+    push(store, 1)
+    read.clear()
+    assert read == []
+    grow(store)
+    assert read == [0]
+    assert store.get_model("m").tree_version == version + 1
+    assert saved != store.snapshot("m").data  # there is a row more
+
+
+def folded(store: Store, engine: TreeEngine, after: int, until: int) -> None:
+    segment = store.read_log("m", after, rows=until - after)
+    engine.fold(segment.parts)
+    assert segment.last == until
+
+
+@pytest.mark.parametrize("algorithm", ["abc45", "e2m"])
+def test_the_tree_is_the_same_wherever_the_log_was_cut(store: Store, algorithm: str) -> None:
+    spoken(store)
+    push(store, 20)
+    stored = specification()
+    if algorithm == "e2m":
+        message = model_pb2.Specification.FromString(stored)
+        message.algorithm.e2m.SetInParent()
+        stored = message.SerializeToString()
+    given_, end = specification_of(stored), store.get_model("m").sequence_committed
+    whole = tree_engine(given_)
+    folded(store, whole, 0, end)
+    for cut in range(1, end):
+        first, second = tree_engine(given_), tree_engine(given_)
+        folded(store, first, 0, cut)
+        saved = first.saved()
+        assert saved is not None
+        write_columns(file_of(store), {"engine": saved.head}, saved.columns) if cut % 7 == 0 else None
+        second.restore(type(saved)(json.loads(json.dumps(saved.head)), dict(saved.columns)))
+        folded(store, second, cut, end)
+        assert second.grown({}).encode() == whole.grown({}).encode(), cut
+        assert second.agenda(10) == whole.agenda(10), cut
+
+
+def test_what_does_not_fit_is_not_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spoken(store)
+    path, record = file_of(store), store.get_model("m")
+    good = path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+    def position() -> int:
+        return LogFolder(store, record, 2, 0.25, 0.5)._folded
+
+    assert position() == record.sequence_committed
+    for damaged in (b"", good[:20], good[:-1], b"x" + good[1:], good[:-3] + b"\x07" + good[-2:]):
+        path.write_bytes(damaged)
+        caplog.clear()
+        assert position() == 0
+        assert "saved growth is not used" in caplog.text
+    path.unlink()
+    caplog.clear()
+    assert position() == 0
+    assert caplog.text == ""  # that there is none is nothing to tell
+    head, columns = read_after(path, good)
+    for change in (
+        {"sequence": head["sequence"] - 1},
+        {"sequence": head["sequence"] + 9},
+        {"fits": {}},
+        {"heard": None},
+    ):
+        write_columns(path, head | change, columns)
+        assert position() == 0, change
+    for name in columns:
+        write_columns(path, head, {**columns, name: columns[name][1:]})
+        assert position() == 0, name
+    path.write_bytes(good)
+    monkeypatch.setattr(saved_growth, "__version__", "another")
+    assert position() == 0
+
+
+def read_after(path: Path, content: bytes) -> tuple[dict, dict]:  # type: ignore[type-arg]
+    path.write_bytes(content)
+    return read_columns(path)
+
+
+def test_another_log_with_the_same_name_and_length_is_found_out(store: Store) -> None:
+    """As after a backup was restored, and others wrote since."""
+    spoken(store)
+    folder = LogFolder(store, store.get_model("m"), 2, 0.25, 0.5)
+    assert folder._folded > 0
+    whole = Store.read_events
+    try:
+        Store.read_events = lambda self, *given: [  # type: ignore[method-assign]
+            Event(
+                **{name: getattr(event, name) for name in Event.__slots__}
+                | {"created_at": event.created_at + 1}
+            )
+            for event in whole(self, *given)
+        ]
+        assert LogFolder(store, store.get_model("m"), 2, 0.25, 0.5)._folded == 0
+    finally:
+        Store.read_events = whole  # type: ignore[method-assign]
+
+
+def test_files_of_models_that_are_gone_are_removed(store: Store) -> None:
+    push(store, 20)
+    grower = grow(store)
+    path = file_of(store)
+    assert path.exists()
+    stray = path.with_name("stray.growth")
+    stray.touch()
+    saved_growth.remove_strangers(store)
+    assert path.exists()
+    assert not stray.exists()
+    store.delete_model("m")
+    while grower.round():
+        pass
+    assert not path.exists()
+
+
+def test_a_full_disk_is_told_and_growth_goes_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Store, "free_bytes", lambda _: 10)
+    caplog.set_level(logging.WARNING)
+    push(store, 20)
+    grow(store)
+    assert "its growth is not saved: 10 bytes are free" in caplog.text
+    assert not file_of(store).exists()
+    assert store.get_model("m").sequence_grown == 20
+
+
+WRITER = """
+import sys, numpy as np
+from pathlib import Path
+from quercus.server.growth.saved_columns import write_columns
+path, number = Path(sys.argv[1]), 0
+while True:
+    number += 1
+    write_columns(path, {"number": number}, {"rows": np.full(200_000, number, np.int64)})
+    if number == 1:
+        print("begun", flush=True)
+"""
+
+
+def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
+    for turn in range(5):
+        path = tmp_path / f"{turn}.growth"
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"begun\n"
+        for _ in range(turn * 3):  # somewhere else in the writing each time
+            read_columns(path)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        head, columns = read_columns(path)
+        assert (columns["rows"] == head["number"]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), rows=st.integers(0, 20))
+def test_a_changed_byte_is_found_out(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "changed.growth"
+    columns = {"a": np.arange(rows, dtype=np.int32), "b": np.ones((rows, 2)), "c": np.zeros(rows, bool)}
+    write_columns(path, {"some": "head"}, columns)
+    head, read = read_columns(path)
+    assert head == {"some": "head"}
+    assert all((read[name] == columns[name]).all() for name in columns)
+    content = bytearray(path.read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    with pytest.raises(UnreadableFileError):
+        read_columns(path)
