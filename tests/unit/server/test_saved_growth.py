@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.published import published_message
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
@@ -30,7 +31,7 @@ FIELDS = ("codes", "ids", "askable")
 
 
 def specification(**fields: object) -> bytes:
-    message = model_pb2.Specification(
+    message = published_message(
         attributes=[
             model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b", "c"])),
             model_pb2.Attribute(name="Y", numeric=model_pb2.NumericAttribute(bins=4)),
