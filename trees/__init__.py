@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from quercus.trees.memory_forest.forest import MemoryForest
     from quercus.trees.memory_forest.publishing import forest_of, served_forest
     from quercus.trees.memory_forest.reasons import forest_queries
+    from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
     from quercus.trees.precompile import prepare
     from quercus.trees.tree.encoding import (
         THRESHOLD_SIDES,
@@ -87,6 +88,7 @@ _PLACES = {
     "memory_forest.forest": ["MemoryForest"],
     "memory_forest.publishing": ["forest_of", "served_forest"],
     "memory_forest.reasons": ["forest_queries"],
+    "memory_forest.saved": ["SavedForest", "restore_forest", "saved_forest"],
     "precompile": ["prepare"],
     "tree.encoding": [
         "Edges",
@@ -135,6 +137,7 @@ __all__ = [
     "Respecified",
     "Sample",
     "SavedEvidence",
+    "SavedForest",
     "SplitName",
     "Table",
     "TreeModel",
@@ -155,8 +158,10 @@ __all__ = [
     "induce",
     "prepare",
     "repeat_rows",
+    "restore_forest",
     "restored_state",
     "saved_evidence",
+    "saved_forest",
     "served_forest",
     "split_names",
     "to_dot",

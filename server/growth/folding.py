@@ -130,7 +130,10 @@ class LogFolder:
         bool : whether anything was done.
         """
         done = self._step(record, others_behind)
-        if self._saved.is_due and not self._awaited:
+        save_at = self._saved.due_at
+        if save_at > time.monotonic():
+            self.wake_at = min(self.wake_at, save_at)
+        elif not self._awaited:
             self._saved.save(self._engine, FoldedPart(self._folded, self._heard))
         return done
 

@@ -14,7 +14,19 @@ from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
-from quercus.trees import AccuracyBlock, Query, TreeModel, forest_of, forest_queries, grow, served_forest
+from quercus.trees import (
+    AccuracyBlock,
+    MemoryForest,
+    Query,
+    SavedForest,
+    TreeModel,
+    forest_of,
+    forest_queries,
+    grow,
+    restore_forest,
+    saved_forest,
+    served_forest,
+)
 
 STRATEGY = "forest-margin"
 """What its queries name as their strategy."""
@@ -30,9 +42,11 @@ class ForestEngine(IncrementalEngine):
 
     def __init__(self, specification: Specification) -> None:
         super().__init__(specification, as_active)
-        self._forest = forest_of(
-            algorithm_of(specification), specification.attributes, specification.frame.size
-        )
+        self._forest = self._empty()
+
+    def _empty(self) -> MemoryForest:
+        specification = self._specification
+        return forest_of(algorithm_of(specification), specification.attributes, specification.frame.size)
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -64,12 +78,26 @@ class ForestEngine(IncrementalEngine):
         """How right the forest was about the last told rows: a function of the log, whenever it was grown."""
         return self._forest.accuracy
 
-    def saved(self) -> None:
-        """Nothing: the members of the forest learn from each row as it comes."""
+    def saved(self) -> SavedEngine | None:
+        """Return what is folded, to be saved; None where the forest is to be grown first."""
+        forest, tree = saved_forest(self._forest), super().saved()
+        if forest is None or tree is None:
+            return None
+        tree, mine = tree.named("tree"), SavedEngine({"begun": forest.begun}, forest.columns).named("forest")
+        return SavedEngine({**tree.head, **mine.head}, {**tree.columns, **mine.columns})
 
     def restore(self, saved: SavedEngine) -> None:
-        """Raise: nothing of it can be saved."""
-        raise ValueError(f"a forest cannot go on from {len(saved.columns)} columns")
+        """Go on from what was saved, forest and tree or neither."""
+        tree, mine = saved.of("tree"), saved.of("forest")
+        forest = self._empty()
+        restore_forest(forest, SavedForest(int(mine.head["begun"]), mine.columns))
+        if len(forest.evidence) != len(tree.columns["sequences"]):
+            raise ValueError(
+                f"the forest has {len(forest.evidence)} rows, the tree {len(tree.columns['sequences'])}"
+            )
+        super().restore(tree)
+        forest.level = algorithm_of(self._specification).prediction_level
+        self._forest = forest
 
     @property
     def strategy(self) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 MAGIC: Final = b"QGROWTH1"
 _HEADER: Final = struct.Struct("<8sQ32s")
-TYPES: Final = ("|i1", "<i2", "<i4", "<i8", "|b1", "<f8")
+TYPES: Final = ("|i1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
 MAX_DIRECTORY: Final = 16 * 1024 * 1024
 
 Columns = Mapping[str, NDArray[Any]]

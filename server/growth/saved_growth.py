@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,14 +21,14 @@ from quercus.storage import ModelRecord, Store, StoreError
 
 _log = logging.getLogger(__name__)
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 SUFFIX: Final = "-growth"  # of the folder beside the store's file
 ENDING: Final = ".growth"
 LEAST_S: Final = 0.25
 """Seconds of folding that are worth a file: a restart repeats them."""
 
 SHARE: Final = 10
-"""Saving takes up to one in so many parts of the time of folding."""
+"""Saving takes up to one in so many parts of the time."""
 
 LAST_EVENTS: Final = 100
 """That show that the log is still the same."""
@@ -60,12 +61,13 @@ class SavedGrowth:
         self._path = None if beside is None or not record.uid else beside / (record.uid + ENDING)
         self._spent_s = 0.0
         self._cost_s = 0.0  # of the last file
+        self._saved_at = -math.inf
 
     def load(self, engine: QueryEngine) -> FoldedPart:
         """Let the engine, which has folded nothing, go on from the file; tells how much it then has folded."""
         if self._path is None:
             return FoldedPart()
-        started = time.perf_counter()
+        started = time.monotonic()
         try:
             head, columns = read_columns(self._path)
             part = FoldedPart(int(head["sequence"]), int(head["heard"]))
@@ -81,7 +83,7 @@ class SavedGrowth:
                 "model %s: its saved growth is not used, the log is read instead: %s", self._model, error
             )
             return FoldedPart()
-        self._cost_s = time.perf_counter() - started  # as a first guess
+        self._took(started)  # as a first guess
         _log.info("model %s: growth goes on from event %d, as saved", self._model, part.sequence)
         return part
 
@@ -90,17 +92,22 @@ class SavedGrowth:
         self._spent_s += seconds
 
     @property
-    def is_due(self) -> bool:
-        """Whether enough was folded since the last file."""
-        return self._path is not None and self._spent_s >= max(LEAST_S, SHARE * self._cost_s)
+    def due_at(self) -> float:
+        """When the next file is due (monotonic time), if enough was folded since the last one."""
+        if self._path is None or self._spent_s < LEAST_S:
+            return math.inf
+        return self._saved_at + SHARE * self._cost_s
 
     def save(self, engine: QueryEngine, part: FoldedPart) -> None:
-        """Write the file; that it cannot be written is worth a line in the log, and no more."""
+        """Write the file, unless the engine is to grow first.
+
+        That it cannot be written is worth a line in the log, and no more.
+        """
+        started = time.monotonic()
         saved = engine.saved()
-        self._spent_s = 0.0
         if self._path is None or saved is None:
             return
-        started = time.perf_counter()
+        self._spent_s = 0.0
         try:
             size = sum(column.nbytes for column in saved.columns.values())
             free = self._store.free_bytes()
@@ -111,10 +118,14 @@ class SavedGrowth:
             write_columns(self._path, head | {"sequence": part.sequence, "heard": part.heard}, saved.columns)
         except (OSError, StoreError) as error:
             _log.warning("model %s: its growth is not saved: %s", self._model, error)
-        self._cost_s = time.perf_counter() - started
+        self._took(started)
         _log.debug(
             "model %s: growth saved as of %d, in %.0f ms", self._model, part.sequence, 1000 * self._cost_s
         )
+
+    def _took(self, started: float) -> None:
+        self._saved_at = time.monotonic()
+        self._cost_s = self._saved_at - started
 
     def remove(self) -> None:
         """Remove the file, if there is one."""

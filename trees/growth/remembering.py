@@ -32,6 +32,16 @@ class RowMemory:
         self._count = 0
         self._next = 0
 
+    @property
+    def moments(self) -> Ints:
+        """(rows,) when each row was first told, `UNTOLD` where nothing is known of it; read only."""
+        return self._moment[: self._count]
+
+    def restore(self, moments: Ints) -> None:
+        """Go on from the `moments` of another memory."""
+        self._moment, self._count = moments, moments.size
+        self._next = int(moments.max(initial=UNTOLD)) + 1
+
     def append(self, told: Bools) -> None:
         """Rows arrive, some of them told."""
         end = self._count + told.size

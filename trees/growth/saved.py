@@ -27,7 +27,8 @@ class SavedEvidence:
     columns : mapping of str to array
         Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
         numbers; ``warmup`` values of the rows that set the bins; ``answered`` rows, and the ``pushed`` numbers of their
-        contours before anybody answered. They may be views: good until the state grows.
+        contours before anybody answered; of a tree with a memory ``moments`` when each row was first told. They may be
+        views: good until the state grows.
     """
 
     answers: int
@@ -47,6 +48,8 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
         "answered": np.fromiter(state._pushed, np.int64, len(state._pushed)),
         "pushed": np.fromiter(state._pushed.values(), np.int32, len(state._pushed)),
     }
+    if state._memory is not None:
+        columns["moments"] = state._memory.moments
     return SavedEvidence(state.answers, state.asked, columns)
 
 
@@ -67,6 +70,8 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     state._edges = edges_in_force(specification, state._warmup)
     state._pushed = dict(zip(columns["answered"].tolist(), columns["pushed"].tolist(), strict=True))
     _refill(state._live, columns, state._edges)
+    if state._memory is not None:
+        state._memory.restore(np.array(columns["moments"]))
     return state
 
 
@@ -92,6 +97,8 @@ def _check_columns(specification: Specification, columns: Mapping[str, NDArray[A
         "answered": (len(columns["pushed"]),),
         "pushed": (len(columns["pushed"]),),
     }
+    if specification.memory_rows is not None:
+        shapes["moments"] = (n,)
     for name, shape in shapes.items():
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")

@@ -28,6 +28,14 @@ class Contours:
         self._sole = np.empty(ROOM, np.int32)
         self._rank = np.empty(0, np.int64)
 
+    @classmethod
+    def of(cls, values: Floats) -> "Contours":
+        """Return contours (contours, l) with the numbers that they have there."""
+        found = cls(values.shape[1])
+        if not all(found._number(contour) == number for number, contour in enumerate(values)):
+            raise ValueError("two contours are the same, or one says nothing")
+        return found
+
     def __len__(self) -> int:
         return len(self._numbers)
 
@@ -116,6 +124,30 @@ class ForestEvidence:
         self._kinds = np.empty(ROOM, np.int32)
         self._cut_by = self._coded = 0
         self.book = Codebook.of(self._values[:0], self.named)
+
+    @classmethod
+    def restored(
+        cls,
+        named: Bools,
+        contours: Floats,
+        *,
+        values: Floats,
+        codes: Codes,
+        kinds: NDArray[np.int32],
+        told: Ints,
+        book: Codebook,
+    ) -> "ForestEvidence":
+        """Return the evidence with these columns, all rows coded by `book`.
+
+        `values` and `codes` are not written to: rows that come later are appended to a copy.
+        """
+        found = cls(named, contours.shape[1])
+        found.contours = Contours.of(contours)
+        found._told = ToldRows.of(told, kinds[told])
+        found._rows = found._coded = len(kinds)
+        found._values, found._codes, found._kinds = values, codes, kinds
+        found.book, found._cut_by = book, rows_that_cut(len(kinds))
+        return found
 
     def __len__(self) -> int:
         return self._rows

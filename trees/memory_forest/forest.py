@@ -17,7 +17,7 @@ from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import ForestEvidence, Moment
 from quercus.trees.memory_forest.members import Members
-from quercus.trees.memory_forest.recent import RecentScores
+from quercus.trees.memory_forest.recent import JudgedBlock, RecentScores
 from quercus.trees.memory_forest.served import predictions
 
 Floats = NDArray[np.float64]
@@ -92,6 +92,19 @@ class MemoryForest:
             self.recent.catch_up(self._grow)
             self._members = self._grow(self.evidence.now())
         return self._members
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether nothing was told since its members were grown."""
+        return self._members is not None
+
+    def go_on(
+        self, evidence: ForestEvidence, judges: Members, judged: Sequence[JudgedBlock], begun: int
+    ) -> None:
+        """Go on from what another forest knew; `judges` are its members after `begun` told rows."""
+        self.evidence = evidence
+        self.recent = RecentScores.of(judges, judged, begun)
+        self._members, self._before, self.apart = None, judges, None
 
     def _grow(self, moment: Moment) -> Members:
         self._before = Members.of(moment, self.trees, self.seed, self._before)

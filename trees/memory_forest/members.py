@@ -165,7 +165,7 @@ class Members:
                 new = rows[len(rows) - lengths[1] :]
                 known[lengths] = Changes.between(moment, before.told[old:], before.kinds[old:], new)
             grown.append(tree.grown(moment, known[lengths]))
-        return cls(evidence.book, evidence.size, rows, kinds, grown, _bayes(moment))
+        return cls(evidence.book, evidence.size, rows, kinds, grown, bayes_members(moment))
 
     def opinions(self, values: Floats, weights: Floats, level: float) -> Floats:
         """Return the mean of what the members say of rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -262,7 +262,7 @@ def memory_of(trees: int) -> NDArray[np.int64]:
     return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))
 
 
-def _bayes(moment: Moment) -> list[NaiveBayes]:
+def bayes_members(moment: Moment) -> list[NaiveBayes]:
     """Return the naive-Bayes members; those that remember the same rows are one."""
     told, evidence = len(moment.told), moment.evidence
     lengths = [min(told, each) for each in BAYES]

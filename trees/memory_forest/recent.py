@@ -1,7 +1,7 @@
 """How memories did lately: their members predict each block of told rows as they were before it (theory §10.3)."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +93,32 @@ class RecentScores:
         self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
         self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
         self._begun = 0
+
+    @classmethod
+    def of(cls, judges: Members, judged: Sequence[JudgedBlock], begun: int) -> "RecentScores":
+        """Return those of judged blocks; `judges` are the members after the `begun` rows that were told by then."""
+        found = cls(judges)
+        found._judged.extend(judged)
+        found._scores.extend(_scores_of(block.theta, block.contours) for block in judged)
+        found._begun = begun
+        return found
+
+    @property
+    def judges(self) -> Members:
+        """The members before the block that has begun, once all blocks that ended are scored."""
+        if self._judges is None or self._ended:
+            raise ValueError("blocks that ended are not scored yet")
+        return self._judges
+
+    @property
+    def judged(self) -> Sequence[JudgedBlock]:
+        """The blocks of the scores, the oldest first."""
+        return tuple(self._judged)
+
+    @property
+    def begun(self) -> int:
+        """Number of rows that were told before the block that has begun."""
+        return self._begun
 
     def boundaries(self, told: int, more: int) -> Ints:
         """Return the counts of told rows at which blocks end, once `more` rows are told beside the `told` ones.

@@ -21,6 +21,13 @@ class ToldRows:
         self._count = 0
         self._is_held = False
 
+    @classmethod
+    def of(cls, rows: Ints, kinds: Kinds) -> "ToldRows":
+        """Return told rows in their order, with the numbers of their contours; both are its own from now on."""
+        found = cls()
+        found._rows, found._kinds, found._count = rows, kinds, len(rows)
+        return found
+
     @property
     def rows(self) -> Ints:
         """(T,) in their order; read only."""

@@ -21,6 +21,7 @@ from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Momen
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
+from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
 from quercus.trees.memory_forest.told import ToldRows
 
 Floats = NDArray[np.float64]
@@ -252,6 +253,74 @@ def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
         if i % 20 == 7 and looks >> i // 20 & 1:
             often.predict(values[:2])
     assert_same(often, never)
+
+
+def restarted(found: MemoryForest, named: NDArray[np.bool_]) -> MemoryForest:
+    """A forest that goes on from what was saved, of which nothing may be written to."""
+    found.members()
+    saved = saved_forest(found)
+    assert saved is not None
+    for name, column in (columns := {name: column.copy() for name, column in saved.columns.items()}).items():
+        assert column.flags.c_contiguous, name
+        column.flags.writeable = False
+    after = MemoryForest(named, 3, trees=7, seed=5, level=0.75)
+    restore_forest(after, SavedForest(saved.begun, columns))
+    return after
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 1_300),
+    steps=st.lists(st.tuples(st.integers(0, 300), st.sampled_from(["none", "look", "restart"])), max_size=8),
+    answers=st.booleans(),
+)
+def test_a_restart_changes_nothing(seed: int, rows: int, steps: list[tuple[int, str]], answers: bool) -> None:
+    """Rows, answers, corrections and withdrawals, with looks and restarts between them: one forest."""
+    values, named, contours = world(seed, rows, 3)
+    rng = np.random.default_rng(seed)
+    often, never = forest(named, 3), forest(named, 3)
+    start = 0
+    for more, then in [*steps, (rows, "look")]:
+        end = min(rows, start + more)
+        spoken = [
+            (int(rng.integers(end)), int(rng.integers(rows + 20))) for _ in range(30 * answers * (end > 0))
+        ]
+        for each in (often, never):
+            each.observe(values[start:end], contours[start:end])
+            for row, said in spoken:
+                each.tell(row, contours[said] if said < rows else np.ones(3))
+        if then != "none":
+            often.predict(values[:2])
+        if then == "restart":
+            often = restarted(often, named)
+        start = end
+    assert_same(often, never)
+
+
+def test_saved_columns_that_do_not_fit_are_refused() -> None:
+    """One that is cut, or has a number too large: compiled code would read beyond it."""
+    values, named, contours = world(2, 700, 3)
+    found = forest(named, 3)
+    found.observe(values, contours)
+    found.tell(3, np.array([1.0, 0.0, 0.5]))
+    assert saved_forest(found) is None  # it is to be grown first
+    found.members()
+    saved = saved_forest(found)
+    assert saved is not None
+    for name, column in saved.columns.items():
+        broken = [column[..., 1:]] if column.size else []
+        if column.dtype.kind == "i" and column.size:
+            large = column.copy()
+            large.flat[0] = 10**6
+            broken.append(large)
+        for wrong in broken:
+            after = forest(named, 3)
+            with pytest.raises(
+                ValueError, match=r"column|trees|of a tree|fit|rows were told|too large|shape"
+            ):
+                restore_forest(after, SavedForest(saved.begun, {**saved.columns, name: wrong}))
+            assert not len(after.evidence), name
 
 
 @pytest.mark.parametrize("seed", range(8))

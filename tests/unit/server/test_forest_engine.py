@@ -1,5 +1,6 @@
 """The forest of many memories as the grower holds it: of a log one forest, and reasons that are true."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from quercus.belief.label import Label, precise, vacuous
 from quercus.proto.v1 import query_pb2
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.forest_engine import ForestEngine
+from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
 from quercus.server.wire.trees import TreeClassifier
@@ -216,3 +218,28 @@ def test_it_follows_the_log_and_takes_no_strategy() -> None:
     assert not learns_again(SPECIFICATION)
     with pytest.raises(InvalidInput, match="strategy: is 'published', but active-forest asks by itself"):
         Specification(ATTRIBUTES, FRAME, strategy="published", algorithm=ActiveForest())
+
+
+@pytest.mark.parametrize("memory_rows", [None, 30])
+def test_a_restart_changes_no_byte_of_forest_tree_and_queries(memory_rows: int | None) -> None:
+    specification = replace(SPECIFICATION, memory_rows=memory_rows)
+    rows, *events = log()
+    assert isinstance(rows, InstanceColumns)
+    parts = [*cut(rows, [1, 60, 200]), *events]
+    whole = tree_engine(specification)
+    whole.fold(parts)
+    expected = whole.grown({2: ("blue",)}).encode()
+    for at in (1, 2, 4, 5, 80, len(parts)):
+        first, second = tree_engine(specification), tree_engine(specification)
+        first.fold(parts[:at])
+        assert at == len(parts) or first.saved() is None  # it is to be grown first
+        first.grown({})
+        saved = first.saved()
+        assert saved is not None
+        second.restore(SavedEngine(json.loads(json.dumps(saved.head)), saved.columns))
+        second.fold(parts[at:])
+        assert second.grown({2: ("blue",)}).encode() == expected, at
+        assert second.accuracy == whole.accuracy
+        assert isinstance(second, ForestEngine)
+        assert isinstance(whole, ForestEngine)
+        assert agenda_of(second) == agenda_of(whole)

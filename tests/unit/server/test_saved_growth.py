@@ -5,7 +5,8 @@ import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -265,6 +266,58 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
         writer.stdout.close()
         head, columns = read_columns(path)
         assert (columns["rows"] == head["number"]).all()
+
+
+GROWER = """
+import sys
+from quercus.server.growth import saved_growth
+from quercus.server.growth.grower import Grower
+from quercus.storage import Store
+saved_growth.LEAST_S, saved_growth.SHARE = 0.0, 0
+store = Store.open(sys.argv[1])
+grower = Grower(store, interval_s=0.0)
+while True:
+    grower.round()
+"""
+
+
+def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = model_pb2.Specification.FromString(specification(budget=40))
+    message.ClearField("strategy")
+    message.algorithm.active_forest.trees = 7
+    stored = complete_specification(message).SerializeToString(deterministic=True)
+    url = f"sqlite:///{tmp_path / 'forest.db'}"
+    with Store.open(url) as store:
+        store.create_model("m", stored, budget=40)
+        for turn in range(2):
+            grower = subprocess.Popen([sys.executable, "-c", GROWER, url])
+            try:
+                for _ in range(3 + 2 * turn):  # somewhere else in growing and saving each time
+                    push(store, 60)
+                    wait_until(
+                        lambda: store.get_model("m").sequence_grown >= store.get_model("m").instance_count
+                    )
+                    answer(store, 2)
+            finally:
+                grower.kill()
+                grower.wait()
+            assert file_of(store).exists()
+        push(store, 7)
+        caplog.set_level(logging.INFO)
+        grow(store)
+        assert "growth goes on from event" in caplog.text
+        whole = tree_engine(specification_of(stored))
+        folded(store, whole, 0, store.get_model("m").sequence_committed)
+        assert store.snapshot("m").data == whole.grown({}).encode()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60.0
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,120 @@
+"""How soon a grower that starts has a new tree of a large log: with its saved growth, and what that takes on the disk.
+
+Run: python bench/restart.py [--rows 1000000] [--algorithms active-forest,abc45]
+
+Rows of stream B (10 numbers, 3 classes), all told, are pushed into a store on the disk; a grower follows them, and is
+killed (SIGKILL) once its growth is saved. Then `TAIL` rows more are pushed and a grower starts: seconds from the start
+of its process to the tree that has them. Last, the same without the saved growth.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from _streams import numeric, train
+from models import cpu_s, resident_bytes
+
+from quercus.belief.codec import encode_sets
+from quercus.proto.v1 import model_pb2
+from quercus.server.growth import saved_growth
+from quercus.server.wire.models import complete_specification
+from quercus.storage import Store
+
+CHUNK, TAIL = 10_000, 1_000
+WAIT_S = 900.0
+
+
+def specification(algorithm: str, attributes: int, classes: int) -> bytes:
+    message = model_pb2.Specification(
+        attributes=[
+            model_pb2.Attribute(name=f"a{k}", numeric=model_pb2.NumericAttribute()) for k in range(attributes)
+        ],
+        classes=[f"c{c}" for c in range(classes)],
+        budget=1_000,
+    )
+    getattr(message.algorithm, algorithm.replace("-", "_")).SetInParent()
+    return complete_specification(message).SerializeToString(deterministic=True)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + WAIT_S
+    while not holds():
+        if time.monotonic() > until:
+            sys.exit(f"nothing came in {WAIT_S:.0f} s")
+        time.sleep(0.01)
+
+
+def started(store: Store) -> subprocess.Popen:
+    command = [sys.executable, "-m", "quercus.server.growth.grower", store.url, "--log-level", "warning"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def killed(grower: subprocess.Popen) -> None:
+    grower.kill()
+    grower.wait()
+
+
+def grown(store: Store) -> tuple[float, float, float]:
+    """Seconds, CPU seconds and resident MB of a grower that starts, until its tree has all rows."""
+    began = time.perf_counter()
+    grower = started(store)
+    wait_until(lambda: store.get_model("m").sequence_grown == store.get_model("m").sequence_committed)
+    took = time.perf_counter() - began, cpu_s(grower.pid), resident_bytes(grower.pid) / 1e6
+    killed(grower)
+    return took
+
+
+def measure(algorithm: str, rows: int, folder: Path) -> None:
+    X, y = train(stream := numeric(), rows + 2 * TAIL)
+    with Store.open(f"sqlite:///{folder / 'store.db'}") as store:
+
+        def push(begin: int, end: int) -> None:
+            labels = encode_sets((1 << y[begin:end]).astype(np.uint64))
+            store.append_instances("m", [f"i{n}" for n in range(begin, end)], X[begin:end], labels)
+
+        store.create_model("m", specification(algorithm, X.shape[1], stream.classes), budget=1_000)
+        file = store.beside(saved_growth.SUFFIX) / f"{store.get_model('m').uid}{saved_growth.ENDING}"
+        for begin in range(0, rows, CHUNK):
+            push(begin, min(begin + CHUNK, rows))
+        grower = started(store)
+        wait_until(lambda: store.get_model("m").sequence_grown == rows and file.exists())
+        kept = [0, time.monotonic()]
+
+        def is_saved() -> bool:
+            """Nothing is written any more."""
+            if file.stat().st_mtime_ns != kept[0]:
+                kept[:] = file.stat().st_mtime_ns, time.monotonic()
+            return time.monotonic() - kept[1] > 15.0 and not list(file.parent.glob("*.part"))
+
+        wait_until(is_saved)
+        killed(grower)
+        size = file.stat().st_size
+        push(rows, rows + TAIL)
+        seconds, cpu, resident = grown(store)
+        print(
+            f"{algorithm}, {rows:,} rows: first new tree after {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB), "
+            f"saved growth {size / 1e6:.0f} MB, {size / rows:.0f} bytes a row", flush=True,
+        )  # fmt: skip
+        file.unlink(missing_ok=True)
+        push(rows + TAIL, rows + 2 * TAIL)
+        seconds, cpu, resident = grown(store)
+        print(f"{algorithm}, without it: {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB)", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--algorithms", default="active-forest,abc45")
+    options = parser.parse_args()
+    for algorithm in options.algorithms.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            measure(algorithm, options.rows, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

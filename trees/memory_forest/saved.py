@@ -1,0 +1,227 @@
+"""A forest as columns, and back: a restart grows from the members of the last block, not from all rows.
+
+The rows and what was told of them are saved, the blocks that count for the weights, and the trees that will judge the
+next block. Everything else is a function of these. Records of nodes are not saved: a node whose rows change counts
+them anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS
+from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.draws import member_key
+from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence, Moment
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.members import MEMORIES, Members, MemberTree, bayes_members
+from quercus.trees.memory_forest.nodes import NONE
+from quercus.trees.memory_forest.recent import JudgedBlock
+
+Columns = Mapping[str, NDArray[Any]]
+
+FIELDS = 4  # of a node that are saved: all but the number of its record
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedForest:
+    """A forest.
+
+    Attributes
+    ----------
+    begun : int
+        Rows that were told before the block that has begun.
+    columns : mapping of str to array
+        They may be views: good until the forest is told more.
+    """
+
+    begun: int
+    columns: Columns
+
+
+def saved_forest(forest: MemoryForest) -> SavedForest | None:
+    """Return a forest to be saved; None where something was told since it was grown: that is saved with its members."""
+    if not forest.is_grown:
+        return None
+    evidence, recent = forest.evidence, forest.recent
+    judges, judged = recent.judges, recent.judged
+    told, l = evidence.told, evidence.size
+    kinds = evidence.kinds[told]
+    same_told = np.array_equal(judges.told, told[: len(judges.told)])
+    same_kinds = same_told and np.array_equal(judges.kinds, kinds[: len(judges.told)])
+    columns: dict[str, NDArray[Any]] = {
+        "contours": evidence.contours.values,
+        "values": evidence.values,
+        "codes": evidence.codes(),
+        "kinds": evidence.kinds,
+        "told": told.astype(np.int32),
+        **_book_columns("cuts", evidence.book),
+        **_book_columns("judge_cuts", judges.book),
+        "judge_told_count": np.array([len(judges.told)]),
+        "judge_told": judges.told[:0] if same_kinds else judges.told,
+        "judge_kinds": judges.kinds[:0] if same_kinds else judges.kinds,
+        "judged_trees": np.array([block.trees for block in judged], np.int64),
+        "judged_theta": np.array([block.theta for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
+        "judged_contours": np.array([block.contours for block in judged]).reshape(-1, BLOCK, l),
+        **_tree_columns(judges.trees, l),
+    }
+    return SavedForest(recent.begun, columns)
+
+
+def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
+    """Let a forest that was told nothing go on from what was saved; `ValueError` when the columns do not fit together.
+
+    It may keep views of the columns, and does not write to them.
+    """
+    columns, size = saved.columns, forest.evidence.size
+    _check_columns(columns, len(forest.evidence.named), size)
+    told, kinds = columns["told"].astype(np.int64), np.array(columns["kinds"])
+    _check_told(told, kinds)
+    evidence = ForestEvidence.restored(
+        forest.evidence.named,
+        columns["contours"],
+        values=columns["values"],
+        codes=columns["codes"],
+        kinds=kinds,
+        told=told,
+        book=_book_of("cuts", columns, forest.evidence.named),
+    )
+    judges = _judges_of(evidence, columns, forest.seed)
+    counts = {len(judges.trees), *columns["judged_trees"].tolist()}
+    if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(told):
+        raise ValueError(f"{counts} trees and {saved.begun} rows do not fit the forest")
+    blocks = zip(
+        columns["judged_trees"].tolist(), columns["judged_theta"], columns["judged_contours"], strict=True
+    )
+    forest.go_on(
+        evidence,
+        judges,
+        [JudgedBlock(trees, np.array(a), np.array(b)) for trees, a, b in blocks],
+        saved.begun,
+    )
+
+
+def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members:
+    """Return the members as they were before the block that has begun."""
+    count = columns["judge_told_count"].item()
+    if len(columns["judge_told"]):
+        told, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
+        _check_told(told, kinds, of=(len(evidence), len(evidence.contours)))
+    else:
+        told = evidence.told[:count].astype(np.int32)
+        kinds = evidence.kinds[told]
+    if len(told) != count:
+        raise ValueError(f"{len(told)} rows were told before the last block, must be {count}")
+    book = _book_of("judge_cuts", columns, evidence.named)
+    if _same_book(book, evidence.book):
+        book = evidence.book
+    trees = _trees_of(columns, len(evidence), evidence.size, seed)
+    bayes = bayes_members(Moment(evidence, len(evidence), told, kinds)) if trees else ()
+    return Members(book, evidence.size, told, kinds, trees, bayes)
+
+
+def _book_columns(name: str, book: Codebook) -> dict[str, NDArray[Any]]:
+    return {
+        f"{name}_counts": np.array([len(cuts) for cuts in book.cuts], np.int64),
+        name: np.concatenate([np.empty(0), *book.cuts]),
+    }
+
+
+def _book_of(name: str, columns: Columns, named: NDArray[np.bool_]) -> Codebook:
+    counts = columns[f"{name}_counts"]
+    if counts.min(initial=0) < 0 or counts.sum() != len(columns[name]):
+        raise ValueError(f"column {name} has {len(columns[name])} cuts, must have {counts.sum()}")
+    return Codebook(named, tuple(np.split(np.array(columns[name]), np.cumsum(counts)[:-1])))
+
+
+def _same_book(one: Codebook, other: Codebook) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one.cuts, other.cuts, strict=True))
+
+
+def _tree_columns(trees: Sequence[MemberTree], size: int) -> dict[str, NDArray[Any]]:
+    counts = [(len(tree), len(tree.rows), len(tree.opinions)) for tree in trees]
+    return {
+        "tree_counts": np.array(counts, np.int64).reshape(-1, 3),
+        "tree_nodes": np.concatenate(
+            [np.empty((FIELDS, 0), np.int32), *(tree.nodes[:FIELDS] for tree in trees)], axis=1
+        ),
+        "tree_rows": np.concatenate([np.empty(0, np.int32), *(tree.rows for tree in trees)]),
+        "tree_opinions": np.concatenate([np.empty((0, 3, size)), *(tree.opinions for tree in trees)]),
+    }
+
+
+def _trees_of(columns: Columns, rows: int, size: int, seed: int) -> list[MemberTree]:
+    ends = np.cumsum(columns["tree_counts"], axis=0)
+    have = (columns["tree_nodes"].shape[1], len(columns["tree_rows"]), len(columns["tree_opinions"]))
+    if columns["tree_counts"].min(initial=0) < 0 or (len(ends) and tuple(ends[-1]) != have):
+        raise ValueError(f"the trees have {have} nodes, rows and opinions, which do not fit their counts")
+    found, begin = [], (0, 0, 0)
+    for m, end in enumerate(ends.tolist()):
+        nodes = np.full((FIELDS + 1, end[0] - begin[0]), NONE, np.int32)  # no records
+        nodes[:FIELDS] = columns["tree_nodes"][:, begin[0] : end[0]]
+        mine = np.array(columns["tree_rows"][begin[1] : end[1]])
+        opinions = np.array(columns["tree_opinions"][begin[2] : end[2]])
+        _check_tree(nodes, mine, size + len(opinions), rows, columns["codes"].shape[1])
+        found.append(MemberTree(member_key(seed, m), nodes, mine, opinions, np.empty((0, 1), np.int32)))
+        begin = tuple(end)
+    return found
+
+
+def _check_tree(
+    nodes: NDArray[np.int32], mine: NDArray[np.int32], opinions: int, rows: int, attributes: int
+) -> None:
+    """Raise where compiled code would look beyond an array."""
+    attribute, _, skip, size, _ = nodes
+    leaf, inner = attribute < 0, np.flatnonzero(attribute >= 0)
+    _check_range("attributes of nodes", attribute, NONE, attributes)
+    _check_range("opinions of leaves", skip[leaf], 0, opinions)
+    _check_range("steps to right children", skip[inner], 2, len(skip))
+    _check_range("right children", inner + skip[inner], 0, len(skip))
+    _check_range("rows of trees", mine, 0, rows)
+    whole = len(size) > 0 and size[0] == size[leaf].sum() == len(mine)
+    if not whole or (size[inner] != size[inner + 1] + size[inner + skip[inner]]).any():
+        raise ValueError(f"{len(size)} nodes of a tree do not fit its {len(mine)} rows")
+
+
+def _check_told(told: NDArray[Any], kinds: NDArray[np.int32], of: tuple[int, int] | None = None) -> None:
+    """Raise where told rows are none of the rows, or their contours none that is known."""
+    rows, contours = (len(kinds), None) if of is None else of
+    _check_range("told", told, 0, rows)
+    if contours is not None:
+        _check_range("judge_kinds", kinds, 0, contours)
+    elif len(told) != np.count_nonzero(kinds != UNTOLD) or (kinds[told] == UNTOLD).any():
+        raise ValueError("column told names other rows than those of which something is known")
+
+
+def _check_range(name: str, numbers: NDArray[Any], low: int, end: int) -> None:
+    if numbers.size and not (numbers.min() >= low and numbers.max() < end):
+        raise ValueError(f"column {name} has numbers outside [{low}, {end})")
+
+
+def _check_columns(columns: Columns, attributes: int, size: int) -> None:
+    n, d, blocks = len(columns["kinds"]), len(columns["contours"]), len(columns["judged_trees"])
+    shapes = {
+        "contours": (d, size),
+        "values": (n, attributes),
+        "codes": (n, attributes),
+        "kinds": (n,),
+        "told": (len(columns["told"]),),
+        "cuts_counts": (attributes,),
+        "judge_cuts_counts": (attributes,),
+        "judge_told_count": (1,),
+        "judge_kinds": (len(columns["judge_told"]),),
+        "judged_theta": (blocks, MEMORIES, BLOCK, size),
+        "judged_contours": (blocks, BLOCK, size),
+        "tree_counts": (len(columns["tree_counts"]), 3),
+        "tree_nodes": (FIELDS, columns["tree_nodes"].shape[-1]),
+        "tree_opinions": (len(columns["tree_opinions"]), 3, size),
+    }
+    for name, shape in shapes.items():
+        if columns[name].shape != shape:
+            raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
+    _check_range("kinds", columns["kinds"], UNTOLD, d)
+    if blocks > BLOCKS:
+        raise ValueError(f"{blocks} blocks were judged, at most {BLOCKS} count")
