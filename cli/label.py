@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,12 +27,15 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.completion import complete_labeller, complete_model
+from quercus.cli.label_desk import Desk
 from quercus.cli.label_person import CannotTell, Skip, TerminalLabeller
-from quercus.cli.label_session import Answerer, Session, Tally, answer_queries
+from quercus.cli.label_session import Answerer, Session, Tally, answer_from_file, label_by_hand
+from quercus.client.client import Client
 from quercus.client.errors import InvalidArgument
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
 from quercus.client.results import Query
+from quercus.client.sync.hand import Hand
 from quercus.files.labels import truth
 
 
@@ -128,61 +131,62 @@ def label(
         quercus label wine --truth wine.csv --class class --stop-after 20
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
-    with connect(server) as client, ExitStack() as stack:
+    only = _filter(can_tell, where or [], tag or [])
+    console = err if as_json else out  # what is said beside the JSON is for people
+    with connect(server) as client:
         own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
         name = own if labeller is None else labeller
         tally = Tally(labeller=name)
-        if truth_file is None:
-            if not (sys.stdin.isatty() and sys.stdout.isatty()):
-                raise typer.BadParameter(
-                    "a person answers at a terminal and there is none: give --truth FILE"
-                )
-            person = stack.enter_context(TerminalLabeller(client, out))
-            answerer: Answerer = person.ask
-        else:
-            if model == ANY:
-                raise typer.BadParameter("--truth has the rows of one model: name it")
-            classes = client.get_model(model).specification.classes
-            person = None
-            answers = truth(
-                truth_file,
-                class_name,
-                classes,
-                id_column=id_column,
-                delimiter=delimiter,
-                missing=words_of(missing),
-            )
-            answerer = _from_file(
-                truth_file,
-                {id_prefix + key: value for key, value in answers.items()},
-                delay_s,
-                skip_unknown,
-            )
-            idle_s = 10.0 if idle_s is None else idle_s
-        console = err if as_json else out  # what is said beside the JSON is for people
-        session = Session(
-            client,
-            model,
-            name,
-            reliability,
-            limit,
-            idle_s,
-            lease_s,
-            person,
-            console,
-            _filter(can_tell, where or [], tag or []),
-            comment,
-        )
-        if session.is_person:
-            client.on_outage(session.tell_outage)
+        session = partial(
+            Session, client, model, name, reliability, limit,
+            lease_s=lease_s, console=console, only=only, comment=comment, tally=tally,
+        )  # fmt: skip
         try:
-            answer_queries(session, answerer, tally)
+            if truth_file is None:
+                _need_terminal()
+                desk = Desk(client, Hand(client, model, name, lease_s=lease_s, only=only), idle_s)
+                label_by_hand(
+                    session(idle_s=idle_s, tell=desk.tell), desk, TerminalLabeller(client, desk, out)
+                )
+            else:
+                answers = _answers(
+                    client, model, truth_file, class_name, id_column, delimiter, words_of(missing)
+                )
+                known = {id_prefix + key: value for key, value in answers.items()}
+                answer_from_file(
+                    session(
+                        idle_s=10.0 if idle_s is None else idle_s,
+                        tell=lambda text, style: err.print(text, style=style),
+                    ),
+                    _from_file(truth_file, known, delay_s, skip_unknown),
+                )
         except InvalidArgument as error:
             raise _by_flag(error) from None
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
         finally:  # also before an error is told: what was answered is answered
             _report(tally, as_json)
+
+
+def _need_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise typer.BadParameter("a person answers at a terminal and there is none: give --truth FILE")
+
+
+def _answers(  # noqa: PLR0917 - what a file of classes is read with
+    client: Client,
+    model: str,
+    file: Path,
+    class_name: str | None,
+    id_column: str | None,
+    delimiter: str,
+    missing: frozenset[str],
+) -> dict[str, str | None]:
+    """Return the classes that a file states, by instance."""
+    if model == ANY:
+        raise typer.BadParameter("--truth has the rows of one model: name it")
+    classes = client.get_model(model).specification.classes
+    return truth(file, class_name, classes, id_column=id_column, delimiter=delimiter, missing=missing)
 
 
 def _by_flag(error: InvalidArgument) -> Exception:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
+from quercus.cli.label_desk import Desk
 from quercus.cli.label_screen import (
     HELP,
     WORDS,
@@ -24,13 +26,15 @@ from quercus.cli.terminal import END, ENTER, ESCAPE, keys
 from quercus.client.answers import Answer as GivenAnswer
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
-from quercus.client.errors import FailedPrecondition
-from quercus.client.keys import class_of, command_of
+from quercus.client.errors import QuercusError
+from quercus.client.keys import BACK_KEYS, UNSEEN_S, class_of, command_of
 from quercus.client.labels import LabelLike
 from quercus.client.results import Query
 
 OWN_ANSWERS = 20
 """Own answers that are listed."""
+LOOK_S = 0.2
+"""Seconds between two looks at notices and signals."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,11 @@ class Postpone:
 
 
 @dataclass(frozen=True)
+class TakenBack:
+    """The last answer was not sent yet, and its query is asked again."""
+
+
+@dataclass(frozen=True)
 class EditEarlier:
     """Another answer in the place of an earlier one; a refusal takes it back."""
 
@@ -62,7 +71,7 @@ class EditEarlier:
     answer: LabelLike | CannotTell
 
 
-Answer = LabelLike | CannotTell | Skip | Postpone | EditEarlier
+Answer = LabelLike | CannotTell | Skip | Postpone
 
 
 _ENDINGS: dict[str, tuple[str, CannotTell | Skip | Postpone | Quit]] = {
@@ -79,39 +88,81 @@ class TerminalLabeller:
     Parameters
     ----------
     client
-        For how many answers are spent, and for own answers.
+        For own answers and neighbours.
+    desk
+        Where the queries come from, and where answers wait that are not sent yet.
     console
         Where to show.
+
+    Attributes
+    ----------
+    said : str
+        The last answer in words.
+    took_s : float
+        Seconds from the screen of a query to the key of its answer.
     """
 
-    def __init__(self, client: Client, console: Console) -> None:
-        self._client = client
-        self._console = console
+    def __init__(self, client: Client, desk: Desk, console: Console) -> None:
+        self._client, self._desk, self._console = client, desk, console
         self._stack = ExitStack()
         self._classes: tuple[str, ...] = ()  # of what is asked now; empty: nothing is
         self._last: tuple[Query, str] | None = None  # what was answered or refused last, and how
-        self._said = ""
-        self._comment = ""
+        self._shown_at = 0.0
+        self._comment = self.said = ""
+        self.took_s = 0.0
 
     def __enter__(self) -> Self:
-        self._keyboard = self._stack.enter_context(keys(self._show_prompt))
+        self._keyboard = self._stack.enter_context(keys(self._show_prompt, self._tick))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def ask(self, query: Query) -> Answer | Quit:
-        """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is corrected."""
-        model = self._client.get_model(query.model)
-        self._console.print()
-        show(self._console, query_screen(query, model, self._console.width))
-        self._keyboard.forget()  # what was typed before the row was to be seen is no answer to it
+    def ask(self, query: Query) -> Answer | Quit | TakenBack | EditEarlier:
+        """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is changed."""
+        self._show(query_screen(query, self._desk.model(query.model), self._console.width))
+        since = self._shown_at
         answer = self._reply(query.classes, query)
-        if not isinstance(answer, Skip | Postpone | Quit | EditEarlier):
-            self._last = query, self._said
+        if not isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier):
+            self._last = query, self.said
+        self.took_s = time.monotonic() - since
         return answer
 
-    def _reply(self, classes: tuple[str, ...], asked: Query | None) -> Answer | Quit:
+    def wait(self, query_s: float) -> Query | None:
+        """Return the next query, or ``None`` after a while; tell what happened meanwhile."""
+        query = self._desk.next(query_s)
+        self.show_notices()
+        return query
+
+    def send_all(self) -> None:
+        """Wait until the server has all that was said."""
+        while not self._desk.is_sent(LOOK_S):
+            self.show_notices()
+        self.show_notices()
+
+    def show_notices(self) -> bool:
+        """Show what happened beside the person; return whether something did."""
+        notices = self._desk.notices()
+        for text, style in notices:
+            self._console.print(text, style=style, markup=False, soft_wrap=True)
+        return bool(notices)
+
+    def _tick(self, *, quietly: bool) -> None:
+        if quietly:
+            self._desk.raise_interrupt()
+        elif self.show_notices():
+            self._show_prompt()
+
+    def _show(self, parts: Sequence[RenderableType]) -> None:
+        """Show something to answer; what was typed before it was to be seen is no answer to it."""
+        self._console.print()
+        show(self._console, parts)
+        self._keyboard.forget()
+        self._shown_at = time.monotonic()
+
+    def _reply(
+        self, classes: tuple[str, ...], asked: Query | None
+    ) -> Answer | Quit | TakenBack | EditEarlier:
         """Read keys until they make an answer; ``asked`` is None while an earlier answer is corrected."""
         outer, self._classes = self._classes, classes
         try:
@@ -132,9 +183,16 @@ class TerminalLabeller:
         if self._classes:
             self._console.print(prompt(self._classes, self._console.width))
 
-    def _one(self, classes: tuple[str, ...], asked: Query | None) -> Answer | Quit:
+    def _key(self) -> str:
+        """Return the next key that is meant for what is shown; ``b`` is about the query before and may come at once."""
+        while True:
+            key = self._keyboard.read()
+            if key in BACK_KEYS or key == END or time.monotonic() - self._shown_at >= UNSEEN_S:
+                return key
+
+    def _one(self, classes: tuple[str, ...], asked: Query | None) -> Answer | Quit | TakenBack | EditEarlier:
         """Return the result of one key; ``None``: ask again."""
-        key = self._keyboard.read()
+        key = self._key()
         command = command_of("q" if key == END else key)
         if command is None:
             return self._class(key, classes)
@@ -145,7 +203,7 @@ class TerminalLabeller:
         if asked is None and command.name in {"back", "own_answers", "neighbours"}:
             self._warn("finish this correction first; k leaves it as it is")
             return None
-        actions: dict[str, Callable[[], Answer | None]] = {
+        actions: dict[str, Callable[[], Answer | TakenBack | EditEarlier]] = {
             "set": lambda: self._set(classes),
             "plausibilities": lambda: self._plausibilities(classes),
             "back": self._back,
@@ -165,25 +223,30 @@ class TerminalLabeller:
             self._warn(f"{key!r} means nothing here; ? explains")
         return name
 
-    def _back(self) -> EditEarlier | None:
-        """Ask about the last answer once more; None: there is none, or it was left as it is."""
+    def _back(self) -> TakenBack | EditEarlier | None:
+        """Take the last answer back, or ask about it once more; None: there is none, or it was left as it is."""
+        waiting = self._desk.take_back()
+        if waiting is not None:
+            self._last, self._comment = None, waiting.comment
+            self._console.print(
+                f"taken back as if it was never said: {waiting.text}", style="cyan", markup=False
+            )
+            return TakenBack()
         if self._last is None:
             self._warn("there is no earlier answer in this session")
             return None
         query, said = self._last
-        self._console.print()
-        model = self._client.get_model(query.model)
-        show(self._console, query_screen(query, model, self._console.width))
+        self._show(query_screen(query, self._desk.model(query.model), self._console.width))
         answer = self._another(query.classes, query.instance, said)
         if answer is None:
             return None
-        self._last = None if isinstance(answer, CannotTell) else (query, self._said)
+        self._last = None if isinstance(answer, CannotTell) else (query, self.said)
         return EditEarlier(query, query.model, answer)
 
     def _neighbours(self, asked: Query) -> None:
         try:
             found = self._client.neighbours(asked)
-        except FailedPrecondition as error:
+        except QuercusError as error:
             self._warn(str(error))
             return
         if found:
@@ -194,10 +257,15 @@ class TerminalLabeller:
     def _own_answers(self, asked: Query) -> EditEarlier | None:
         """List own answers and ask about one of them once more; None: nothing is changed."""
         own = AnswerFilter(labellers=[asked.labeller], kinds=["answered", "corrected", "refused", "stated"])
+        self.send_all()
         newest = self._client.answers(
             asked.model, own, limit=OWN_ANSWERS, newest_first=True, with_values=True
         )
-        answers = [answer for answer in newest if answer.later is None]
+        try:
+            answers = [answer for answer in newest if answer.later is None]
+        except QuercusError as error:
+            self._warn(str(error))
+            return None
         if not answers:
             self._warn("you gave no answer yet")
             return None
@@ -210,7 +278,7 @@ class TerminalLabeller:
             self._warn(f"{line!r} is no number from 1 to {len(answers)}")
             return None
         chosen = answers[int(line) - 1]
-        show(self._console, answer_screen(chosen, self._client.get_model(asked.model), self._console.width))
+        self._show(answer_screen(chosen, self._desk.model(asked.model), self._console.width))
         answer = self._another(asked.classes, chosen.instance, chosen.text)
         if answer is None:
             return None
@@ -227,7 +295,7 @@ class TerminalLabeller:
             markup=False,
         )
         answer = self._reply(classes, None)
-        return None if isinstance(answer, Skip | Postpone | Quit | EditEarlier) else answer
+        return None if isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier) else answer
 
     def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")
@@ -268,7 +336,7 @@ class TerminalLabeller:
         self._console.print(text, style="yellow", markup=False)
 
     def _say(self, text: str) -> None:
-        self._said = text
+        self.said = text
         self._console.print(f"→ {text}", style="bold green", markup=False)
 
 

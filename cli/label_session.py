@@ -1,28 +1,36 @@
-"""The session of a labeller: queries are leased one after another, and answers sent, also over an outage."""
+"""The session of a labeller: what is said is sent and counted, for a person at a terminal and for a file."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Callable, Generator, Iterator
+import signal
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TypeVar
 
 from rich.console import Console
 
-from quercus.cli.common import err
-from quercus.cli.label_person import Answer, CannotTell, EditEarlier, Postpone, Quit, Skip, TerminalLabeller
+from quercus.cli.label_desk import Desk, Said
+from quercus.cli.label_person import (
+    LOOK_S,
+    Answer,
+    CannotTell,
+    EditEarlier,
+    Postpone,
+    Quit,
+    Skip,
+    TakenBack,
+    TerminalLabeller,
+)
 from quercus.client.client import Client
-from quercus.client.errors import FailedPrecondition, QuercusError, Unavailable
+from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.labelling_results import ANY, Filter
-from quercus.client.labels import LabelLike
 from quercus.client.reasons import why_it_stopped
-from quercus.client.results import AnswerReport, Query
+from quercus.client.results import Query
 
-Answerer = Callable[[Query], "Answer | Quit"]
-T = TypeVar("T")
+Answerer = Callable[[Query], Answer]
 
 TELL_AFTER_S = 1.0
 """A wait that is longer is explained."""
@@ -55,7 +63,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Session:
-    """Who answers the queries of which model, and how; ``person`` is None for answers from a file."""
+    """Who answers the queries of which model, and how; ``tell`` shows a text in a style of rich."""
 
     client: Client
     model: str
@@ -64,51 +72,87 @@ class Session:
     limit: int | None
     idle_s: float | None
     lease_s: float
-    person: TerminalLabeller | None
     console: Console
     only: Filter
     comment: str
+    tally: Tally
+    tell: Callable[[str, str], None]
 
     @property
-    def is_person(self) -> bool:
-        """Somebody sits at a terminal."""
-        return self.person is not None
-
-    def words(self) -> str:
-        """The comment of the next answer."""
-        return (self.person.comment() if self.person is not None else "") or self.comment
-
-    def tell_outage(self, left_s: float) -> None:
-        """Tell a person why nothing happens, and that nothing is lost."""
-        self.say(
-            f"the server at {self.client.address} does not answer; your answer is kept and sent when it does. "
-            f"Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",
-            "yellow",
-        )
-
-    def say(self, text: str, style: str = "dim") -> None:
-        """Tell the labeller something."""
-        self.console.print(text, style=style, markup=False, soft_wrap=True)
+    def reached_limit(self) -> bool:
+        """As many answers as were wanted are given."""
+        return self.limit is not None and self.tally.answered >= self.limit
 
 
-def _patiently(session: Session, call: Callable[[], T]) -> T:
-    """Make a call; when no server answers, a person's answer waits for one rather than being lost."""
-    while True:
+def answer_from_file(session: Session, answerer: Answerer) -> None:
+    """Answer queries one after another, each when the tree knows the answer before."""
+    queries = session.client.queries(
+        session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s, only=session.only
+    )
+    with closing(queries):
+        for query in queries:
+            session.tally.labeller = query.labeller
+            _taken(session, partial(_send, session, query, answerer(query), session.comment))
+            if session.reached_limit:
+                return
+    _tell_end(session)
+
+
+def label_by_hand(session: Session, desk: Desk, person: TerminalLabeller) -> None:
+    """Let a person answer queries: the next one is there before it is wanted, and answers go in their own time."""
+    with _interrupted_by_signals(desk):
+        desk.open()
         try:
-            return call()
-        except Unavailable as error:
-            _await_server(session, error)
+            with person:
+                is_left = _label(session, desk, person)
+                person.send_all()
+        except KeyboardInterrupt:
+            _send_rest(session, desk, person)
+            raise
+        finally:
+            desk.close()
+    if not is_left:
+        _tell_end(session)
 
 
-def _await_server(session: Session, error: Unavailable) -> None:
-    """Wait for a server on behalf of a person; for a file, ``error`` stands."""
-    if not session.is_person:
-        raise error
-    session.say(f"{error}; waiting until one does (Ctrl-C stops)", "yellow")
-    while True:
-        with contextlib.suppress(Unavailable):
-            session.client.wait_ready()
-            return
+def _label(session: Session, desk: Desk, person: TerminalLabeller) -> bool:
+    """Ask until there is nothing to ask; return whether the person left before."""
+    while (query := _next(session, desk, person)) is not None:
+        session.tally.labeller = query.labeller
+        answer = person.ask(query)
+        if isinstance(answer, Quit):
+            return True
+        if isinstance(answer, TakenBack):
+            continue
+        comment = person.comment() or session.comment
+        if isinstance(answer, EditEarlier):
+            desk.say(Said(person.said, partial(_taken, session, partial(_amend, session, answer, comment))))
+            continue
+        send = partial(_send, session, query, answer, comment, person.took_s)
+        spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
+        said = Said(
+            f"{person.said}, instance {query.instance}",
+            partial(_taken, session, send),
+            query,
+            spends,
+            comment,
+        )
+        desk.say(said)
+        if session.limit is not None and session.tally.answered + len(desk.unsent) >= session.limit:
+            person.send_all()
+            if session.reached_limit:
+                return True
+    return False
+
+
+def _next(session: Session, desk: Desk, person: TerminalLabeller) -> Query | None:
+    """Return the next query, and tell a person who waits for what; ``None``: none comes any more."""
+    since, is_told = time.monotonic(), False
+    while (query := person.wait(LOOK_S)) is None and not desk.ended:
+        if not is_told and time.monotonic() - since > TELL_AFTER_S:
+            is_told = True
+            session.tell(_waiting_text(session), "dim")
+    return query
 
 
 def _waiting_text(session: Session) -> str:
@@ -121,62 +165,37 @@ def _waiting_text(session: Session) -> str:
     return text
 
 
+def _send_rest(session: Session, desk: Desk, person: TerminalLabeller) -> None:
+    """Send what a person said before Ctrl-C; another Ctrl-C gives it up."""
+    if desk.is_sent(1.0):
+        return
+    session.console.print(
+        f"{len(desk.unsent)} answers wait for the server; Ctrl-C gives them up", style="yellow"
+    )
+    try:
+        person.send_all()
+    except KeyboardInterrupt:
+        for said in desk.unsent:
+            session.console.print(f"not sent: {said.text}", style="yellow", markup=False)
+
+
 @contextmanager
-def _telling_if_long(session: Session) -> Iterator[None]:
-    """A person who waits is told for what."""
-    timer = threading.Timer(TELL_AFTER_S, lambda: session.say(_waiting_text(session)))
-    timer.daemon = True
-    if session.is_person:
-        timer.start()
+def _interrupted_by_signals(desk: Desk) -> Iterator[None]:
+    """End by Ctrl-C, when the terminal is closed, or when the process is to end; what was said is sent first."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda *_: desk.interrupt()) for number in numbers}
     try:
         yield
     finally:
-        timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _queries(session: Session) -> Generator[Query, None, None]:
-    """Queries one after another, also over the restart of a server."""
-
-    def once() -> Generator[Query, None, None]:
-        return session.client.queries(
-            session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s, only=session.only
-        )
-
-    queries = once()
-    try:
-        while True:
-            try:
-                with _telling_if_long(session):
-                    query = next(queries, None)
-            except Unavailable as error:
-                _await_server(session, error)
-                queries = once()
-                continue
-            if query is None:
-                return
-            yield query
-    finally:
-        queries.close()  # gives the query in hand back, however this ends
-
-
-def answer_queries(session: Session, answerer: Answerer, tally: Tally) -> None:
-    """Answer queries until none is left, the limit is reached, or the person quits."""
-    with closing(_queries(session)) as queries:
-        for query in queries:
-            tally.labeller = query.labeller
-            answer = _patiently(session, partial(answerer, query))
-            while isinstance(answer, EditEarlier):
-                _take(session, partial(_amend, session, answer, tally), tally)
-                answer = _patiently(session, partial(answerer, query))
-            if isinstance(answer, Quit):
-                return
-            _take(session, partial(_send, session, query, answer, tally), tally)
-            if session.limit is not None and tally.answered >= session.limit:
-                return
+def _tell_end(session: Session) -> None:
     if session.model == ANY:
         session.console.print("nothing more to ask")
         return
-    model = _patiently(session, partial(session.client.get_model, session.model))
+    model = session.client.get_model(session.model)
     if model.queries_answered >= model.budget:
         hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
         session.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
@@ -184,59 +203,52 @@ def answer_queries(session: Session, answerer: Answerer, tally: Tally) -> None:
         session.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
 
 
-def _take(session: Session, call: Callable[[], None], tally: Tally) -> None:
+def _taken(session: Session, call: Callable[[], None]) -> None:
     """Make a call; what the server does not take is told, and the session goes on."""
     try:
-        _patiently(session, call)
+        call()
     except FailedPrecondition as error:
-        tally.late += 1
-        err.print(f"not taken: {error}", style="yellow", markup=False)
+        session.tally.late += 1
+        session.tell(f"not taken: {error}", "yellow")
 
 
-def _send(
-    session: Session, query: Query, answer: LabelLike | CannotTell | Skip | Postpone, tally: Tally
-) -> None:
-    client, words = session.client, session.words()
+def _send(session: Session, query: Query, answer: Answer, comment: str, took_s: float | None = None) -> None:
+    client, tally = session.client, session.tally
     if isinstance(answer, Skip):
-        client.skip(query, comment=words)
+        client.skip(query, comment=comment)
         tally.skipped += 1
     elif isinstance(answer, Postpone):
-        client.postpone(query, comment=words)
+        client.postpone(query, comment=comment)
         tally.postponed += 1
     elif isinstance(answer, CannotTell):
-        client.refuse(query, comment=words)
+        client.refuse(query, comment=comment)
         tally.refused += 1
     else:
-        report = client.answer(query, answer, session.reliability, comment=words)
+        report = client.answer(query, answer, session.reliability, comment=comment, took_s=took_s)
         tally.answered += 1
-        _tell(session, query, report, tally)
+        if report.conflict:
+            tally.conflicts += 1
+            session.tell(
+                f"instance {query.instance}: your answer contradicts the earlier evidence, and replaces it",
+                "yellow",
+            )
+        if report.wants_more and took_s is not None:
+            session.tell("others are asked about this row too; your labels are combined", "dim")
 
 
-def _amend(session: Session, back: EditEarlier, tally: Tally) -> None:
-    client, words, earlier = session.client, session.words(), back.earlier
+def _amend(session: Session, back: EditEarlier, comment: str) -> None:
+    client, tally, earlier = session.client, session.tally, back.earlier
     if isinstance(back.answer, CannotTell):
         if isinstance(earlier, Query):
-            client.undo(earlier, comment=words)
+            client.undo(earlier, comment=comment)
         else:
-            client.undo_answer(back.model, earlier, comment=words)
+            client.undo_answer(back.model, earlier, comment=comment)
         tally.undone += 1
-        session.say("taken back; it may be asked again")
+        session.tell("taken back; it may be asked again", "dim")
         return
     if isinstance(earlier, Query):
-        client.correct(earlier, back.answer, session.reliability, comment=words)
+        client.correct(earlier, back.answer, session.reliability, comment=comment)
     else:
-        client.correct_answer(back.model, earlier, back.answer, session.reliability, comment=words)
+        client.correct_answer(back.model, earlier, back.answer, session.reliability, comment=comment)
     tally.corrected += 1
-    session.say("corrected")
-
-
-def _tell(session: Session, query: Query, report: AnswerReport, tally: Tally) -> None:
-    """Say what a person would not expect of an answer."""
-    if report.conflict:
-        tally.conflicts += 1
-        err.print(
-            f"instance {query.instance}: your answer contradicts the earlier evidence, and replaces it",
-            style="yellow",
-        )
-    if report.wants_more and session.is_person:
-        session.say("others are asked about this row too; your labels are combined")
+    session.tell("corrected", "dim")

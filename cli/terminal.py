@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from blessed import Terminal
@@ -25,20 +25,27 @@ _NAMED = {
 }
 
 
+class Tick(Protocol):
+    """What is done beside reading keys."""
+
+    def __call__(self, *, quietly: bool) -> None:
+        """Do it; ``quietly``: nothing may be shown."""
+
+
 class Keys:
     """Reads keys one at a time, without Enter and without echo; use inside :func:`keys`."""
 
-    def __init__(self, terminal: Terminal, on_return: Callable[[], None]) -> None:
+    def __init__(self, terminal: Terminal, on_return: Callable[[], None], on_tick: Tick) -> None:
         self._terminal = terminal
-        self._on_return = on_return
+        self._on_return, self._on_tick = on_return, on_tick
         self.returned = (
             False  # set by a signal handler, which must not print: it may have interrupted a print
         )
 
-    def read(self) -> str:
+    def read(self, *, quietly: bool = False) -> str:
         """Return the next key: a character, ``ESCAPE``, ``ENTER``, ``BACKSPACE``, or ``END`` if the terminal is gone.
 
-        Arrow and function keys are ignored.
+        Arrow and function keys are ignored. ``quietly``: nothing is shown meanwhile, since a line is typed.
         """
         while True:
             # a signal may reach another thread: its handler runs when this one comes back
@@ -49,6 +56,7 @@ class Keys:
             if self.returned:
                 self.returned = False
                 self._on_return()
+            self._on_tick(quietly=quietly)
             if key.name in _NAMED:
                 return _NAMED[key.name]
             if key and not key.is_sequence:
@@ -62,7 +70,7 @@ class Keys:
         """A line typed with echo; ``None`` when it is given up with Escape or the terminal is gone."""
         text = ""
         _show(echo)
-        while (key := self.read()) != ENTER:
+        while (key := self.read(quietly=True)) != ENTER:
             if key in (ESCAPE, END):
                 _show("\n")
                 return None
@@ -83,7 +91,7 @@ def _show(text: str) -> None:
 
 
 @contextmanager
-def keys(on_return: Callable[[], None]) -> Iterator[Keys]:
+def keys(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
     """The keyboard of a terminal, in single-key mode; the mode before is restored whatever happens.
 
     Parameters
@@ -91,13 +99,16 @@ def keys(on_return: Callable[[], None]) -> Iterator[Keys]:
     on_return
         Called where the next key is waited for, once the program goes on after it was stopped (Ctrl-Z, then fg).
         The shell had the terminal meanwhile, so the mode is set again before.
+    on_tick
+        Called after each key, and several times a second while none is pressed: it may show what happened, but not
+        ``quietly``.
     """
     import tty  # noqa: PLC0415  (there is none on Windows, where every other command works)
 
     from blessed import Terminal  # noqa: PLC0415  (other commands need none)
 
     terminal = Terminal()
-    keyboard = Keys(terminal, on_return)
+    keyboard = Keys(terminal, on_return, on_tick)
 
     def take_back(*_: object) -> None:
         tty.setcbreak(sys.stdin)

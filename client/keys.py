@@ -6,6 +6,9 @@ import string
 from dataclasses import dataclass
 from typing import Final
 
+UNSEEN_S: Final = 0.25
+"""Keys that are pressed sooner after a query is shown are no answer to it: nobody has read it yet."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -53,6 +56,9 @@ COMMANDS: Final = (
 )
 """In the order in which they are shown."""
 
+BACK_KEYS: Final = frozenset(
+    key for command in COMMANDS if command.name == "back" for key in (command.key, command.also)
+)
 _TAKEN: Final = {key for command in COMMANDS for key in (command.key, command.also)}
 CLASS_KEYS: Final = (
     "123456789"

@@ -75,25 +75,22 @@ class Desk:
 
     async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
         """Return a query that is not among ``have``: one that is held, else one more."""
-        found = self._held_beside(have)
+        found = self._hand.beside(have)
         if found is None:
             async with self._lock:
-                found = self._held_beside(have) or await self._hand.take(wait_s)
+                found = self._hand.beside(have) or await self._hand.take(wait_s)
         return None if found is None else self._seen(found)
 
     async def first(self) -> Query | None:
         """Return the query to show on a page that is loaded, without a long wait for one."""
         if self._lock.locked():  # another page waits for one: it is for this page too
-            found = self._held_beside(())
+            found = self._hand.beside(())
             return None if found is None else self._seen(found)
         return await self.next(wait_s=FIRST_WAIT_S)
 
     def find(self, name: str) -> Query | None:
         """Return a query that is held."""
         return next((query for query in self._hand.held if query.name == name), None)
-
-    def _held_beside(self, have: Collection[str]) -> Query | None:
-        return next((query for query in self._hand.held if query.name not in have), None)
 
     def _seen(self, query: Query) -> Query:
         self._shown.setdefault(query.name, time.monotonic())

@@ -1,9 +1,9 @@
-"""The queries that one labeller holds: the one that is shown, and those that come next."""
+"""The queries that one labeller holds: the one that is shown, those whose answers wait, and the next one."""
 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from quercus.client.concurrency import async_sleep
@@ -19,10 +19,11 @@ LOOK_S = 0.1
 
 
 class AsyncHand:
-    """Queries leased to one labeller: the current one, and the next one before it is wanted.
+    """Queries leased to one labeller: the one that is shown, and the next one before it is wanted.
 
     A labeller who answers sees the next query at once. It was chosen before the server knew the answer, so
-    `refresh` exchanges it, as long as it is unseen, for the query that the newest tree asks first.
+    `exchange` gives it back, as long as nobody saw it, for the query that the newest tree asks first. The console and
+    `quercus label` hold their queries so.
 
     Parameters
     ----------
@@ -51,20 +52,14 @@ class AsyncHand:
     def held(self) -> tuple[Query, ...]:
         """The queries whose leases have not ended, in the order in which they came."""
         now = time.monotonic()
-        for name in [name for name, until in self._until.items() if until <= now]:
-            self.put_away(name)
+        for name, until in list(self._until.items()):  # a copy: threads share the synchronous one
+            if until <= now:
+                self.put_away(name)
         return tuple(self._held.values())
 
-    @property
-    def current(self) -> Query | None:
-        """The query that is shown."""
-        return next(iter(self.held), None)
-
-    @property
-    def preloaded(self) -> Query | None:
-        """The query that comes next."""
-        held = self.held
-        return held[1] if len(held) > 1 else None
+    def beside(self, names: Collection[str]) -> Query | None:
+        """Return the first query that is held and is none of ``names``."""
+        return next((query for query in self.held if query.name not in names), None)
 
     async def take(self, wait_s: float = 0.0) -> Query | None:
         """Lease one more query, waiting up to ``wait_s`` seconds (at most 60) for one."""
@@ -81,22 +76,10 @@ class AsyncHand:
             return query
         return None
 
-    async def advance(self, wait_s: float = 0.0) -> Query | None:
-        """Put the current query away, since it is answered or given back; return the next one, leased if need be."""
-        if self.current is not None:
-            self.put_away(self.current.name)
-        return self.current or await self.take(wait_s)
-
     def put_away(self, name: str) -> Query | None:
         """Forget a query, which is answered, given back or lost."""
         self._until.pop(name, None)
         return self._held.pop(name, None)
-
-    async def refresh(self, wait_s: float = 5.0) -> Query | None:
-        """Exchange the preloaded query, if a newer tree asks for another one first; return what is preloaded then."""
-        if self.preloaded is not None and await self.has_newer_tree(wait_s) and self.preloaded is not None:
-            await self.exchange(self.preloaded)
-        return self.preloaded
 
     async def has_newer_tree(self, wait_s: float = 5.0) -> bool:
         """Whether there is a tree that knows this client's answers, and that this did not tell of before.
@@ -142,5 +125,4 @@ class AsyncHand:
         """Give back all that is held."""
         for query in self.held:
             self.put_away(query.name)
-            with suppress(QuercusError, ValueError):  # the lease ends by itself
-                await self._client.release(query)
+            await self._client._give_back(query)

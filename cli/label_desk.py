@@ -1,0 +1,330 @@
+"""The desk of a person at a terminal: the next query comes, and answers go, while the person reads."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from quercus.client.client import Client
+from quercus.client.concurrency import Repeating
+from quercus.client.errors import QuercusError, Unavailable
+from quercus.client.labelling_results import ANY
+from quercus.client.requests import WaitPolicy
+from quercus.client.results import Lease, Model, Query
+from quercus.client.sync.hand import Hand
+from quercus.specification.console import SEND_DELAY_S
+
+T = TypeVar("T")
+
+TAKE_S = 1.0
+"""A call for the next query waits so long: whoever leaves does not wait for longer."""
+GROWN_S = 5.0
+JOIN_S = 2.0
+
+
+@dataclass(eq=False)
+class Said:
+    """What a person did, until the server has it.
+
+    Attributes
+    ----------
+    text
+        In words.
+    send
+        Tells the server.
+    query
+        The query that it settles; ``None``: it corrects something earlier.
+    model
+        Whose budget an answer spends; empty: it spends none.
+    comment
+        That goes with it.
+    due
+        When it is sent.
+    """
+
+    text: str
+    send: Callable[[], None]
+    query: Query | None = None
+    model: str = ""
+    comment: str = ""
+    due: float = 0.0
+    is_tried: bool = False
+
+
+class Desk:
+    """The hand of one labeller, and what the labeller said and the server does not have yet.
+
+    Two threads work beside the person: one sends what was said, in order, and waits for a server that is away; the
+    other leases the next query and exchanges it, as long as nobody saw it, for the one that the newest tree asks.
+
+    Parameters
+    ----------
+    client
+        Threads share it.
+    hand
+        Empty yet.
+    idle_s
+        End after so long without a query; ``None``: when the budget is spent.
+    delay_s
+        What was said waits so long, or until something else is said.
+    """
+
+    def __init__(
+        self, client: Client, hand: Hand, idle_s: float | None, delay_s: float = SEND_DELAY_S.default
+    ) -> None:
+        self._client, self._hand, self._delay_s = client, hand, delay_s
+        self._patience = WaitPolicy(idle_s)
+        self._changed = threading.Condition()
+        self._notices: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        self._said: list[Said] = []
+        self._shown: Query | None = None
+        self._exchanged = ""  # the name of a query that is given back just now
+        self._models: dict[str, Model] = {}
+        self._failure: Exception | None = None
+        self._has_news = self._ended = self._closing = self._is_away = self._is_interrupted = False
+        self._heart = Repeating(self._beat, hand.lease_s / 3, "quercus-desk-leases")
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), name=f"quercus-desk-{name}", daemon=True)
+            for name, work in (("answers", self._send_all), ("queries", self._fetch_all))
+        ]
+
+    def open(self) -> None:
+        """Begin to lease."""
+        self._client.on_outage(self._tell_outage)
+        self._heart.start()
+        for thread in self._threads:
+            thread.start()
+
+    # For the person
+
+    def tell(self, text: str, style: str = "dim") -> None:
+        """Leave a notice, which is shown when the person's terminal is free."""
+        self._notices.put((text, style))
+
+    def interrupt(self) -> None:
+        """End where the person next waits, so that what was said in this moment is kept; a second time: end now."""
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+        self._is_interrupted = True
+
+    def raise_interrupt(self) -> None:
+        """End here if that was asked for."""
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
+
+    def notices(self) -> list[tuple[str, str]]:
+        """Return what happened since the last call, with its style; raise what ended the work."""
+        self.raise_interrupt()
+        found = []
+        with suppress(queue.Empty):
+            while True:
+                found.append(self._notices.get_nowait())
+        if self._failure is not None and not found:
+            raise self._failure
+        return found
+
+    @property
+    def unsent(self) -> list[Said]:
+        """What the server does not have yet, in order."""
+        with self._changed:
+            return list(self._said)
+
+    def model(self, name: str) -> Model:
+        """Return a model as it is when all that was said is counted."""
+        if name not in self._models:
+            self._models[name] = self._client.get_model(name)
+        with self._changed:
+            known = self._models[name]
+            waiting = sum(said.model == name for said in self._said)
+        return replace(known, queries_answered=known.queries_answered + waiting)
+
+    def next(self, wait_s: float) -> Query | None:
+        """Return the query to show; ``None``: none came within ``wait_s`` seconds, or `ended`."""
+        with self._changed:
+            if self._shown is None:
+                self._changed.wait_for(lambda: self._unseen() or self._ended or self._failure, wait_s)
+                self._shown = self._unseen()
+                self._changed.notify_all()
+            return self._shown
+
+    @property
+    def ended(self) -> bool:
+        """Whether no query comes any more."""
+        with self._changed:
+            return self._ended
+
+    def say(self, said: Said) -> None:
+        """Take what a person did; it is sent after the delay, what was said before at once."""
+        with self._changed:
+            self._flush()
+            if said.query is not None:
+                said.due = time.monotonic() + self._delay_s
+                self._shown = None
+            self._said.append(said)
+            self._patience.renew()
+            self._changed.notify_all()
+
+    def take_back(self) -> Said | None:
+        """Forget what was said last, and show its query again; ``None``: it is on its way already."""
+        with self._changed:
+            last = self._said[-1] if self._said else None
+            if last is None or last.is_tried or last.query is None:
+                return None
+            self._said.pop()
+            self._shown = last.query
+            return last
+
+    def is_sent(self, wait_s: float) -> bool:
+        """Send all now, and return whether the server has it within ``wait_s`` seconds."""
+        with self._changed:
+            self._flush()
+            return self._changed.wait_for(lambda: not self._said or self._failure is not None, wait_s)
+
+    def close(self) -> None:
+        """End, and give back what is held; what is not sent is lost."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._heart.stop()
+        for thread in self._threads:
+            thread.join(JOIN_S)
+        self._hand.close()
+
+    # The work beside
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            with self._changed:
+                if not self._closing:
+                    self._failure = error
+                self._changed.notify_all()
+
+    def _flush(self) -> None:
+        for said in self._said:
+            said.due = 0.0
+        self._changed.notify_all()
+
+    def _unseen(self) -> Query | None:
+        """Return the query that comes next, if it is there."""
+        aside = {said.query.name for said in self._said if said.query is not None}
+        shown = "" if self._shown is None else self._shown.name
+        return self._hand.beside({*aside, shown, self._exchanged})
+
+    def _send_all(self) -> None:
+        while (said := self._due()) is not None:
+            self._patiently(said.send)
+            model = self._patiently(partial(self._client.get_model, said.model)) if said.model else None
+            with self._changed:
+                self._said.remove(said)
+                if said.query is not None:
+                    self._hand.put_away(said.query.name)
+                if model is not None:
+                    self._models[said.model] = model
+                self._has_news = True
+                self._changed.notify_all()
+
+    def _due(self) -> Said | None:
+        """Wait until something must be sent, and return it; ``None``: the end."""
+        with self._changed:
+            while not self._closing:
+                left_s = self._said[0].due - time.monotonic() if self._said else None
+                if left_s is not None and left_s <= 0:
+                    self._said[0].is_tried = True
+                    return self._said[0]
+                self._changed.wait(left_s)
+        return None
+
+    def _fetch_all(self) -> None:
+        while not self._closing:
+            with self._changed:
+                wants_one = self._unseen() is None
+                if not wants_one and not self._has_news:
+                    self._changed.wait()
+                    continue
+                self._has_news = False  # a query that is leased now is of a tree that knows what was sent
+            self._patiently(self._take if wants_one else self._refresh)
+
+    def _take(self) -> None:
+        asked = time.monotonic()
+        query = self._hand.take(TAKE_S)
+        if query is not None and query.model not in self._models:
+            self._models[query.model] = self._client.get_model(query.model)
+        is_spent = query is None and self._hand.idle == "budget_spent" and self._hand.model != ANY
+        now = self._client.get_model(self._hand.model) if is_spent else None
+        with self._changed:
+            if query is None and self._shown is None:
+                self._look_for_the_end(now)
+            self._changed.notify_all()
+            if query is None and time.monotonic() - asked < TAKE_S:
+                self._changed.wait(TAKE_S)  # the server did not wait, since there is nothing to wait for
+
+    def _look_for_the_end(self, now: Model | None) -> None:
+        if self._said:
+            self._flush()  # what waits may be what the next query waits for
+            return
+        self._ended = self._patience.ended(Lease((), self._hand.idle, 0), now)
+
+    def _refresh(self) -> None:
+        if not self._hand.has_newer_tree(GROWN_S):
+            return
+        with self._changed:
+            unseen = self._unseen()
+            self._exchanged = "" if unseen is None else unseen.name
+        try:
+            if unseen is not None:
+                self._hand.exchange(unseen)
+        finally:
+            with self._changed:
+                self._exchanged = ""
+                self._changed.notify_all()
+
+    def _beat(self) -> bool:
+        lost: list[str] = []
+        with suppress(ValueError):  # the channel was closed meanwhile
+            lost = self._hand.extend()
+        with self._changed:
+            shown = self._shown
+            self._changed.notify_all()
+        if shown is not None and shown.name in lost:
+            self.tell(
+                f"instance {shown.instance} is not yours any more: another took it, or it is not asked any more"
+            )
+        return True
+
+    # Outages
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Make a call; when no server answers, wait for one rather than lose what was said."""
+        while True:
+            try:
+                return call()
+            except Unavailable as error:
+                with self._changed:
+                    is_first, self._is_away = not self._is_away, True
+                if is_first:
+                    self.tell(f"{error}; waiting until one does (Ctrl-C stops)", "yellow")
+                self._await_server()
+
+    def _await_server(self) -> None:
+        while not self._closing:
+            with suppress(Unavailable):
+                self._client.wait_ready()
+                self._is_away = False
+                return
+        raise QuercusError("left while the server was away")
+
+    def _tell_outage(self, left_s: float) -> None:
+        self.tell(
+            f"the server at {self._client.address} does not answer; what you say is kept and sent when it does, and "
+            f"you may go on. Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",
+            "yellow",
+        )
