@@ -49,7 +49,7 @@ def encode(label: Label) -> bytes:
         case ClassSet(mask):
             return struct.pack("<BQ", _SET, mask)
         case Plausibilities(values):
-            return struct.pack(f"<B{len(values)}d", _PLAUSIBILITIES, *values)
+            return pack_contour(values)
         case Masses(mass):
             masks = [focal for focal, _ in mass.focal]
             return struct.pack(
@@ -86,6 +86,11 @@ def _read_label(kind: int, payload: bytes, words: int, size: int) -> Label:
     raise InvalidInput(
         "label", f"has kind byte {kind:#04x} with {words} numbers, which this version cannot read"
     )
+
+
+def pack_contour(values: Sequence[float]) -> bytes:
+    """Return ``encode(Plausibilities(values))``, for a contour that was checked."""
+    return struct.pack(f"<B{len(values)}d", _PLAUSIBILITIES, *values)
 
 
 def encode_sets(masks: NDArray[np.uint64]) -> list[bytes]:

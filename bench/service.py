@@ -152,8 +152,12 @@ def push_rates(stub, folder, size, count):
     return np.median(rates, axis=0)
 
 
-def shared_rates(address, folder, each, turns=5):
-    """Rows a second of many who push a row by a call of its own and wait, and of raw SQLite commits of one row."""
+def shared_rates(address, echo, folder, each, turns=5):
+    """Rows a second of many who push a row by a call of its own and wait; raw SQLite commits of one row; echoes.
+
+    The echo sends the same requests back to as many callers in the same process: it says what ``grpc.aio`` and the
+    callers, on the same cores, can do at most.
+    """
     rates = []
     for turn in range(turns):
         work = [
@@ -163,26 +167,33 @@ def shared_rates(address, folder, each, turns=5):
         requests = [alone(push_of(rows, "pushed", ids)) for ids, rows, _ in work]
         with tempfile.TemporaryDirectory(dir=folder) as raw:
             theirs = len(work) / with_sqlite(Path(raw), work)
-        rates.append((asyncio.run(pushers(address, requests)), theirs))
+        rates.append(
+            (asyncio.run(pushers(address, requests)), theirs, asyncio.run(pushers(echo, requests, ECHO)))
+        )
     return np.median(rates, axis=0)
 
 
-async def pushers(address, requests):
-    """Rows a second of many who push a row by a call of its own, wait, and push the next."""
+async def pushers(address, requests, method=""):
+    """Rows a second of many who push a row by a call of its own (or call another method), wait, and push the next."""
     async with grpc.aio.insecure_channel(address) as channel:
-        stub = instance_pb2_grpc.InstanceServiceStub(channel)
+        request_type = instance_pb2.PushBatchRequest
+        call = (
+            channel.unary_unary(method, request_type.SerializeToString, request_type.FromString)
+            if method
+            else instance_pb2_grpc.InstanceServiceStub(channel).PushBatch
+        )
         await channel.channel_ready()
 
         async def push(mine):
             for request in mine:
-                await stub.PushBatch(request)
+                await call(request)
 
         started = time.perf_counter()
         await asyncio.gather(*(push(requests[first::PUSHERS]) for first in range(PUSHERS)))
         return len(requests) / (time.perf_counter() - started)
 
 
-def add_pushes(report, address, folder, quick, *, grower):
+def add_pushes(report, address, echo, folder, quick, *, grower):
     how = "grower on the same cores" if grower else "no grower"
     with grpc.insecure_channel(address) as channel:
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
@@ -199,13 +210,13 @@ def add_pushes(report, address, folder, quick, *, grower):
                     bool(ours / raw >= PUSH_TARGET) if judged else None,
                 )
             )
-    shared, single = shared_rates(address, folder, 4 if quick else 20)
+    shared, single, echoed = shared_rates(address, echo, folder, 4 if quick else 20)
     report.add(
         Row(
             f"push, acknowledged durably, {PUSHERS} clients that push a row and wait, {how} (wall time)",
             f"{shared:,.0f} rows/s",
-            f"raw SQLite commits of one row {single:,.0f} rows/s",
-            times(shared / single),
+            f"raw SQLite commits of one row {single:,.0f} rows/s, echo to {PUSHERS} callers {echoed:,.0f} calls/s",
+            f"{times(shared / single)}, {times(shared / echoed)} the echo",
             f"≥ {SHARED_TARGET:g} × with the grower" if grower else "",
             bool(shared / single >= SHARED_TARGET) if grower else None,
         )
@@ -305,11 +316,11 @@ def main() -> None:
             client.wait_grown("bench", timeout_s=600)
             add_labelling(report, address, echo, quick)
             add_classify(report, address, echo, quick)
-            add_pushes(report, address, folder, quick, grower=True)
+            add_pushes(report, address, echo, folder, quick, grower=True)
         ungrown = process(quercus, "serve", "--store", folder / "ungrown.db", "--port", "0", grower=False)
-        with ungrown as address, Client(address) as client:
+        with ungrown as address, process(sys.executable, __file__, "echo") as echo, Client(address) as client:
             client.create_model("pushed", specification)
-            add_pushes(report, address, folder, quick, grower=False)
+            add_pushes(report, address, echo, folder, quick, grower=False)
 
 
 if __name__ == "__main__":

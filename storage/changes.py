@@ -55,7 +55,7 @@ _MARK_TOGETHER = (
     .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
-_SINCE = (
+_SINCE = Prepared(
     select(
         model_change.c.number,
         model_change.c.model_id,
@@ -106,4 +106,4 @@ def newest(connection: Connection) -> int:
 
 def since(connection: Connection, seen: int) -> list[Change]:
     """Models that commits after number `seen` changed, each once, in the order of their newest change."""
-    return [Change(*row) for row in connection.execute(_SINCE, {"seen": seen})]
+    return [Change(*row) for row in _SINCE.run_for_all(connection, seen=seen)]

@@ -51,7 +51,10 @@ class Dialect(Protocol):
         """Raise `StoreError` when there is no such database."""
 
     def create_engine(self) -> Engine:
-        """Engine whose connections are set up and whose transactions begin as they will be used."""
+        """Engine whose connections are set up as they will be used."""
+
+    def begin(self, connection: Connection, *, writes: bool) -> None:
+        """Begin the transaction that SQLAlchemy has just begun, where the database's driver does not."""
 
     def prepare(self, engine: Engine) -> None:
         """Set up the database, and raise when it would break a promise."""

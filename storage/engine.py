@@ -44,12 +44,8 @@ class Database:
         """Read transaction: everything in it sees one state of the store. `unhurried`: whoever reads takes his time."""
         with self._translated():
             self.dialect.check_in_place()
-            with self._engine.connect() as connection:
-                connection.execution_options(**self.dialect.read_options)
-                with connection.begin():
-                    if unhurried:
-                        self.dialect.allow_pauses(connection)
-                    yield connection
+            with self._transaction(writes=False, unhurried=unhurried) as connection:
+                yield connection
 
     @contextmanager
     def write(self, *, unhurried: bool = False) -> Iterator[Connection]:
@@ -60,21 +56,29 @@ class Database:
             if self._damage:  # to write on would make it worse
                 raise ReadOnlyUntilRestart(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()
-            with self._engine.connect() as connection:
-                connection.execution_options(**self.dialect.write_options)
-                with connection.begin():
-                    before = self.dialect.rows_written(connection)
-                    changes.begin(connection)
-                    if unhurried:
-                        self.dialect.allow_pauses(connection)
-                    yield connection
-                    wrote = self.dialect.rows_written(connection) > before or together.is_waiting(connection)
-                    if wrote:
-                        changes.finish(connection)
+            with self._transaction(writes=True, unhurried=unhurried) as connection:
+                before = self.dialect.rows_written(connection)
+                changes.begin(connection)
+                yield connection
+                wrote = self.dialect.rows_written(connection) > before or together.is_waiting(connection)
                 if wrote:
-                    self.dialect.note_commit()
-                # once more: what was committed to a file that nobody will find again is not stored
-                self.dialect.check_in_place()
+                    changes.finish(connection)
+            if wrote:
+                self.dialect.note_commit()
+            # once more: what was committed to a file that nobody will find again is not stored
+            self.dialect.check_in_place()
+
+    @contextmanager
+    def _transaction(self, *, writes: bool, unhurried: bool) -> Iterator[Connection]:
+        options = self.dialect.write_options if writes else self.dialect.read_options
+        with self._engine.connect() as connection:
+            if options:
+                connection.execution_options(**options)
+            with connection.begin():
+                self.dialect.begin(connection, writes=writes)
+                if unhurried:
+                    self.dialect.allow_pauses(connection)
+                yield connection
 
     def delete(self, remove: Callable[[Connection], bool], few: Callable[[Connection], bool]) -> bool:
         """Write transaction that deletes; returns what the function returned, which is whether there is more.

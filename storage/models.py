@@ -12,6 +12,7 @@ from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
 from quercus.storage.log.event_log import CHUNK
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
@@ -64,7 +65,7 @@ def insert_empty(
 
 def get(connection: Connection, name: str, now: Timestamps) -> ModelRecord:
     """The model with its counts."""
-    row = connection.execute(_select_models(), {"now": now.clock, "wanted": name}).one_or_none()
+    row = _by_name().run(connection, now=now.clock, wanted=name)
     if row is None:
         raise NotFound("model", name)
     return _to_record(row, now)
@@ -77,6 +78,9 @@ def new_uid() -> str:
 
 def of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
     """The models of these keys that are there, with their counts."""
+    if len(keys) == 1:  # as a grower asks, most often
+        row = _by_key().run(connection, now=now.clock, wanted=keys[0])
+        return [] if row is None else [_to_record(row, now)]
     found: list[ModelRecord] = []
     for start in range(0, len(keys), CHUNK):
         rows = connection.execute(_with_keys(), {"now": now.clock, "keys": keys[start : start + CHUNK]})
@@ -160,8 +164,13 @@ def _with_counts() -> Select[Any]:
 
 
 @cache
-def _select_models() -> Select[Any]:
-    return _with_counts().where(model.c.name == bindparam("wanted"))
+def _by_name() -> Prepared:
+    return Prepared(_with_counts().where(model.c.name == bindparam("wanted")))
+
+
+@cache
+def _by_key() -> Prepared:
+    return Prepared(_with_counts().where(model.c.id == bindparam("wanted")))
 
 
 @cache

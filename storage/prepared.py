@@ -4,7 +4,7 @@ To make such a statement ready takes SQLAlchemy ten times as long as SQLite take
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection as SqliteConnection
 from typing import Any, cast
 
@@ -19,8 +19,8 @@ class Prepared:
 
     Parameters
     ----------
-    statement : with a `bindparam` for each value; it returns one row or none, of numbers, texts and bytes. SQLite gives
-        0 and 1 for a truth value.
+    statement : with a `bindparam` for each value; what it returns are numbers, texts and bytes. SQLite gives 0 and 1
+        for a truth value.
     """
 
     def __init__(self, statement: Executable) -> None:
@@ -32,14 +32,28 @@ class Prepared:
         self._row = _row_type(cast(Any, statement).exported_columns.keys())
 
     def run(self, connection: Connection, **values: Any) -> Any:
-        """Run it in a transaction that writes; return the row, None where there is none."""
+        """Run it in a transaction; return the row, None where there is none."""
         if connection.dialect.name != "sqlite":
             result = connection.execute(self.statement, values)
             return result.one_or_none() if result.returns_rows else None
-        given = self._constants | values
-        driver = cast(SqliteConnection, connection.connection.driver_connection)
-        rows = driver.execute(self._text, [given[name] for name in self._order]).fetchall()
+        rows = self._fetch(connection, values)
         return self._row(*rows[0]) if rows else None
+
+    def run_for_all(self, connection: Connection, **values: Any) -> Sequence[Sequence[Any]]:
+        """Run it in a transaction; return all rows."""
+        if connection.dialect.name != "sqlite":
+            return connection.execute(self.statement, values).all()
+        return self._fetch(connection, values)
+
+    def _fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        given = {**self._constants, **values}
+        rows = driver_of(connection).execute(self._text, [given[name] for name in self._order])
+        return rows.fetchall()
+
+
+def driver_of(connection: Connection) -> SqliteConnection:
+    """SQLite's own connection beneath one of SQLAlchemy."""
+    return cast(SqliteConnection, connection.connection.driver_connection)
 
 
 def _row_type(names: Sequence[str]) -> Callable[..., Any]:

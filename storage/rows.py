@@ -11,6 +11,7 @@ from quercus.storage.schema import LIVE, AnyRow, model
 _BY_NAME = select(model).where(model.c.name == bindparam("wanted"), LIVE)
 _OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
 _HELD = Prepared(_BY_NAME.with_for_update())
+_FOUND = Prepared(_BY_NAME)
 
 
 def lock(connection: Connection, name: str) -> AnyRow:
@@ -24,7 +25,7 @@ def lock(connection: Connection, name: str) -> AnyRow:
 
 def find(connection: Connection, name: str) -> AnyRow:
     """The model's row, for reading."""
-    row = connection.execute(_BY_NAME, {"wanted": name}).one_or_none()
+    row: AnyRow | None = _FOUND.run(connection, wanted=name)
     if row is None:
         raise NotFound("model", name)
     return row

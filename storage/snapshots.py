@@ -3,22 +3,44 @@
 A tree is a function of the log, which is kept for ever: any old one can be grown again.
 """
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from quercus.storage.errors import NotFound
+from quercus.storage.prepared import Prepared
 from quercus.storage.records import Snapshot
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, model, snapshot
 
+_ADD = Prepared(
+    insert(snapshot).values(
+        model_id=bindparam("key"),
+        version=bindparam("new_version"),
+        as_of=bindparam("grown"),
+        data=bindparam("tree"),
+        created_at=bindparam("now"),
+    )
+)
+_COUNT = Prepared(
+    update(model)
+    .where(model.c.id == bindparam("key"))
+    .values(
+        tree_version=bindparam("new_version"), sequence_grown=bindparam("grown"), report=bindparam("told")
+    )
+)
+_REMOVE = Prepared(
+    delete(snapshot).where(snapshot.c.model_id == bindparam("key"), snapshot.c.version <= bindparam("oldest"))
+)
 
-def add(connection: Connection, row: AnyRow, new: Snapshot, keep: int) -> None:
-    """Insert the next version and remove those that are older than the newest `keep`; the caller holds the model."""
-    values = {"version": new.version, "as_of": new.as_of, "data": new.data, "created_at": new.created_at}
-    connection.execute(insert(snapshot).values(model_id=row.id, **values))
-    change = {"tree_version": new.version, "sequence_grown": new.as_of}
-    connection.execute(update(model).where(model.c.id == row.id).values(change))
-    old = (snapshot.c.model_id == row.id, snapshot.c.version <= new.version - keep)
-    connection.execute(delete(snapshot).where(*old))
+
+def add(connection: Connection, row: AnyRow, new: Snapshot, keep: int, report: bytes) -> None:
+    """Insert the next version and what is reported with it; the caller holds the model.
+
+    Versions that are older than the newest `keep` are removed.
+    """
+    counted = {"key": row.id, "new_version": new.version, "grown": new.as_of}
+    _ADD.run(connection, **counted, tree=new.data, now=new.created_at)
+    _COUNT.run(connection, **counted, told=report)
+    _REMOVE.run(connection, key=row.id, oldest=new.version - keep)
 
 
 def get(connection: Connection, name: str, version: int | None) -> Snapshot:

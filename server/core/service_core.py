@@ -23,7 +23,6 @@ from quercus.storage import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_END: Any = object()
 STOPPING = "the server is stopping: connect again in a moment"
 
 
@@ -48,6 +47,7 @@ class ServiceCore:
         self.leasable_models = LeasableModels(store, self.read, self.changes)
         self.fair_queue = FairQueue()
         self._refresh: asyncio.Task[None] | None = None
+        self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
 
     def start(self) -> None:
         """Start the threads."""
@@ -92,36 +92,31 @@ class ServiceCore:
             waiting.cancel()
             stop.cancel()
 
+    def begin_stop(self) -> None:
+        """Say that the server stops, and interrupt who waits for a message of a stream."""
+        self.stopping.set()
+        for each in self._awaited:
+            each.reschedule(0.0)
+
     async def requests(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
         """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
-        stop = asyncio.ensure_future(self.stopping.wait())
-        iterator = aiter(stream)
-        try:
-            while True:
-                message = asyncio.ensure_future(_next_or_none(iterator))
-                message.add_done_callback(_retrieve_exception)  # the call may end while a message is awaited
-                try:
-                    await asyncio.wait({message, stop}, return_when=asyncio.FIRST_COMPLETED)
-                    if not message.done():
-                        raise Unavailable(STOPPING)
-                finally:
-                    if not message.done():
-                        message.cancel()
-                if message.result() is _END:
-                    return
-                yield message.result()
-        finally:
-            stop.cancel()
-
-
-def _retrieve_exception(future: asyncio.Future[Any]) -> None:
-    """Look at the exception of a future that perhaps nobody awaits any more."""
-    if not future.cancelled():
-        future.exception()
-
-
-async def _next_or_none(iterator: AsyncIterator[T]) -> T:
-    try:
-        return await anext(iterator)
-    except StopAsyncIteration:
-        return _END  # type: ignore[no-any-return]
+        messages = aiter(stream)
+        while not self.stopping.is_set():
+            # A deadline that `begin_stop` sets: a task a message, to be waited for beside the stop, costs more than
+            # all else that is done to read one.
+            wait = asyncio.timeout(None)
+            try:
+                async with wait:
+                    self._awaited.add(wait)
+                    try:
+                        message = await anext(messages)
+                    finally:
+                        self._awaited.discard(wait)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if not wait.expired():
+                    raise
+                break
+            yield message
+        raise Unavailable(STOPPING)

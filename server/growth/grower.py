@@ -99,7 +99,8 @@ class Grower:
         step when it begins and one when it has ended.
         """
         self._follow()
-        self._busy |= self._learners.ended() & self._models.keys() - self._failures.keys()
+        ended = self._learners.ended()
+        self._busy |= {key for key in ended if key in self._models and key not in self._failures}
         now = time.monotonic()
         due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
         records = self._store.models_of(sorted(due)) if due else []

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.codec import decode, encode, encode_contours, encode_sets
+from quercus.belief.codec import decode, encode, encode_contours, encode_sets, pack_contour
 from quercus.belief.contour import check_contour
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
@@ -25,6 +25,7 @@ from quercus.belief.label import (
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.errors import field_prefix
+from quercus.server.wire.limits import FEW_NUMBERS
 
 NOTHING = "?"
 """A label that says nothing, in words."""
@@ -103,6 +104,12 @@ def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) ->
 
 
 def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame) -> list[bytes]:
+    size = frame.size
+    if len(contours.plausibilities) == count * size <= FEW_NUMBERS:
+        few = tuple(contours.plausibilities)
+        rows = [few[at : at + size] for at in range(0, len(few), size)]
+        if all(map(_is_contour, rows)):
+            return [pack_contour(row) for row in rows]
     flat = np.array(contours.plausibilities, dtype=np.float64)
     field = "labels.contours.plausibilities"
     if len(flat) != count * frame.size:
@@ -124,6 +131,11 @@ def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame
             f"row {row} is zero for every class, at least one class must be plausible",
         )
     return encode_contours(table)
+
+
+def _is_contour(values: tuple[float, ...]) -> bool:
+    """Tell whether each value lies in [0, 1], and one of them above 0; NaN does not."""
+    return all(0.0 <= value <= 1.0 for value in values) and any(values)
 
 
 def _check_count(field: str, given: int, count: int, what: str) -> None:

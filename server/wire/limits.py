@@ -113,6 +113,9 @@ MAX_ENTRIES: Final = int(server.MAX_BATCH_ROWS.highest)
 MAX_PARTS: Final = 1_000_000
 """Fields of one message received, at all depths, and entries of its lists: 10,000 rows of 24 values by name."""
 
+FEW_NUMBERS: Final = 64
+"""So many numbers of a message are looked at one by one: to call numpy takes longer than that."""
+
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
@@ -50,6 +51,11 @@ class ModelSchema:
     columns: tuple[AttributeColumn, ...]
     frame: Frame
     uid: str = ""
+
+    @cached_property
+    def nominal_counts(self) -> tuple[tuple[int, int], ...]:
+        """Place of each nominal attribute, and how many values of it are known."""
+        return tuple((k, len(each.values)) for k, each in enumerate(self.columns) if each.values is not None)
 
     @classmethod
     def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> ModelSchema:

@@ -10,14 +10,13 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, together
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.log import event_log
-from quercus.storage.log.bulk import insert_instances
+from quercus.storage.log.bulk import REPEATED, insert_instances
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import Appended, NewValue, Push
@@ -146,7 +145,7 @@ class _Appender:
         first = self.row.sequence_committed + 1
         try:
             insert_instances(self.connection, self.row.id, first, self.ids, self.values, self.labels, now)
-        except IntegrityError:
+        except REPEATED:
             if self.looked:
                 raise
             raise _ThereAlreadyError from None

@@ -11,14 +11,19 @@ from itertools import groupby
 from typing import Final
 
 from sqlalchemy import Connection, false, insert, literal_column
+from sqlalchemy.exc import IntegrityError
 
 from quercus.storage.clocks import Timestamps
 from quercus.storage.log.event_log import SOURCE
+from quercus.storage.prepared import driver_of
 from quercus.storage.records import EventKind
 from quercus.storage.schema import log
 
 AT_ONCE: Final = 1000
 """Rows of one statement: its columns are copied once more in memory."""
+
+REPEATED: Final = (IntegrityError, sqlite3.IntegrityError)
+"""What SQLAlchemy, or the driver, raises where an id is there already."""
 
 ROW_BY_ROW: Final = insert(log).values(
     kind=literal_column(str(int(EventKind.INSTANCE))),
@@ -46,7 +51,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     labels: Sequence[bytes],
     now: Timestamps,
 ) -> None:
-    """Insert INSTANCE events `first`, `first` + 1, ...; ``IntegrityError`` when an id is there already.
+    """Insert INSTANCE events `first`, `first` + 1, ...; one of `REPEATED` when an id is there already.
 
     Parameters
     ----------
@@ -81,7 +86,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
         data, said, names = b"".join(values[start:end]), b"".join(labels[start:end]), ids[start:end]
         text = json.dumps(names, ensure_ascii=False)
         row = (model_id, first + start, data, width, width, said, length, length, now.wall, now.clock, text)
-        connection.exec_driver_sql(_TOGETHER, row)
+        driver_of(connection).execute(_TOGETHER, row)
 
 
 def _equal_length_runs(

@@ -145,6 +145,9 @@ class PostgresDialect:
         event.listen(engine, "after_cursor_execute", _count_rows)
         return engine
 
+    def begin(self, connection: Connection, *, writes: bool) -> None:
+        """Nothing to do: the driver begins with the first statement."""
+
     def prepare(self, engine: Engine) -> None:
         """Look at the settings of the server; raise when they would break a promise."""
         with engine.connect() as connection:

@@ -60,8 +60,8 @@ def publish_tree(connection: Connection, name: str, published: Publication, cloc
     if as_of < row.sequence_grown:
         return int(row.tree_version)
     version = int(row.tree_version) + 1
-    snapshots.add(connection, row, Snapshot(version, as_of, published.data, now.wall), published.keep)
-    connection.execute(update(model).where(model.c.id == row.id).values(report=published.report))
+    tree = Snapshot(version, as_of, published.data, now.wall)
+    snapshots.add(connection, row, tree, published.keep, published.report)
     if published.agenda is not None:
         expiry.write_expired(connection, row.id, now)
         _reconcile_queries(connection, row, Agenda(as_of, published.agenda, version), now)

@@ -20,11 +20,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.prepared import driver_of
 from quercus.storage.sqlite.disk_space import DiskSpace
 from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS, is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
 
-WRITE = "quercus_write"  # execution option of a connection that will write
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
 WAL_RETRY_S = 0.01
@@ -74,7 +74,7 @@ class SqliteDialect:
     one_writer = True
     driver_errors: tuple[type[Exception], ...] = DRIVER_ERRORS
     read_options: Mapping[str, Any] = {}
-    write_options: Mapping[str, Any] = {WRITE: True}
+    write_options: Mapping[str, Any] = {}
     no_room = "and nothing is left of what is kept to delete models with: free some MiB on the disk"
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
@@ -262,7 +262,7 @@ class SqliteDialect:
                 driver.set_progress_handler(None, 0)
 
     def create_engine(self) -> Engine:
-        """Engine whose connections are set up and whose transactions begin as they will be used."""
+        """Engine whose connections are set up as they will be used; who uses one calls `begin`."""
         creator = {"creator": self._connect_to_read} if self.read_only else {}
         engine = create_engine(
             self._url,
@@ -274,7 +274,6 @@ class SqliteDialect:
             connect_args={"timeout": self.busy_timeout_s, "check_same_thread": False},
         )
         event.listen(engine, "connect", _set_up_connection)
-        event.listen(engine, "begin", self._begin)
         return engine
 
     def _connect_to_read(self) -> sqlite3.Connection:
@@ -287,11 +286,12 @@ class SqliteDialect:
             check_same_thread=False,
         )
 
-    def _begin(self, connection: Connection) -> None:
-        if not connection.get_execution_options().get(WRITE, False):
-            connection.exec_driver_sql("BEGIN")
+    def begin(self, connection: Connection, *, writes: bool) -> None:
+        """Begin by the driver: listening for SQLAlchemy's begin takes longer than all else that a short read does."""
+        driver = driver_of(connection)
+        if not writes:
+            driver.execute("BEGIN")
             return
-        driver = cast(sqlite3.Connection, connection.connection.driver_connection)
         deadline = time.monotonic() + self.busy_timeout_s
         driver.execute(f"PRAGMA busy_timeout = {LOCK_RETRY_MS}")
         try:
@@ -334,7 +334,7 @@ class SqliteDialect:
 
     def rows_written(self, connection: Connection) -> int:
         """How many rows were ever inserted, changed or deleted through a connection."""
-        return int(cast(sqlite3.Connection, connection.connection.driver_connection).total_changes)
+        return int(driver_of(connection).total_changes)
 
     def change_token(self, engine: Engine) -> int:
         """`PRAGMA data_version` of a connection that never writes: any commit changes it, whoever made it."""

@@ -162,14 +162,10 @@ def unlocked(store: Store) -> Iterator[None]:
             patch.setattr(rows, "_HELD", Prepared(rows._BY_NAME))
             yield
         return
-    engine, begin_locked = database._engine, database.dialect._begin
-    event.remove(engine, "begin", begin_locked)
-    writer, database._writer = database._writer, nullcontext()  # type: ignore[assignment]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database.dialect, "begin", lambda *_, **__: None)
+        patch.setattr(database, "_writer", nullcontext())
         yield
-    finally:
-        event.listen(engine, "begin", begin_locked)
-        database._writer = writer
 
 
 @pytest.mark.slow
