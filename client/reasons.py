@@ -108,7 +108,7 @@ def _of_forest(found: ForestReason, classes: Sequence[str]) -> str:
 def _stands_for(count: int) -> str:
     if count <= 0:
         return ""
-    return f"It stands for {count:,} unlabelled row{'' if count == 1 else 's'}."
+    return f"It stands for {count:,} unlabelled row{'' if count == 1 else 's'} like it."
 
 
 def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:

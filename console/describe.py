@@ -29,6 +29,8 @@ class Described:
         What stands beside the values.
     why, place
         Why it is asked, and where it ends in the tree; empty: that is withheld.
+    of_forest
+        A forest asks, and the tree beside it is there to read.
     rivals
         Name, ends and picture of the gain-ratio intervals that compete.
     known
@@ -42,6 +44,7 @@ class Described:
     beside: list[ShownItem]
     why: str
     place: str
+    of_forest: bool
     rivals: list[tuple[str, float, float, str]]
     known: str
     bars: list[tuple[str, float]]
@@ -61,6 +64,7 @@ def describe(query: Query, model: Model, origins: Collection[str], data_url: str
         shown_items(query, model, origins, data_url),
         why_text(query, nominal) if has_reason else "",
         place_text(query.reason, nominal) if has_reason else "",
+        query.reason.forest is not None,
         interval_bars([(each.name, each.lower, each.upper) for each in query.reason.rivals[:MOST_RIVALS]]),
         known[:1].upper() + known[1:] + ("" if not known or known.endswith(".") else "."),
         graded(query.classes, query.contour) if query.contour else [],

@@ -68,7 +68,19 @@ def number_text(value: float) -> str:
     return f"{value:.6g}"
 
 
+def places_text(value: float) -> str:
+    """Return a number with two places, and a minus as it is printed.
+
+    Examples
+    --------
+    >>> places_text(-0.214)
+    '−0.21'
+    """
+    return f"{value:.2f}".replace("-", "−")
+
+
 _templates.filters["number"] = number_text
+_templates.filters["places"] = places_text
 
 
 def console_of(request: Request) -> Console:

@@ -34,7 +34,8 @@ def accuracy_picture(recent: RecentAccuracy) -> Markup:
     mean = (1.0 - recent.expected) * HEIGHT
     return Markup(  # noqa: S704 - numbers alone
         f'<svg class="curve accuracy" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{_words(recent)}">{grid}<line class="mean" x1="0" x2="{WIDTH}" y1="{mean:.1f}" y2="{mean:.1f}"/>'
+        f'aria-label="{accuracy_text(recent)}">{grid}'
+        f'<line class="mean" x1="0" x2="{WIDTH}" y1="{mean:.1f}" y2="{mean:.1f}"/>'
         f'<polyline class="line" points="{" ".join(corners)}"/></svg>'
     )
 
@@ -55,7 +56,8 @@ def _shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
             yield block.rows, min(1.0, max(0.0, block.expected / block.rows))
 
 
-def _words(recent: RecentAccuracy) -> str:
+def accuracy_text(recent: RecentAccuracy) -> str:
+    """Return the accuracy in words."""
     shares = [share for _, share in _shares(recent)]
     said = f"Accuracy {recent.expected:.2f} on the last {recent.rows:,} rows"
     if len(shares) > 1:

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError
-from quercus.client.keys import CLASS_KEYS, COMMANDS
+from quercus.client.keys import CLASS_KEYS, COMMANDS, UNSEEN_S
 from quercus.client.labelling_results import ANY
 from quercus.client.results import AnswerReport, Model, Query
 from quercus.client.words import TERMS
@@ -71,6 +71,7 @@ async def label(request: Request) -> Response:
         progress=progress(model),
         commands=[each for each in COMMANDS if each.name != "neighbours"],  # of the terminal only
         terms=TERMS,
+        unseen_s=UNSEEN_S,
         config=console_of(request).config,
         strict=request.query_params.get("order") == "strict",
         flash=session.take_flash(),

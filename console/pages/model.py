@@ -10,7 +10,7 @@ from quercus.client.algorithms import text as algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
-from quercus.console.draw.accuracy import accuracy_picture, block_rows
+from quercus.console.draw.accuracy import accuracy_picture, accuracy_text, block_rows
 from quercus.console.pages.models import growth_state
 from quercus.console.web import number_text, page, session_of
 from quercus.specification.algorithms import ActiveForest
@@ -44,9 +44,19 @@ async def model(request: Request) -> Response:
         labellers=await session.client.labellers(name) if may_list else None,
         attributes=[_attribute(each) for each in found.specification.attributes[:MAX_ATTRIBUTES]],
         accuracy=accuracy_picture(found.accuracy) if found.accuracy and found.accuracy.rows else None,
+        accuracy_said=_accuracy_text(found),
         accuracy_rows=block_rows(found.accuracy) if found.accuracy else (),
         more=max(0, len(found.specification.attributes) - MAX_ATTRIBUTES),
     )
+
+
+def _accuracy_text(model: Model) -> str:
+    """Return the accuracy in words, or why there is none yet."""
+    if model.accuracy and model.accuracy.rows:
+        return accuracy_text(model.accuracy)
+    if not model.queries_answered:
+        return "Nobody answered yet. Each answer is compared with what the model predicted before it."
+    return "It is not known yet: the first answers only teach. Later ones are predicted first, and then compared."
 
 
 def _numbers(model: Model) -> list[tuple[str, str]]:

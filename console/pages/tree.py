@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -17,7 +18,7 @@ from quercus.client.convert import RenderFormat
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode
-from quercus.console.draw.icicle import COLOURS, Box, icicle
+from quercus.console.draw.icicle import COLOURS, Box, Cell, icicle
 from quercus.console.draw.intervals import interval_bar, interval_bars
 from quercus.console.sessions import Session
 from quercus.console.web import fragment, number_text, page, session_of
@@ -27,6 +28,11 @@ PING_S = 15.0
 MAX_STREAMS = 4
 KEPT = 1_000
 MAX_NODES = 20_000
+SMALL = 60
+"""A tree of at most so many nodes is listed as a whole."""
+OPEN_DEPTH = 4
+MOST_LISTED = 250
+"""Nodes of a larger tree that are listed at first; the others come when somebody opens what they are below."""
 DRAWINGS: dict[str, tuple[RenderFormat, str]] = {
     "svg": ("svg", "image/svg+xml"),
     "txt": ("text", "text/plain; charset=utf-8"),
@@ -65,6 +71,17 @@ async def node(request: Request) -> Response:
     shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
     selected = _selected(shown, _number(request, "node"))
     return HTMLResponse(fragment("tree_node.html", panel=_panel(shown, selected, _nominal(model))))
+
+
+async def children(request: Request) -> Response:
+    """Return the nodes below one, for a script that opens it."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
+    below = _selected(shown, _number(request, "node")).children
+    context = _of_list(shown, model, below, opened=frozenset())
+    return HTMLResponse(fragment("tree_items.html", selected=-1, **context))
 
 
 async def drawing(request: Request) -> Response:
@@ -136,17 +153,19 @@ async def _tree(session: Session, name: str, version: int | None, member: int) -
 
 def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
     nominal = _nominal(model)
-    base = f"/m/{model.name}/tree"
-    shown = f"version={tree.version}" + (f"&member={tree.member}" if tree.member else "")
-    boxes = [_box(tree, each, nominal) for each in tree.nodes]
-    return {
+    opened = opened_nodes(tree, selected)
+    listed = [node.index for node in tree.nodes if node.parent is None]
+    for node in tree.nodes:  # in pre-order: parents come first
+        listed += node.children if node.index in opened else ()
+    context = _of_list(tree, model, sorted(listed), opened)
+    cells = [Cell(each.index, each.parent, max(each.weight, 1e-9), each.depth) for each in tree.nodes]
+    href = f"{context['base']}?{context['query']}&node="
+    return context | {
         "model": model.name,
         "info": model,
-        "tree": tree,
-        "base": base,
-        "query": shown,
-        "picture": icicle(boxes, lambda number: f"{base}?{shown}&node={number}", selected.index),
-        "boxes": boxes,
+        "picture": icicle(
+            cells, lambda k: _box(tree, tree.nodes[k], nominal), lambda k: f"{href}{k}", selected.index
+        ),
         "selected": selected.index,
         "panel": _panel(tree, selected, nominal),
         "oldest": max(1, model.tree_version - KEPT + 1),
@@ -157,15 +176,40 @@ def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
     }
 
 
+def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
+    """Return the nodes whose children are listed at first: of a large tree the upper ones, and the way to one."""
+    if len(tree.nodes) <= SMALL:
+        return frozenset(node.index for node in tree.nodes)
+    opened, listed, queue = set[int](), 1, deque([tree.root])
+    while queue and queue[0].depth < OPEN_DEPTH:
+        node = queue.popleft()
+        listed += len(node.children)
+        if listed <= MOST_LISTED:
+            opened.add(node.index)
+            queue.extend(tree.nodes[k] for k in node.children)
+    way: int | None = selected.index
+    while way is not None:
+        opened.add(way)
+        way = tree.nodes[way].parent
+    return frozenset(opened)
+
+
+def _of_list(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
+    """Return what the list of nodes shows."""
+    nominal = _nominal(model)
+    return {
+        "tree": tree,
+        "base": f"/m/{model.name}/tree",
+        "query": f"version={tree.version}" + (f"&member={tree.member}" if tree.member else ""),
+        "items": [(tree.nodes[k], _box(tree, tree.nodes[k], nominal)) for k in listed],
+        "opened": opened,
+    }
+
+
 def _box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
     place = _branch(tree, node, nominal)
-    share = max(node.theta)
-    title = f"{place}: {node.count:,} rows, {node.class_name} {share:.0%}".replace("%", " %")
+    title = f"{place}: {node.count:,} rows, {node.class_name} {max(node.theta):.0%}".replace("%", " %")
     return Box(
-        node.index,
-        node.parent,
-        max(node.weight, 1e-9),
-        node.depth,
         place if node.parent is not None else f"all rows · {node.class_name}",
         title + ("; undecided" if node.undecided else ""),
         tree.classes.index(node.class_name) if node.class_name in tree.classes else 0,

@@ -2,10 +2,14 @@
 
 const by = (id) => document.getElementById(id);
 const view = by("view");
-const OPEN_DEPTH = 4; // deeper nodes are folded at first, so that a large tree can be seen as a whole
-const FOLD_FROM = 60;
 
 let asked = 0;
+
+/** The address of a part of the tree that is shown. */
+function address(path, node) {
+  const { version, member } = view.querySelector(".tree-columns").dataset;
+  return `${view.dataset.base}${path}version=${version}&member=${member}&node=${node}`;
+}
 
 function items() {
   return [...view.querySelectorAll("[role=treeitem]")];
@@ -25,15 +29,6 @@ function fold(all = items()) {
   }
 }
 
-function foldAtFirst() {
-  const all = items();
-  if (all.length < FOLD_FROM) return;
-  for (const item of all) {
-    if (item.hasAttribute("aria-expanded") && level(item) >= OPEN_DEPTH) item.setAttribute("aria-expanded", "false");
-  }
-  fold(all);
-}
-
 async function choose(item, focus = true) {
   for (const each of view.querySelectorAll("[role=treeitem][tabindex='0']")) {
     each.tabIndex = -1;
@@ -44,14 +39,22 @@ async function choose(item, focus = true) {
   if (focus) item.focus();
   for (const each of view.querySelectorAll(".box.selected")) each.classList.remove("selected");
   view.querySelector(`.box[data-node="${item.dataset.node}"]`)?.classList.add("selected");
-  const { version, member } = view.querySelector(".tree-columns").dataset;
   const mine = ++asked;
-  const response = await fetch(`${view.dataset.base}/node?version=${version}&member=${member}&node=${item.dataset.node}`);
+  const response = await fetch(address("/node?", item.dataset.node));
   if (mine === asked && response.ok) by("panel").innerHTML = await response.text(); // of our own templates
 }
 
-/** Open the way to a node that a picture shows. */
-function reveal(item) {
+/** Open the way to a node that a picture shows; what is not listed yet comes with a new view. */
+async function reveal(node) {
+  const item = by(`n${node}`);
+  if (item === null) {
+    const mine = ++asked;
+    const response = await fetch(address("?part=1&", node));
+    if (mine !== asked || !response.ok) return;
+    view.innerHTML = await response.text(); // of our own templates
+    by(`n${node}`).scrollIntoView({ block: "nearest" });
+    return;
+  }
   const all = items();
   let depth = level(item);
   for (let k = all.indexOf(item) - 1; k >= 0 && depth > 0; k -= 1) {
@@ -61,11 +64,21 @@ function reveal(item) {
     }
   }
   fold(all);
+  choose(item, false);
 }
 
-function toggle(item, open) {
-  if (!item.hasAttribute("aria-expanded")) return;
-  item.setAttribute("aria-expanded", String(open ?? item.getAttribute("aria-expanded") === "false"));
+async function toggle(item) {
+  const isOpen = item.getAttribute("aria-expanded");
+  if (isOpen === null || item.dataset.more === "asked") return;
+  if (item.dataset.more) {
+    item.dataset.more = "asked";
+    const response = await fetch(address("/children?", item.dataset.node)).catch(() => null);
+    item.dataset.more = "yes";
+    if (!response?.ok) return;
+    item.insertAdjacentHTML("afterend", await response.text()); // of our own templates
+    delete item.dataset.more;
+  }
+  item.setAttribute("aria-expanded", String(isOpen === "false"));
   fold();
 }
 
@@ -80,9 +93,9 @@ view.addEventListener("keydown", (event) => {
   else if (event.key === "ArrowUp") next = shown[at - 1];
   else if (event.key === "Home") next = shown[0];
   else if (event.key === "End") next = shown.at(-1);
-  else if (event.key === "ArrowRight" && isOpen === "false") toggle(item, true);
+  else if (event.key === "ArrowRight" && isOpen === "false") toggle(item);
   else if (event.key === "ArrowRight") next = isOpen === "true" ? shown[at + 1] : null;
-  else if (event.key === "ArrowLeft" && isOpen === "true") toggle(item, false);
+  else if (event.key === "ArrowLeft" && isOpen === "true") toggle(item);
   else if (event.key === "ArrowLeft") next = shown.slice(0, at).findLast((each) => level(each) < level(item));
   else if (event.key === "Enter" || event.key === " ") toggle(item);
   else return;
@@ -92,12 +105,12 @@ view.addEventListener("keydown", (event) => {
 
 view.addEventListener("click", (event) => {
   const box = event.target.closest(".box");
-  const item = box ? by(`n${box.dataset.node}`) : event.target.closest("[role=treeitem]");
-  if (item === null) return;
+  const item = event.target.closest("[role=treeitem]");
+  if (box === null && item === null) return;
   event.preventDefault();
-  if (box) reveal(item);
-  else if (event.target.closest(".twig")) toggle(item);
-  choose(item, !box);
+  if (box) return reveal(box.dataset.node);
+  if (event.target.closest(".twig")) toggle(item);
+  choose(item);
 });
 
 // Versions
@@ -120,7 +133,6 @@ async function load(version) {
   }
   view.innerHTML = await response.text(); // of our own templates
   by("status").textContent = "";
-  foldAtFirst();
   for (const link of document.querySelectorAll(".head a[download]")) {
     link.href = link.href.replace(/version=\d+/, `version=${version}`);
   }
@@ -172,4 +184,3 @@ function follow(version) {
   load(version);
 }
 
-if (view !== null) foldAtFirst();

@@ -1,5 +1,6 @@
 """All pages in a real browser: accessible in all modes, harmless whatever others wrote, live."""
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import CLASSES, answer, kept, make_wine, press
 from playwright.sync_api import Page, expect
 
-from quercus.client import Client, Nominal, Specification
+from quercus.client import Client, Nominal, Numeric, Specification
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
@@ -209,6 +210,50 @@ def test_the_tree_by_keys(visit: Visit, client: Client, seen: str) -> None:
     expect(items.last).to_be_focused()
     page.locator(".icicle .box").nth(1).click()
     expect(items.nth(1)).to_have_attribute("aria-selected", "true")
+
+
+@pytest.fixture(scope="module")
+def large(client: Client) -> str:
+    """A model whose tree has thousands of nodes: its labels are noise."""
+    chance = random.Random(1)  # noqa: S311
+    attributes = [Numeric(f"a{k}", cuts=64) for k in range(6)]
+    specification = Specification(
+        attributes, ["p", "q"], budget=0, algorithm="abc45", split_significance=0, pruning=None
+    )
+    client.create_model("b-large", specification)
+    rows = [[chance.random() for _ in attributes] for _ in range(9_000)]
+    client.push("b-large", rows, labels=[chance.choice("pq") for _ in rows])
+    client.wait_grown("b-large", timeout_s=120)
+    return "b-large"
+
+
+def test_a_tree_of_thousands_of_nodes_opens_at_once(
+    visit: Visit, client: Client, large: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = client.tree(large)
+    page = visit("/")
+    times = []
+    for _ in range(3):
+        page.goto(page.url.split("/m/")[0].rstrip("/") + f"/m/{large}/tree")
+        page.get_by_role("treeitem").first.wait_for()
+        times.append(page.evaluate("performance.now()"))
+    with capsys.disabled():
+        print(f"\n{len(tree.nodes):,} nodes shown after {min(times):.0f} ms, {max(times):.0f} ms at most")
+    assert len(tree.nodes) > 4_500
+    assert min(times) < 1_000
+    assert 20 < page.get_by_role("treeitem").count() < 400  # the others come when they are opened
+    folded = page.locator("[role=treeitem][data-more]").first
+    number = int(folded.get_attribute("data-node") or 0)
+    first = page.locator(f"#n{tree.nodes[number].children[0]}")
+    expect(first).to_have_count(0)
+    folded.focus()
+    page.keyboard.press("ArrowRight")
+    expect(first).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(first).to_be_focused()
+    deepest = max(tree.nodes, key=lambda node: node.depth)
+    page.goto(page.url + f"?version={tree.version}&node={deepest.index}")
+    expect(page.locator(f"#n{deepest.index}")).to_have_attribute("aria-selected", "true")
 
 
 def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Path) -> None:

@@ -64,21 +64,22 @@ def test_a_committee_says_what_it_thinks_and_what_a_row_stands_for() -> None:
     found = said("covering-committee", committee=CommitteeReason((0.44, 0.55, 0.01), 0.7, 14, by_cover=False))
     assert found == (
         "The committee of trees is most in doubt about it: Grignolino 55 %, Barolo 44 %, Barbera 1 %. "
-        "It stands for 14 unlabelled rows."
+        "It stands for 14 unlabelled rows like it."
     )
     by_cover = CommitteeReason((0.98, 0.01, 0.01), 0.1, 1, by_cover=True)
     assert said("covering-committee", committee=by_cover) == (
-        "It is unlike the rows that are known. It stands for 1 unlabelled row."
+        "It is unlike the rows that are known. It stands for 1 unlabelled row like it."
     )
     assert said("covering-committee", committee=CommitteeReason((), 0.0, 30, by_cover=True)) == (
-        "It stands for 30 unlabelled rows."
+        "It stands for 30 unlabelled rows like it."
     )
     assert "by lot" in said("committee", committee=CommitteeReason((), 0.0, 0, by_cover=False))
 
 
 def test_a_forest_says_what_it_thinks() -> None:
     assert said("active-forest", forest=ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)) == (
-        "The forest is in doubt about it: Barolo 50 %, Grignolino 45 %, Barbera 5 %. It stands for 7 unlabelled rows."
+        "The forest is in doubt about it: Barolo 50 %, Grignolino 45 %, Barbera 5 %. "
+        "It stands for 7 unlabelled rows like it."
     )
     assert "cannot tell the classes apart" in said(
         "active-forest", forest=ForestReason((1 / 3,) * 3, 0.0, 7, None)

@@ -1,0 +1,23 @@
+// Time: what was visible and in focus, not what passed while the labeller was elsewhere.
+
+let visibleMs = 0;
+let visibleSince = null;
+
+export function clockOn() {
+  const on = document.visibilityState === "visible" && document.hasFocus();
+  if (on && visibleSince === null) visibleSince = performance.now();
+  if (!on && visibleSince !== null) {
+    visibleMs += performance.now() - visibleSince;
+    visibleSince = null;
+  }
+}
+
+export function clockReset() {
+  visibleMs = 0;
+  visibleSince = null;
+  clockOn();
+}
+
+export function tookSeconds() {
+  return (visibleMs + (visibleSince === null ? 0 : performance.now() - visibleSince)) / 1000;
+}

@@ -1,0 +1,68 @@
+// Leases are kept while somebody is here, and given back when nobody is.
+
+import { post } from "./outbox.js";
+import { announce, show, showIdle } from "./stage.js";
+import { base, by, formToken, leaseMs, state } from "./state.js";
+import { fetchNext } from "./supply.js";
+
+const AWAY_MS = 5 * 60 * 1000;
+
+export async function quit() {
+  state.stopped = true;
+  state.outbox.flush();
+  const names = [state.current, state.held, ...state.upcoming].filter((each) => each !== null);
+  for (const each of names) {
+    const body = { query: each.dataset.name, lease_token: each.dataset.token };
+    await post(`${base}/release`, body, formToken).catch(() => null); // its lease ends by itself
+  }
+  location.assign("/");
+}
+
+async function beat() {
+  if (state.paused || state.stopped || document.visibilityState !== "visible") return;
+  if (Date.now() - state.seenAt > AWAY_MS) return pause();
+  let found;
+  try {
+    found = await post(`${base}/beat`, {}, formToken);
+  } catch {
+    return; // the next beat may come through
+  }
+  state.upcoming = state.upcoming.filter((each) => !found.lost.includes(each.dataset.name));
+  if (state.current !== null && !state.correcting && found.lost.includes(state.current.dataset.name)) {
+    announce(`${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more.`);
+    state.current = null;
+    if (state.upcoming.length > 0) show(state.upcoming.shift());
+    else showIdle("The next query is on its way.");
+  }
+  fetchNext();
+}
+
+async function pause() {
+  state.paused = true;
+  state.outbox.flush();
+  const names = [state.current, state.held, ...state.upcoming].filter((each) => each !== null && !(each === state.current && state.correcting));
+  state.current = state.held = null;
+  state.correcting = false;
+  state.upcoming = [];
+  by("stage").replaceChildren();
+  by("idle").hidden = true;
+  by("paused").hidden = false;
+  for (const each of names) {
+    const body = { query: each.dataset.name, lease_token: each.dataset.token };
+    await post(`${base}/release`, body, formToken).catch(() => null);
+  }
+}
+
+function goOn() {
+  state.paused = false;
+  state.seenAt = Date.now();
+  by("paused").hidden = true;
+  showIdle("The next query is on its way.");
+  fetchNext();
+}
+
+export function startPresence() {
+  by("go-on").addEventListener("click", goOn);
+  document.addEventListener("pointerdown", () => (state.seenAt = Date.now()));
+  setInterval(beat, leaseMs / 3);
+}
