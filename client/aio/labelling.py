@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import grpc
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
+from typing import TypeVar
 
 from quercus.client import convert, query_calls
+from quercus.client.aio.connection import Connection
 from quercus.client.answers import (
     Answer,
     AnswerFilter,
@@ -21,32 +21,16 @@ from quercus.client.answers import (
     statement_requests,
     taking_back,
 )
-from quercus.client.concurrency import async_sleep
-from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
-from quercus.client.stubs import Stubs
-from quercus.client.transport import Outage, SeenSequences
-from quercus.proto.v1 import model_pb2
 
 T = TypeVar("T")
 
 
-class LabellingCalls:
-    """The calls for labellers, and the results about them; a part of the client."""
-
-    _stubs: Stubs
-    _sequences: SeenSequences
-    _outage: Outage
-    address: str
-
-    if TYPE_CHECKING:  # what the client itself has
-
-        async def _call(
-            self, method: Callable[..., Any], request: Any, timeout_s: float | None = None
-        ) -> Any: ...
+class LabellingCalls(Connection):
+    """The calls for labellers, and the results about them."""
 
     async def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(await self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
@@ -178,27 +162,14 @@ class LabellingCalls:
         with_values
             With the values of each row.
         """
-        trial = self._outage.trial()
         reader = AnswerReader(model, await self._classes(model), wanted, limit, newest_first, with_values)
         reader.request.after_sequence = after
-        while True:
-            call = self._stubs.queries.StreamAnswers(reader.request)
-            try:
-                async for message in call:
-                    trial.succeeded()
-                    yield reader.take(message)
-            except grpc.RpcError as error:
-                failed = from_rpc(error, self.address)
-                pause_s = trial.pause_s(failed.retry_s) if isinstance(failed, Unavailable) else None
-                if pause_s is None:
-                    raise failed from None
-            else:
-                return
-            finally:
-                call.cancel()
-            if reader.is_over:
-                return
-            await async_sleep(pause_s)
+        stream = self._messages(
+            self._stubs.queries.StreamAnswers, reader.request, is_over=lambda: reader.is_over
+        )
+        async with aclosing(stream) as messages:
+            async for message in messages:
+                yield reader.take(message)
 
     async def state(
         self,
@@ -259,10 +230,6 @@ class LabellingCalls:
             return (await self.state(model, [request])).committed_sequence
         return int((await self._call(self._stubs.queries.UndoAnswer, request)).committed_sequence)
 
-    async def _classes(self, model: str) -> tuple[str, ...]:
-        request = model_pb2.GetModelRequest(name=convert.model_resource(model))
-        return tuple((await self._call(self._stubs.models.GetModel, request)).specification.classes)
-
     async def labellers(self, model: str) -> list[Labeller]:
         """Return the statistics of each labeller of a model, in order of name."""
         return await self._ask(query_calls.labellers(model))
@@ -278,21 +245,15 @@ class LabellingCalls:
     async def list_queries(self, model: str, states: Iterable[str] = ()) -> AsyncIterator[Query]:
         """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""
         request = query_calls.list_queries(model, states)
-        while True:
-            page = await self._call(self._stubs.queries.ListQueries, request)
-            for each in page.queries:
-                yield convert.query(each)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+        async with aclosing(self._pages(self._stubs.queries.ListQueries, request)) as pages:
+            async for page in pages:
+                for each in page.queries:
+                    yield convert.query(each)
 
     async def query_history(self, model: str, number: int | None = None) -> AsyncIterator[QueryStep]:
         """Yield every step of one query of a model, or of all its queries, in order of time."""
         request = query_calls.history(model, number)
-        while True:
-            page = await self._call(self._stubs.queries.ListQueryHistory, request)
-            for each in page.steps:
-                yield query_calls.step(each)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+        async with aclosing(self._pages(self._stubs.queries.ListQueryHistory, request)) as pages:
+            async for page in pages:
+                for each in page.steps:
+                    yield query_calls.step(each)

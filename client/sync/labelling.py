@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import grpc
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import TypeVar
 
 from quercus.client import convert, query_calls
 from quercus.client.answers import (
@@ -22,30 +21,17 @@ from quercus.client.answers import (
     statement_requests,
     taking_back,
 )
-from quercus.client.concurrency import sleep
-from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.labelling_results import Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
 from quercus.client.results import AnswerReport, Query
-from quercus.client.stubs import Stubs
-from quercus.client.transport import Outage, SeenSequences
-from quercus.proto.v1 import model_pb2
+from quercus.client.sync.connection import Connection
 
 T = TypeVar("T")
 
 
-class LabellingCalls:
-    """The calls for labellers, and the results about them; a part of the client."""
-
-    _stubs: Stubs
-    _sequences: SeenSequences
-    _outage: Outage
-    address: str
-
-    if TYPE_CHECKING:  # what the client itself has
-
-        def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any: ...
+class LabellingCalls(Connection):
+    """The calls for labellers, and the results about them."""
 
     def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
@@ -177,27 +163,14 @@ class LabellingCalls:
         with_values
             With the values of each row.
         """
-        trial = self._outage.trial()
         reader = AnswerReader(model, self._classes(model), wanted, limit, newest_first, with_values)
         reader.request.after_sequence = after
-        while True:
-            call = self._stubs.queries.StreamAnswers(reader.request)
-            try:
-                for message in call:
-                    trial.succeeded()
-                    yield reader.take(message)
-            except grpc.RpcError as error:
-                failed = from_rpc(error, self.address)
-                pause_s = trial.pause_s(failed.retry_s) if isinstance(failed, Unavailable) else None
-                if pause_s is None:
-                    raise failed from None
-            else:
-                return
-            finally:
-                call.cancel()
-            if reader.is_over:
-                return
-            sleep(pause_s)
+        stream = self._messages(
+            self._stubs.queries.StreamAnswers, reader.request, is_over=lambda: reader.is_over
+        )
+        with closing(stream) as messages:
+            for message in messages:
+                yield reader.take(message)
 
     def state(
         self,
@@ -258,10 +231,6 @@ class LabellingCalls:
             return self.state(model, [request]).committed_sequence
         return int(self._call(self._stubs.queries.UndoAnswer, request).committed_sequence)
 
-    def _classes(self, model: str) -> tuple[str, ...]:
-        request = model_pb2.GetModelRequest(name=convert.model_resource(model))
-        return tuple(self._call(self._stubs.models.GetModel, request).specification.classes)
-
     def labellers(self, model: str) -> list[Labeller]:
         """Return the statistics of each labeller of a model, in order of name."""
         return self._ask(query_calls.labellers(model))
@@ -277,21 +246,15 @@ class LabellingCalls:
     def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
         """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""
         request = query_calls.list_queries(model, states)
-        while True:
-            page = self._call(self._stubs.queries.ListQueries, request)
-            for each in page.queries:
-                yield convert.query(each)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+        with closing(self._pages(self._stubs.queries.ListQueries, request)) as pages:
+            for page in pages:
+                for each in page.queries:
+                    yield convert.query(each)
 
     def query_history(self, model: str, number: int | None = None) -> Iterator[QueryStep]:
         """Yield every step of one query of a model, or of all its queries, in order of time."""
         request = query_calls.history(model, number)
-        while True:
-            page = self._call(self._stubs.queries.ListQueryHistory, request)
-            for each in page.steps:
-                yield query_calls.step(each)
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+        with closing(self._pages(self._stubs.queries.ListQueryHistory, request)) as pages:
+            for page in pages:
+                for each in page.steps:
+                    yield query_calls.step(each)

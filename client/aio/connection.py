@@ -1,0 +1,139 @@
+"""The connection that all calls of the client share: one call, pages of a list, a stream; each outlasts outages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from quercus.client import convert, requests, transport
+from quercus.client.classifying import RowFormats
+from quercus.client.concurrency import async_connected, async_sleep
+from quercus.client.errors import Unavailable, from_rpc
+from quercus.client.security import Security
+from quercus.client.stubs import Stubs
+from quercus.proto.v1 import model_pb2
+
+
+class Connection:
+    """A channel to a server, and what this client has seen of it."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        timeout_s: float = transport.DEFAULT_TIMEOUT_S,
+        outage_s: float = transport.OUTAGE_S,
+        token: str | None = None,
+        ca: Path | str | None = None,
+    ) -> None:
+        self.address = transport.server_address(address)
+        self.timeout_s = timeout_s
+        self._outage = transport.Outage(outage_s)
+        self._sequences = transport.SeenSequences()
+        self._forms = RowFormats()
+        security = Security.load(token, ca)
+        self.has_token = security.token is not None
+        self._channel = security.async_channel(self.address)
+        self._stubs = Stubs(self._channel)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; calls under way fail."""
+        await self._channel.close()
+
+    async def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
+        trial = self._outage.trial()
+        while True:
+            try:
+                answer = await method(request, timeout=timeout_s or self.timeout_s)
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s(failed.retry_s) if requests.may_repeat(request, failed) else None
+                if pause_s is None:
+                    raise failed from None
+                await async_sleep(pause_s)
+            else:
+                trial.succeeded()
+                return answer
+
+    async def _classes(self, model: str) -> tuple[str, ...]:
+        request = model_pb2.GetModelRequest(name=convert.model_resource(model))
+        return tuple((await self._call(self._stubs.models.GetModel, request)).specification.classes)
+
+    async def _pages(self, method: Callable[..., Any], request: Any) -> AsyncGenerator[Any, None]:
+        """Yield the answers to a list call, page by page."""
+        while True:
+            page = await self._call(method, request)
+            yield page
+            request.page_token = page.next_page_token
+            if not request.page_token:
+                return
+
+    async def _messages(
+        self,
+        method: Callable[..., Any],
+        request: Any,
+        timeout_s: float | None = None,
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the messages of a stream, through outages: it starts again with what ``request`` says by then.
+
+        Parameters
+        ----------
+        request
+            The consumer notes in it what it has taken.
+        timeout_s
+            Of all streams together; ``None``: without limit.
+        is_over
+            Whether a broken stream had nothing more to say.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        trial = self._outage.trial()
+        while True:
+            left_s = None if until is None else max(0.0, until - time.monotonic())
+            call = method(request, timeout=left_s)
+            try:
+                async for message in call:
+                    trial.succeeded()
+                    yield message
+                return
+            except grpc.RpcError as error:
+                failed = from_rpc(error, self.address)
+                pause_s = trial.pause_s(failed.retry_s) if isinstance(failed, Unavailable) else None
+                if pause_s is None:
+                    raise failed from None
+            finally:
+                call.cancel()
+            if is_over():
+                return
+            await async_sleep(pause_s)
+
+    def on_outage(self, tell: Callable[[float], None]) -> None:
+        """Call ``tell`` once per outage, when a server that answered before is away.
+
+        Parameters
+        ----------
+        tell
+            Takes the seconds for which calls wait; a thread of the client may call it.
+        """
+        self._outage.tell = tell
+
+    async def wait_ready(self, timeout_s: float = 10.0) -> None:
+        """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
+        try:
+            await async_connected(self._channel, timeout_s)
+        except TimeoutError:
+            raise Unavailable(f"no server answers at {self.address} after {timeout_s:g} s") from None

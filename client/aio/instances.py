@@ -1,0 +1,152 @@
+"""The calls for rows and for the log that they are part of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from contextlib import aclosing
+from typing import Any
+
+from quercus.client import convert, pushing
+from quercus.client.aio.models import ModelCalls
+from quercus.client.aio.push_line import AsyncPushLine
+from quercus.client.events import EventWatch, LogEvent, OnPosition
+from quercus.client.results import Instance, PushReport
+from quercus.client.rows import Row, async_chunks
+from quercus.proto.v1 import instance_pb2
+
+
+class InstanceCalls(ModelCalls):
+    """The calls for rows and for the log that they are part of."""
+
+    async def push(
+        self,
+        model: str,
+        rows: AsyncIterable[Row] | Iterable[Row] | Any,
+        labels: pushing.Labels = None,
+        ids: Iterable[str] | None = None,
+        *,
+        displays: pushing.Displays = None,
+        batch_rows: int = 1000,
+        window: int = pushing.WINDOW_BATCHES,
+        on_progress: pushing.Progress | None = None,
+        on_rejected: pushing.OnRejected | None = None,
+    ) -> PushReport:
+        """Push rows; all are committed when this returns, but those that `on_rejected` took.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        rows
+            Dicts by attribute name, sequences in attribute order, an array (n, K) or a DataFrame. The
+            rows may be an async iterable.
+        labels
+            One per row, each as in :meth:`answer`, or plausibilities: an array (n, l), or a DataFrame with a
+            column per class. If omitted, nothing is known.
+        ids
+            One per row, unique in the model: rows with a known id are not stored again.
+        displays
+            For each row what labellers see beside it: a list of items (:mod:`quercus.specification.display`), or
+            ``None``. It is no part of the evidence.
+        batch_rows, window
+            Rows per message, and unacknowledged messages at once.
+        on_progress
+            Called after each acknowledgement.
+        on_rejected
+            Takes the rows of a message that the server refuses, because a value or an id of them is wrong, and the
+            push goes on. If omitted, the push ends there.
+
+        Raises
+        ------
+        QuercusError
+            ``error.report`` says how many rows had been acknowledged, ``error.rejected`` which rows were
+            refused. A broken connection is retried first.
+        """
+        pushing.check_sizes(batch_rows, window)
+        form = await self._form(model)
+        batcher = pushing.Batcher(
+            model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid, displays=displays
+        )
+        ledger = pushing.PushState(window, on_progress, self._outage.outage_s, on_rejected)
+        async with AsyncPushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
+            try:
+                async for chunk in async_chunks(rows, batcher.batch_rows):
+                    if batcher.wants_renewal(chunk):
+                        self._forms.forget(model)
+                        form = await self._form(model)
+                        batcher.renew(form.specification)
+                    await line.send(batcher.batch(chunk))
+                    await line.settle(until=window - 1)
+                await line.settle(until=0)
+                batcher.finish(ledger.report.rows + ledger.report.rejected)
+            except Exception as error:
+                self._forms.forget(model)
+                if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
+                    await line.settle(until=0)
+                raise ledger.failed(error) from error.__cause__
+            finally:
+                report = ledger.report
+                if report.batches:
+                    self._sequences.saw(model, report.model_uid, report.committed_sequence)
+        return ledger.report
+
+    async def get_instance(self, model: str, instance: str) -> Instance:
+        """Return a row with the history of its label."""
+        classes = tuple((await self.get_model(model)).specification.classes)
+        request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
+        return convert.instance(await self._call(self._stubs.instances.GetInstance, request), classes)
+
+    async def instances(self, model: str) -> AsyncIterator[Instance]:
+        """Yield all rows with the history of their labels, in the order of the pushes."""
+        classes = tuple((await self.get_model(model)).specification.classes)
+        request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
+        async with aclosing(self._pages(self._stubs.instances.ListInstances, request)) as pages:
+            async for page in pages:
+                for each in page.instances:
+                    yield convert.instance(each, classes)
+
+    async def watch_events(
+        self,
+        model: str,
+        after: int = 0,
+        *,
+        kinds: Iterable[str] = (),
+        with_values: bool = False,
+        model_uid: str = "",
+        timeout_s: float | None = None,
+        on_position: OnPosition | None = None,
+    ) -> AsyncGenerator[LogEvent, None]:
+        """Yield the events of the log behind a number, in order, then each that is written, as it comes.
+
+        An outage is waited for; no event is missed or comes twice. A program that keeps the number of the last event
+        that it has handled, and the uid of the model, goes on from there when it starts again.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        after
+            Number of the last event that was handled; 0: from the first.
+        kinds
+            ``"instance"`` (rows), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``, ``"opinion"``,
+            ``"statement"``. If omitted, all.
+        with_values
+            With the values of rows.
+        model_uid
+            Of the model that ``after`` is of. If another has the name by now, :class:`FailedPrecondition`.
+        timeout_s
+            Raise :class:`DeadlineExceeded` then; ``None``: run until you stop, the model is deleted, or the
+            server is away for longer than ``outage_s``.
+        on_position
+            Called now and then with the uid of the model and the number up to which all events were handled or are of
+            other kinds.
+        """
+        watch = EventWatch(
+            model, after, kinds, with_values=with_values, uid=model_uid, on_position=on_position
+        )
+        watch.classes = await self._classes(model)
+        stream = self._messages(self._stubs.instances.WatchEvents, watch.request, timeout_s)
+        async with aclosing(stream) as pages:
+            async for page in pages:
+                for event in watch.take(page):
+                    yield event

@@ -1,0 +1,105 @@
+# Generated from client/aio/models.py by `make client`; edit that file.
+"""The calls for the server itself and for models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from quercus.client import convert, requests
+from quercus.client.classifying import RowFormat
+from quercus.client.comparing import same_model
+from quercus.client.errors import AlreadyExists
+from quercus.client.results import Caller, Model, Specification, Status
+from quercus.client.sync.connection import Connection
+from quercus.proto.v1 import admin_pb2, model_pb2
+
+
+class ModelCalls(Connection):
+    """The calls for the server itself and for models."""
+
+    def status(self) -> Status:
+        """Return the state of the server."""
+        return convert.status(self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
+
+    def caller(self) -> Caller:
+        """Return the name and the permissions of the caller: of this client's token."""
+        return convert.caller(self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest()))
+
+    def set_log_level(self, level: str) -> str:
+        """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
+        request = admin_pb2.SetLogLevelRequest(level=level)
+        previous: str = self._call(self._stubs.admin.SetLogLevel, request).previous
+        return previous
+
+    def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
+        """Create a model.
+
+        Parameters
+        ----------
+        name
+            1 to 63 of ``a-z 0-9 _ -``, a letter first.
+        specification
+            Attributes, classes and learner.
+        exist_ok
+            If a model of the same specification has the name, return that one.
+
+        Raises
+        ------
+        AlreadyExists
+            The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
+        """
+        request = model_pb2.CreateModelRequest(
+            model_id=name, specification=requests.specification(specification)
+        )
+        try:
+            made = convert.model(self._call(self._stubs.models.CreateModel, request))
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+            return same_model(self.get_model(name), specification)
+        self._sequences.forget(name)
+        self._forms.forget(name)
+        return made
+
+    def get_model(self, name: str) -> Model:
+        """Return the model as it is now."""
+        request = model_pb2.GetModelRequest(name=convert.model_resource(name))
+        found = convert.model(self._call(self._stubs.models.GetModel, request))
+        self._sequences.met(name, found.uid)
+        return found
+
+    model = get_model
+
+    def models(self) -> Iterator[Model]:
+        """Yield all models, in order of name."""
+        request = model_pb2.ListModelsRequest()
+        with closing(self._pages(self._stubs.models.ListModels, request)) as pages:
+            for page in pages:
+                for each in page.models:
+                    yield convert.model(each)
+
+    def update_model(self, name: str, **changes: requests.Change) -> Model:
+        """Change parameters that may change once a model exists: `quercus.specification.model.CHANGEABLE`.
+
+        ``pruning=None`` turns pruning off, ``max_depth=None`` the limit of depth.
+        """
+        return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model with its evidence, queries and trees."""
+        request = model_pb2.DeleteModelRequest(name=convert.model_resource(name))
+        self._call(self._stubs.models.DeleteModel, request)
+        self._sequences.forget(name)
+        self._forms.forget(name)
+
+    def _form(self, model: str) -> RowFormat:
+        """Return how rows of a model are sent, remembered or requested."""
+        form = self._forms.fresh(model)
+        if form is None or self._sequences.uid(model) not in {
+            "",
+            form.uid,
+        }:  # the name stands for another now
+            found = self.get_model(model)
+            form = self._forms.learn(model, found.specification, found.uid)
+        return form

@@ -1,0 +1,139 @@
+# Generated from client/aio/queries.py by `make client`; edit that file.
+"""The calls that give queries to labellers, one by one or ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import suppress
+
+import grpc
+
+from quercus.client import query_calls, requests, transport
+from quercus.client.concurrency import Repeating
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable
+from quercus.client.labelling_results import ANY, Filter
+from quercus.client.results import Lease, Query
+from quercus.client.stream_parts import StreamOptions
+from quercus.client.sync.labelling import LabellingCalls
+from quercus.client.sync.models import ModelCalls
+from quercus.client.sync.query_stream import QueryStream
+
+
+class QueryCalls(LabellingCalls, ModelCalls):
+    """The calls that give queries to labellers."""
+
+    def lease(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        lease_s: float = 60.0,
+        wait_s: float = 0.0,
+        only: Filter | None = None,
+    ) -> Lease:
+        """Lease one query, waiting up to ``wait_s`` (at most 60) for one.
+
+        :meth:`queries` calls this for you.
+        """
+        newest = self._sequences.newest(model)
+        ask = query_calls.lease(model, labeller, lease_s, wait_s, newest, only)
+        try:
+            return self._ask(ask, self.timeout_s + wait_s)
+        except FailedPrecondition as error:
+            if not transport.is_beyond(error):
+                raise
+        self._sequences.forget(model)  # what was seen was of a model that is gone
+        self._forms.forget(model)
+        return self._ask(
+            query_calls.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s
+        )
+
+    def queries(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        lease_s: float = 60.0,
+        idle_s: float | None = 10.0,
+        only: Filter | None = None,
+    ) -> Generator[Query, None, None]:
+        """Yield queries one after another; the lease of the current one is extended while you think.
+
+        Answer or refuse each query before you request the next. An unanswered one goes to another labeller
+        (or back to you) when its lease ends. If you leave the loop, the current one is returned at once.
+
+        Parameters
+        ----------
+        model, labeller
+            Name of the model (``"-"``: any model, in turn), and who answers (1 to 100 characters).
+        lease_s
+            1 to 3,600 seconds: how soon others get the query if this process dies.
+        idle_s
+            End after so many seconds without a query; ``None``: only when the budget is spent.
+        only
+            Filter of queries; ``None``: all.
+        """
+        patience = requests.WaitPolicy(idle_s)
+        while True:
+            lease = self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s, only=only)
+            if not lease.queries:
+                now = self.get_model(model) if lease.idle == "budget_spent" else None
+                if patience.ended(lease, now):
+                    return
+                continue
+            patience.renew()
+            query = lease.queries[0]
+            keeping = Repeating(lambda q=query: self._keep(q, lease_s), lease_s / 3, "quercus-lease")  # type: ignore[misc]
+            keeping.start()
+            try:
+                yield query
+            except GeneratorExit:
+                self._give_back(query)
+                raise
+            finally:
+                keeping.stop()
+            if model != ANY and not lease.budget_left and requests.is_spent(self.get_model(model)):
+                return
+
+    def stream_queries(
+        self,
+        model: str,
+        labeller: str,
+        *,
+        prefetch: int = 3,
+        lease_s: float = 60.0,
+        idle_s: float | None = 10.0,
+        only: Filter | None = None,
+    ) -> QueryStream:
+        """A stream of queries, to iterate over within ``with``: the next ones are there before you ask for them.
+
+        Answer on the stream (``stream.answer(query, label)``), which takes one round trip; leases are extended while
+        you think, and the stream goes on after an outage.
+
+        Parameters
+        ----------
+        model, labeller, lease_s, idle_s, only
+            As of :meth:`queries`.
+        prefetch
+            Queries that you hold at once, the one in your hands among them; 1 to 100.
+        """
+        return QueryStream(self, StreamOptions(model, labeller, lease_s, prefetch, only), idle_s)
+
+    def _keep(self, query: Query, lease_s: float) -> bool:
+        """Extend a lease, and return whether to go on with it; the answer itself will say why not."""
+        try:
+            self.extend_lease(query, lease_s)
+        except (Unavailable, DeadlineExceeded):
+            return True  # the server may be back before the lease ends
+        except QuercusError as error:
+            return error.retry_s is not None  # else the query is answered, or another's
+        except ValueError:  # the channel was closed meanwhile
+            return False
+        return True
+
+    def _give_back(self, query: Query) -> None:
+        """Return a query, in one attempt: who leaves the loop does not wait for the end of an outage."""
+        request = query_calls.give_back(query).request
+        # answered, refused, or the server is away: the lease ends by itself
+        with suppress(grpc.RpcError, QuercusError, ValueError):
+            self._stubs.queries.ReturnQuery(request, timeout=transport.GIVE_BACK_S)

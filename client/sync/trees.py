@@ -1,0 +1,125 @@
+# Generated from client/aio/trees.py by `make client`; edit that file.
+"""The calls that classify, and those that show trees."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from typing import Any
+
+from quercus.client import convert
+from quercus.client.classifying import ClassifyOptions
+from quercus.client.errors import DeadlineExceeded, QuercusError
+from quercus.client.results import Classifications, Model
+from quercus.client.rows import Row
+from quercus.client.sync.models import ModelCalls
+from quercus.client.treeview import Tree, TreeUpdate, Watched, wanted_sequence
+from quercus.proto.v1 import tree_pb2
+
+
+class TreeCalls(ModelCalls):
+    """The calls that classify, and those that show trees."""
+
+    def classify(
+        self,
+        model: str,
+        rows: Iterable[Row] | Any,
+        *,
+        min_sequence: int = 0,
+        want_paths: bool = False,
+        want_masses: bool = False,
+    ) -> Classifications:
+        """Classify rows (forms as in :meth:`push`).
+
+        A value may be uncertain here: a set of names, or a :class:`Between` of numbers.
+
+        Parameters
+        ----------
+        model, rows
+            What to classify; any number of rows, sent in as few requests as the message limit allows.
+        min_sequence
+            Use only a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
+        want_paths
+            Also return the path of every row, for a model of one tree.
+        want_masses
+            Also return the mass function of every row, if the model has them.
+        """
+        wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
+        form = self._form(model)
+        try:
+            answers = [
+                self._call(self._stubs.classify.Classify, request)
+                for request in form.requests(model, rows, wanted)
+            ]
+        except QuercusError:
+            self._forms.forget(model)
+            raise
+        return form.result(answers, want_paths)
+
+    def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
+        """Return the newest tree, or the one of ``version``; of several trees, number ``member``."""
+        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version), member=member)
+        return convert.tree(self._call(self._stubs.trees.GetTree, request))
+
+    def render(
+        self,
+        model: str,
+        form: convert.RenderFormat = "text",
+        version: int | None = None,
+        member: int | None = None,
+        depth: int | None = None,
+    ) -> str:
+        """Return a drawing: ``"text"``, ``"dot"`` (Graphviz) or ``"svg"``; of several trees, one or an overview.
+
+        With ``depth``, nodes further below the root are counted, not drawn.
+        """
+        request = convert.render_request(model, version, form, member, depth)
+        return str(self._call(self._stubs.trees.RenderTree, request).content)
+
+    def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
+        """Yield the newest tree, then every newer one as it is grown (a slow reader skips versions).
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        timeout_s
+            Raise :class:`DeadlineExceeded` then; ``None``: run until you stop, the model is deleted, or the
+            server is away for longer than ``outage_s``.
+        """
+        with closing(self._watch(model, timeout_s, Watched(model))) as updates:
+            for update in updates:
+                yield update
+
+    def _watch(
+        self, model: str, timeout_s: float | None, watched: Watched
+    ) -> Generator[TreeUpdate, None, None]:
+        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
+        with closing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
+            for update in updates:
+                if watched.is_new(update):  # after an outage the newest comes again
+                    yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+
+    def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0) -> Model:
+        """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
+
+        Wait for ``timeout_s`` at most; ``None``: without limit.
+
+        Raises
+        ------
+        DeadlineExceeded
+            If the tree did not come that far within ``timeout_s``.
+        FailedPrecondition
+            If the model was deleted, and another has its name.
+        """
+        before, now = self._sequences.uid(model), self.get_model(model)
+        wanted = wanted_sequence(before, now, sequence)
+        try:
+            with closing(self._watch(model, timeout_s, Watched(model, now.uid))) as updates:
+                for update in updates:
+                    if update.tree.as_of >= wanted:
+                        return self.get_model(model)
+        except DeadlineExceeded:
+            pass  # said better below, with how far growth came
+        grown = self.get_model(model).sequence_grown
+        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted} after {timeout_s:g} s")
