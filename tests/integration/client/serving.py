@@ -1,4 +1,4 @@
-"""A server in a process of its own, started as a user starts it, and the files that tests push to it."""
+"""A server in a process of its own, and the files that tests push to it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
+
+from support import command_line
+from support.forked import ForkedProcess
 
 QUERCUS = str(Path(sys.executable).with_name("quercus"))
 START_S = 60.0
@@ -73,6 +76,9 @@ class Serving:
         0: any free one.
     flags
         More flags of ``quercus serve``.
+    stderr, before
+        Where its log goes, and a command that runs it. With either of them it starts as a user starts it, else it is
+        forked from a process that has imported the libraries.
     store
         URL of a store elsewhere.
     """
@@ -87,12 +93,13 @@ class Serving:
         store: str = "",
     ) -> None:
         store = store or f"sqlite:///{folder / 'quercus.db'}"
-        self.process = subprocess.Popen(
-            [*before, QUERCUS, "serve", "--store", store, "--port", str(port), *flags],
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
+        flags = ("--store", store, "--port", str(port), *flags)
+        self.process: subprocess.Popen[str] | ForkedProcess
+        if before or stderr != subprocess.DEVNULL:
+            command = [*before, QUERCUS, "serve", *flags]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        else:
+            self.process = ForkedProcess(command_line.run, "serve", *flags)
         self.address = self._wait_for_address()
 
     @property

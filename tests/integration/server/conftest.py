@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -17,6 +15,8 @@ import numpy as np
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
+from support import command_line
+from support.forked import ForkedProcess
 from support.published import published_message
 from support.status_codes import undeclared
 
@@ -36,7 +36,6 @@ from quercus.server.app import Server
 from quercus.server.config import Config
 
 DEADLINE_S = 60.0
-SERVE = "import sys; from quercus.server.app import serve; from quercus.server.config import Config; "
 
 
 class Api:
@@ -193,19 +192,12 @@ class Child:
     """A server in a process of its own."""
 
     def __init__(self, store: Path, **flags: Any) -> None:
-        flags = {"store": str(store), "port": 0} | flags
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE + f"serve(Config.load({flags!r}, environ={{}}))"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        self.process = ForkedProcess(command_line.serve, {"store": str(store), "port": 0} | flags)
+        line = self.process.readline(DEADLINE_S)
         assert line.startswith("listening on "), self.finish()
         self.api = Api(line.removeprefix("listening on ").strip())
 
-    def finish(self, number: int | None = None) -> tuple[int, str]:
+    def finish(self, number: int | None = None) -> tuple[int | None, str]:
         """Send a signal and wait; exit code and what was logged."""
         if number is not None:
             self.process.send_signal(number)
@@ -217,7 +209,7 @@ class Child:
             self.api.channel.close()
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=DEADLINE_S)
+        self.process.wait(DEADLINE_S)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.incremental.growing import SMALL
 from quercus.trees.growth.stream import Event, GrowthState, grow
 
-CASES, SOME = 300, 80
+CASES, SOME = 150, 60
 TOLERATED = 0.01  # of all looks may end in a tie that rounding decides
 
 

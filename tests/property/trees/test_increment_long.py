@@ -1,4 +1,4 @@
-"""A hundred thousand events, and the tree of batch induction at every one of twenty random moments."""
+"""A hundred thousand events, and the tree of batch induction at every one of ten random moments."""
 
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +13,7 @@ from quercus.trees.ask.query import Query
 from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
 EVENTS = 100_000  # a row, an answer, a refusal, a correction or a change of the rules is one each
-MOMENTS = 20
+MOMENTS = 10
 TALKS = 600  # at random moments: an answer, a refusal, a correction, or a look
 MIN_INSTANCES = 200
 CHANGES = ({"min_instances": 350}, {"alpha": 0.9}, {"max_depth": 4}, {"max_depth": None})

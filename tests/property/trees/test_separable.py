@@ -125,7 +125,7 @@ def test_maximisers_satisfy_their_certificate(seed):
         assert log_likelihood_deficit(w[:3], w[3:], theta)[0] <= 1e-11 * w.sum()
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_both_ends_against_rays(seed):
     rng = np.random.default_rng([7, seed])
     solved = 0
@@ -147,7 +147,7 @@ def test_both_ends_against_rays(seed):
     assert solved > 0.6 * len(given)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_both_ends_against_the_general_search(seed):
     rng = np.random.default_rng([8, seed])
     for w in problems(200 + seed, 60):

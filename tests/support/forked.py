@@ -1,0 +1,134 @@
+"""Processes that are forked from one which has imported all libraries: imports are most of what a start costs."""
+
+import atexit
+import io
+import multiprocessing
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = [
+    "google.protobuf.timestamp_pb2", "google.rpc.error_details_pb2", "grpc", "numpy", "pydantic", "quercus.client",
+    "quercus.files", "quercus.server.app", "rich.console", "rich.progress", "rich.table", "typer.main",
+]  # fmt: skip
+_forking = multiprocessing.get_context("forkserver")
+_forking.set_forkserver_preload(LIBRARIES)
+_STREAMS = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_WRONLY), ("stderr", "w", os.O_WRONLY))
+
+
+def _run(
+    folder: Path, function: Callable[..., object], arguments: Any, environment: dict[str, str], cwd: str
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    for number, (name, mode, flags) in enumerate(_STREAMS):
+        file = os.open(folder / name, flags)
+        os.dup2(file, number)
+        os.close(file)
+        raw = io.FileIO(number, mode, closefd=False)
+        buffered = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
+        setattr(sys, name, io.TextIOWrapper(buffered, environment.get("PYTHONIOENCODING", "utf-8")))
+    try:
+        function(*arguments)
+    finally:
+        atexit._run_exitfuncs()  # a forked process would leave them out
+        sys.stdout.flush()
+
+
+class ForkedProcess:
+    """A process of its own in this environment and folder; as `subprocess.Popen`.
+
+    Parameters
+    ----------
+    function, arguments
+        Runs there; both are pickled.
+    environment
+        Its environment variables.
+    stdin
+        What it reads.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        *arguments: object,
+        environment: dict[str, str] | None = None,
+        stdin: str = "",
+    ) -> None:
+        self._folder = folder = Path(tempfile.mkdtemp(prefix="quercus-process-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        (folder / "stdin").write_text(stdin)
+        (folder / "stderr").touch()
+        os.mkfifo(folder / "stdout")
+        reading = os.open(folder / "stdout", os.O_RDONLY | os.O_NONBLOCK)  # does not wait for who writes
+        os.set_blocking(reading, True)
+        self.stdout = os.fdopen(reading)
+        given = (folder, function, arguments, dict(environment or os.environ), str(Path.cwd()))
+        self._process = _forking.Process(target=_run, args=given)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """Return the exit code, or ``None`` while it runs."""
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the end, and return the exit code; what is not read by then is lost."""
+        self._process.join(timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self._process.name), timeout)
+        self.stdout.close()
+        return code
+
+    def readline(self, timeout: float) -> str:
+        """Return the first line that it prints; "" if it ends, or is silent for so long."""
+        until = time.monotonic() + timeout
+        while not select.select([self.stdout], [], [], 0.1)[0]:
+            if self.poll() is not None:
+                break  # what it printed last may be there by now
+            if time.monotonic() > until:
+                return ""
+        return self.stdout.readline()
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait for the end, and return what it printed and what it wrote to standard error."""
+        until = time.monotonic() + timeout
+        late = threading.Timer(timeout, self.kill)
+        late.start()
+        try:
+            first = self.readline(timeout)
+            printed = first + self.stdout.read() if first else ""
+        finally:
+            late.cancel()
+        self.wait(timeout)
+        if time.monotonic() > until:
+            raise subprocess.TimeoutExpired(str(self._process.name), timeout)
+        return printed, self.errors()
+
+    def errors(self) -> str:
+        """Return what it has written to standard error."""
+        return (self._folder / "stderr").read_text()
