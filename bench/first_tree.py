@@ -21,6 +21,7 @@ except ModuleNotFoundError:
 prepare()
 """
 ROWS, GIVE_UP_S = 200, 900
+ALGORITHMS = ("active-forest", "abc45")
 
 
 def environment(checkout: Path, kernels: str) -> dict[str, str]:
@@ -28,8 +29,8 @@ def environment(checkout: Path, kernels: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(checkout / "src"), "NUMBA_CACHE_DIR": kernels}
 
 
-def first_tree_s(checkout: Path) -> float:
-    """Return seconds from the start of a server to the first tree of a model with precise labels."""
+def first_tree_s(checkout: Path, algorithm: str) -> float:
+    """Return seconds from the start of a server to the first tree, or forest, of a model with precise labels."""
     scripts = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, function = scripts["quercus"].partition(":")
     with TemporaryDirectory() as folder:
@@ -45,21 +46,21 @@ def first_tree_s(checkout: Path) -> float:
         try:
             assert process.stdout is not None
             address = process.stdout.readline().removeprefix("listening on ").strip()
-            _grow(address)
+            _grow(address, algorithm)
             return time.monotonic() - start
         finally:
             process.terminate()
             process.wait()
 
 
-def _grow(address: str) -> None:
+def _grow(address: str, algorithm: str) -> None:
     from quercus.client import Client, Nominal, Specification  # noqa: PLC0415 - this checkout's, for every server
 
     values = [[f"{i % 3}", f"{i // 3 % 3}"] for i in range(ROWS)]
     with Client(address) as client:
         client.wait_ready()
         attributes = [Nominal("a", "012"), Nominal("b", "012")]
-        client.create_model("m", Specification(attributes, ["x", "y"], algorithm="abc45"))
+        client.create_model("m", Specification(attributes, ["x", "y"], algorithm=algorithm))
         client.push("m", values, ["x" if a == b else "y" for a, b in values])
         give_up = time.monotonic() + GIVE_UP_S
         while client.get_model("m").sequence_grown < ROWS and time.monotonic() < give_up:
@@ -81,7 +82,9 @@ def main() -> None:
     parser.add_argument("checkouts", nargs="*", type=Path, default=[Path(__file__).resolve().parents[1]])
     for checkout in parser.parse_args().checkouts:
         found = checkout.resolve()
-        print(f"{found}: first tree after {first_tree_s(found):.1f} s", flush=True)
+        for algorithm in ALGORITHMS:
+            seconds = first_tree_s(found, algorithm)
+            print(f"{found}: {algorithm} grown after {seconds:.1f} s", flush=True)
         print(f"{found}: {compiling_cpu_s(found):.1f} CPU seconds to compile every kernel", flush=True)
 
 

@@ -1,8 +1,7 @@
 """The same number of labels spent at random, offline: on the same split in several orders, and on other splits.
 
-Prints ``{"compiled": 7, "steps": 11}`` while the numerical kernels are compiled and ``{"ready": true}`` once they are,
-then a line of JSON (:class:`RandomDraw`) for each
-order of the rows, then one (:class:`OtherSplit`) for each other split. The learner and its settings are the service's;
+Prints a line of JSON (:class:`RandomDraw`) for each order of the rows, then one (:class:`OtherSplit`) for each other
+split. The learner and its settings are the service's;
 only who is asked differs. Random labels are spent beyond the budget, to see how many of them do as well.
 """
 
@@ -26,7 +25,6 @@ from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Numeric
 from quercus.trees import MemoryForest, forest_of
 from quercus.trees.memory_forest.asking import choose_rows
-from quercus.trees.precompile import Progress, prepare
 
 NICE = 5
 """The live processes come first."""
@@ -134,12 +132,8 @@ def _values(rows: list[dict[str, str]]) -> Floats:
     return np.array([list(numbers(row).values()) for row in rows])
 
 
-def _show(progress: Progress) -> None:
-    print(json.dumps({"compiled": progress.ready, "steps": progress.total}), flush=True)
-
-
 def main() -> None:
-    """Compile, then draw."""
+    """Draw."""
     parser = argparse.ArgumentParser(prog="quercus-comparison")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--budget", type=int, required=True)
@@ -147,10 +141,7 @@ def main() -> None:
     parser.add_argument("--other-seeds", type=int, nargs="*", default=[])
     given = parser.parse_args()
     end_with_parent()
-    prepare(_show)  # all kernels: the grower would compile in the midst of the play what was missing here
     problem = load(given.folder)
-    problem.asking(budget=10)
-    print(json.dumps({"ready": True}), flush=True)
     if hasattr(os, "nice"):
         os.nice(NICE)
     for seed in range(given.random_orders):

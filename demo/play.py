@@ -93,8 +93,6 @@ class _ProcessOutput:
     """The output of the processes; filled in by the threads that read them."""
 
     address: str = ""
-    compiled: str = ""
-    kernels_ready: bool = False
     random: list[tuple[float, ...]] = field(default_factory=list)
     other_splits: list[tuple[float, float]] = field(default_factory=list)
     readings: list[ClassifierState] = field(default_factory=list)
@@ -107,10 +105,7 @@ class _ProcessOutput:
 
     def comparison(self, line: str) -> None:
         said = _json(line)
-        self.kernels_ready |= "ready" in said
-        if "compiled" in said:
-            self.compiled = f"{said['compiled']} of {said['steps']} steps"
-        elif "accuracies" in said:
+        if "accuracies" in said:
             self.random.append(tuple(said["accuracies"]))
         elif "asked" in said:
             self.other_splits.append((said["asked"], said["random"]))
@@ -144,6 +139,7 @@ class DemoRun:
         self._until = time.monotonic() + settings.timeout_s
         self._split = data.make(settings.seed)
         self._labellers: list[ManagedProcess] = []
+        self._compares = False
 
     def run(self) -> Outcome:
         """Play it to the end.
@@ -159,7 +155,6 @@ class DemoRun:
             f"178 wines: {len(split.ids)} to learn from, all labels unknown, {split.budget} answers to spend; "
             f"{len(split.holdout_classes)} held out"
         )
-        self._start_comparison()
         server = self._start_server()
         with Client(self._heard.address, timeout_s=self._settings.timeout_s, outage_s=OUTAGE_S) as client:
             try:
@@ -176,8 +171,11 @@ class DemoRun:
         self._family.end(server, self._until)
         return outcome
 
-    def _start_comparison(self) -> None:
-        """First, for it compiles what the grower then finds compiled."""
+    def _compare(self, client: Client) -> bool:
+        """Start the comparison once all kernels are compiled, for it would compile them too; whether it has begun."""
+        if self._compares or client.status().kernels:
+            return self._compares
+        self._compares = True
         budget, repeats = str(self._split.budget), str(self._settings.repeats)
         self._family.start(
             "comparison", f"{_PARTS}.comparison", str(self._settings.folder),
@@ -185,18 +183,25 @@ class DemoRun:
             "--other-seeds", *map(str, self._settings.other_seeds),
             listener=self._heard.comparison,
         )  # fmt: skip
-        self._screen.wait("loading numerical kernels")
-        self._show_compiling()
-        self._screen.say("numerical kernels loaded")
+        return True
 
-    def _show_compiling(self) -> None:
-        """Show how far the kernels are, until they are ready."""
-        heard, shown = self._heard, [""]
-        while not heard.kernels_ready:
-            self._wait(lambda: heard.kernels_ready or heard.compiled != shown[-1])
-            if heard.compiled != shown[-1]:
-                shown.append(heard.compiled)
-                self._screen.wait(f"compiling numerical kernels, once on this machine: {shown[-1]} done")
+    def _await_forest(self, client: Client) -> None:
+        """Wait for a forest of no rows, and for the kernels that larger ones need, and show how far they are."""
+        shown = ""
+
+        def progress() -> str:
+            status = client.status()
+            return f"{status.kernels_ready} of {status.kernels} steps" if status.grower == "compiling" else ""
+
+        def is_ready() -> bool:
+            return client.get_model(MODEL).tree_version > 0 and client.status().grower != "compiling"
+
+        while not is_ready():
+            self._wait(lambda shown=shown: is_ready() or progress() not in {"", shown})  # type: ignore[misc]
+            now = progress()
+            if now not in {"", shown}:
+                self._screen.wait(f"compiling numerical kernels, once on this machine: {now} done")
+                shown = now
 
     def _start_server(self) -> ManagedProcess:
         server = self._family.start(
@@ -220,7 +225,7 @@ class DemoRun:
             algorithm={"name": ALGORITHM},
         )
         client.create_model(MODEL, specification)
-        self._wait(lambda: client.get_model(MODEL).tree_version > 0)
+        self._await_forest(client)
         self._screen.say(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
 
     def _learn(self, client: Client) -> None:
@@ -239,6 +244,7 @@ class DemoRun:
         started = time.monotonic()
         while not self._family.wait(lambda: all(member.code == 0 for member in busy), self._until):
             self._screen.show(self._scene(client, time.monotonic() - started))
+            self._compare(client)
         classifier.may_end = True
         classifier.tell("finish")
         self._wait(lambda: classifier.code == 0)
@@ -277,7 +283,7 @@ class DemoRun:
             f"the tree knows {tree.as_of} events of {model.sequence_committed}",
         )
         _require(not tree.root.is_leaf, "there is no tree: its root does not split")
-        self._wait_for_comparison()
+        self._wait_for_comparison(client)
         return Outcome(
             model=model,
             tree=tree,
@@ -289,9 +295,10 @@ class DemoRun:
             answered=answered,
         )
 
-    def _wait_for_comparison(self) -> None:
+    def _wait_for_comparison(self, client: Client) -> None:
         heard, settings = self._heard, self._settings
         self._screen.wait("spending as many labels at random, to compare; and all of it on other splits")
+        self._wait(lambda: self._compare(client))
         self._wait(
             lambda: (len(heard.random), len(heard.other_splits)) == (settings.repeats, settings.splits)
         )

@@ -143,18 +143,19 @@ def _compile_search() -> None:
 
 
 STEPS: Final[tuple[Callable[[], object], ...]] = (
-    lambda: _cells_of(_PRECISE),
-    lambda: _grow_precise(99),
-    lambda: _grow_precise(1),
-    _grow_committee,
     _grow_forest,
+    _grow_committee,
     lambda: stages.estimate(_GENERAL, _STACKED, _FIRST),
-    _compile_search,
     lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _compile_uniform(), 0.9, tight=True),
+    _compile_search,
+    lambda: _grow_precise(1),
+    lambda: _grow_precise(99),
+    lambda: _cells_of(_PRECISE),
 )
-"""Each compiles what is missing of the kernels that it needs; any order will do."""
+"""Each compiles what is missing of the kernels that it needs, in any order. Two processes begin at the two ends."""
 
-BEFORE_TREES: Final = 3  # so many steps are all that trees of precise labels need
+BEFORE_TREES: Final = (0, 7, 6, 5)
+"""The steps that forests, and trees of precise labels, need; in the order in which one process does them."""
 
 LAST: Final[tuple[Callable[[], object], ...]] = (
     lambda: _cells_of(_GENERAL),
@@ -165,6 +166,8 @@ LAST: Final[tuple[Callable[[], object], ...]] = (
 """The steps that remain when all of `STEPS` are done."""
 
 TOTAL: Final = len(STEPS) + len(LAST)
+ORDER: Final = (*BEFORE_TREES, *(number for number in range(TOTAL) if number not in BEFORE_TREES))
+"""The numbers of all steps, those of `LAST` behind those of `STEPS`, in the order in which one process does them."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class Progress:
     Attributes
     ----------
     ready, total : steps that are done, and all of them.
-    trees : whether trees of precise labels can be grown without compiling.
+    trees : whether forests, and trees of precise labels, can be grown without compiling.
     """
 
     ready: int
@@ -195,11 +198,11 @@ def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
     def report() -> None:
         nonlocal compiles
         compiles = True
-        tell(Progress(done, TOTAL, done >= BEFORE_TREES))
+        tell(Progress(done, TOTAL, done >= len(BEFORE_TREES)))
 
     with noticing_compilation(report):
-        for step in STEPS + LAST:
-            step()
+        for number in ORDER:
+            (STEPS + LAST)[number]()
             done += 1
             if compiles:
                 report()

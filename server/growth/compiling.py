@@ -1,7 +1,7 @@
 """All kernels compiled by two processes, which work through one list of steps from its two ends.
 
-This process begins with what trees of precise labels need, the other (``python -m
-quercus.server.growth.compiling``) with the longest step. What either has compiled, the other loads.
+This process begins with what forests need, the other (``python -m quercus.server.growth.compiling``) with what trees
+of precise labels need. What either has compiled, the other loads.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from quercus.server.growth.kernel_note import is_all_compiled, note_all_compiled
 from quercus.trees.precompile import (
     BEFORE_TREES,
     LAST,
+    ORDER,
     STEPS,
     TOTAL,
     Progress,
@@ -37,7 +38,7 @@ class _Compilation:
         self._helper: subprocess.Popen[bytes] | None = None
         self._changed = threading.Condition()
         self._compiles = False
-        self._front = 0  # steps that this process has done
+        self._done: set[int] = set()  # numbers of the steps that this process has done
         self._back = len(STEPS)  # the other has done all from this one on,
         self._helps = False  # and is at the one before
 
@@ -68,15 +69,15 @@ class _Compilation:
         with self._changed:
             self._changed.wait_for(lambda: not self._helps or self._back != number + 1)
 
-    def done(self) -> None:
-        """Count a step of this process."""
-        self._front += 1
+    def done(self, number: int) -> None:
+        """Note a step that this process has done."""
+        self._done.add(number)
         self._report()
 
     def _report(self) -> None:
         if self._compiles:
-            others = max(len(STEPS) - max(self._back, self._front), 0)
-            self._tell(Progress(self._front + others, TOTAL, self._front >= BEFORE_TREES))
+            done = self._done.union(range(self._back, len(STEPS)))
+            self._tell(Progress(len(done), TOTAL, done.issuperset(BEFORE_TREES)))
 
     def end(self) -> None:
         """End the other process, if it is still there."""
@@ -88,7 +89,7 @@ class _Compilation:
 def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
     """Compile every kernel of solver, growth and strategies that is not in the cache, and load the others.
 
-    Where the cache is known to hold them all, only those for precise labels are loaded: that takes a second less,
+    Where the cache is known to hold them all, only those for forests and precise labels are loaded: that is faster,
     and the others are loaded when they are first called.
 
     Parameters
@@ -96,16 +97,16 @@ def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
     tell : called with the progress, from the first kernel that is compiled on, from either of two threads.
     """
     if is_all_compiled():
-        for step in STEPS[:BEFORE_TREES]:
-            step()
+        for number in BEFORE_TREES:
+            STEPS[number]()
         return
     compilation = _Compilation(tell)
     try:
         with noticing_compilation(compilation.begin):
-            for number, step in enumerate(STEPS + LAST):
+            for number in ORDER:
                 compilation.await_other(number)
-                step()
-                compilation.done()
+                (STEPS + LAST)[number]()
+                compilation.done(number)
     finally:
         compilation.end()
     note_all_compiled()

@@ -13,7 +13,7 @@ _log = logging.getLogger("quercus.server.growth.grower")
 
 
 def prepare(pulse: HeartbeatWriter) -> None:
-    """Have the kernels ready before a model asks; say so while they are compiled, those for precise labels first."""
+    """Have the kernels ready before a model asks, those for the default first; say so while they are compiled."""
     began = time.monotonic()
     last: Progress | None = None
 
@@ -25,7 +25,9 @@ def prepare(pulse: HeartbeatWriter) -> None:
         else:
             _log.info("%d of %d steps of compiling are done", now.ready, now.total)
         if now.trees and (last is None or not last.trees):
-            _log.info("trees of precise labels can grow, after %.0f s", time.monotonic() - began)
+            _log.info(
+                "forests, and trees of precise labels, can grow, after %.0f s", time.monotonic() - began
+            )
         last = now
 
     try:
@@ -41,11 +43,11 @@ def _log_beginning() -> None:
     if folder is None:
         _log.warning(
             "compiling the numerical kernels, and at every start again: no folder for them may be written, set "
-            "NUMBA_CACHE_DIR to one; trees wait for it, those of precise labels half a minute"
+            "NUMBA_CACHE_DIR to one; trees wait for it, forests half a minute"
         )
     else:
         _log.info(
-            "compiling the numerical kernels into %s, where the next start finds them; trees wait for it, those of "
-            "precise labels half a minute",
+            "compiling the numerical kernels into %s, where the next start finds them; trees wait for it, "
+            "forests half a minute",
             folder,
         )

@@ -27,6 +27,7 @@ from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPos
 from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
+from quercus.trees.growth.sample import Sample
 from quercus.trees.rules.dominance import TIE
 
 Floats = NDArray[np.float64]
@@ -142,11 +143,11 @@ class _Coverage:
             len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size
         )  # or known for certain
         drawn = sample_rows(np.arange(len(sample.ids)), most)
-        rows = sample.codes[drawn]
+        rows = _codes(sample, drawn)
         self._vacuous = sample.table.vacuous[sample.ids[drawn]]
         self._each = len(sample.ids) / max(1, drawn.size)  # rows that one of those looked at stands for
-        self._far = covering.distances(sample.codes[pool], rows, ordered)
-        self._near = covering.nearest(rows, sample.codes[sample_rows(known, COVERING * most)], ordered)
+        self._far = covering.distances(_codes(sample, pool), rows, ordered)
+        self._near = covering.nearest(rows, _codes(sample, sample_rows(known, COVERING * most)), ordered)
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
@@ -162,3 +163,8 @@ class _Coverage:
         """A candidate is asked about."""
         self.asked += 1
         self._near = np.minimum(self._near, self._far[candidate])
+
+
+def _codes(sample: Sample, at: Ints) -> NDArray[np.int16]:
+    """Return the codes of some rows in one type, whatever that of the sample: another would be compiled too."""
+    return sample.codes[at].astype(np.int16)
