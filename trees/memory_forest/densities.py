@@ -8,37 +8,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
-from quercus.trees.learners.mixture import EPSILON
+from quercus.trees.learners.mixture import EPSILON, FLOOR_SHARE, FREE_SHARE, LARGEST, ROUNDING
 from quercus.trees.likelihood.solver.compiled import compiled
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
 STEPS = 100  # of E2M, at most
 
 
 @compiled
-def count_precise(x: Floats, klass: Kinds, moments: Floats) -> None:
-    """Write count, mean and sum of squares about the mean of each class, (3, l), of known numbers x (n,).
+def read_numbers(
+    values: Floats, rows: Ints, k: int, x: Floats, klass: Kinds, moments: Floats
+) -> tuple[float, float, float]:
+    """Copy a column of numbers; write count, mean and sum of squares about the mean of each class, (3, l).
 
-    `klass` (n,) is the class of a row, -1 where it is uncertain.
+    `klass` (n,) is the class of a row, -1 where it is uncertain. Sums are taken about the first known number: far from
+    zero they would lose the digits that tell rows apart.
+
+    Returns
+    -------
+    mean, deviation, largest
+        Of all known numbers: mean and deviation, and the largest distance from zero.
     """
+    origin, known, total, largest = np.nan, 0.0, 0.0, 0.0
     moments[:] = 0.0
-    for i in range(x.shape[0]):
-        if klass[i] >= 0 and not np.isnan(x[i]):
-            moments[0, klass[i]] += 1.0
-            moments[1, klass[i]] += x[i]
+    for i in range(rows.shape[0]):
+        number = values[rows[i], k]
+        if np.isnan(number):
+            x[i] = number
+            continue
+        number = min(max(number, -LARGEST), LARGEST)
+        x[i] = number
+        if known == 0.0:
+            origin = number
+        known += 1.0
+        total += number - origin
+        largest = max(largest, abs(number))
+        c = klass[i]
+        if c >= 0:
+            moments[0, c] += 1.0
+            moments[1, c] += number - origin
+    if known == 0.0:
+        return 0.0, 0.0, 0.0
     for c in range(moments.shape[1]):
         if moments[0, c] > 0.0:
-            moments[1, c] /= moments[0, c]
+            moments[1, c] = origin + moments[1, c] / moments[0, c]
+    mean, square = origin + total / known, 0.0
     for i in range(x.shape[0]):
-        if klass[i] >= 0 and not np.isnan(x[i]):
-            moments[2, klass[i]] += (x[i] - moments[1, klass[i]]) ** 2
+        if not np.isnan(x[i]):
+            square += (x[i] - mean) ** 2
+            c = klass[i]
+            if c >= 0:
+                moments[2, c] += (x[i] - moments[1, c]) ** 2
+    return mean, np.sqrt(square / known), largest
 
 
 @compiled
-def _m_step(x: Floats, t: Floats, moments: Floats, floor: float, found: Floats) -> None:
-    """Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the uncertain rows.
+def _m_step(x: Floats, u: int, t: Floats, moments: Floats, floor: float, found: Floats) -> None:
+    """Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the `u` uncertain rows.
 
     A class without any keeps its mean and deviation.
     """
@@ -46,7 +75,7 @@ def _m_step(x: Floats, t: Floats, moments: Floats, floor: float, found: Floats) 
     total = 0.0
     for c in range(l):
         weight, mean = moments[0, c], moments[0, c] * moments[1, c]
-        for i in range(x.shape[0]):
+        for i in range(u):
             weight += t[c, i]
             mean += t[c, i] * x[i]
         total += weight
@@ -54,7 +83,7 @@ def _m_step(x: Floats, t: Floats, moments: Floats, floor: float, found: Floats) 
         if weight > 0.0:
             mean /= weight
             spread = moments[2, c] + moments[0, c] * (moments[1, c] - mean) ** 2
-            for i in range(x.shape[0]):
+            for i in range(u):
                 spread += t[c, i] * (x[i] - mean) ** 2
             found[1, c] = mean
             found[2, c] = max(np.sqrt(spread / weight), floor)
@@ -63,8 +92,8 @@ def _m_step(x: Floats, t: Floats, moments: Floats, floor: float, found: Floats) 
 
 
 @compiled
-def _e_step(x: Floats, contours: Floats, moments: Floats, found: Floats, t: Floats) -> float:
-    """Write the shares t (l, u) of the uncertain rows, of contours (u, l); return the log-likelihood of all rows."""
+def _e_step(x: Floats, u: int, contours: Floats, moments: Floats, found: Floats, t: Floats) -> float:
+    """Write the shares t (l, u) of `u` uncertain rows, of contours (u, l); return the log-likelihood of all rows."""
     l = moments.shape[1]
     logs = np.empty(l)
     likelihood = 0.0
@@ -74,7 +103,7 @@ def _e_step(x: Floats, contours: Floats, moments: Floats, found: Floats, t: Floa
         if moments[0, c] > 0.0:
             spread = moments[2, c] + moments[0, c] * (moments[1, c] - found[1, c]) ** 2
             likelihood += moments[0, c] * logs[c] - 0.5 * min(spread / found[2, c] ** 2, FARTHEST)
-    for i in range(x.shape[0]):
+    for i in range(u):
         top = -np.inf
         for c in range(l):
             t[c, i] = -np.inf
@@ -94,49 +123,68 @@ def _e_step(x: Floats, contours: Floats, moments: Floats, found: Floats, t: Floa
 
 
 @compiled
-def fit_densities(x: Floats, klass: Kinds, contours: Floats, floor: Floats) -> tuple[Floats, Floats]:
-    """Return means and deviations (K, l) that no step improves by `EPSILON`, after `STEPS` steps at the latest.
+def _share_out(given: Floats, u: int, beyond: bool, t: Floats) -> None:
+    """Write the shares (l, u) of contours (u, l), or of what they are `beyond` their least plausibility."""
+    for i in range(u):
+        least, total = np.inf, 0.0
+        for c in range(given.shape[1]):
+            least = min(least, given[i, c])
+        least = least if beyond else 0.0
+        for c in range(given.shape[1]):
+            total += given[i, c] - least
+        for c in range(given.shape[1]):
+            t[c, i] = (given[i, c] - least) / max(total, TINY)
+
+
+@compiled
+def fit_densities(
+    values: Floats, rows: Ints, columns: Ints, klass: Kinds, contours: Floats, free: float
+) -> tuple[Floats, Floats]:
+    """Return means and deviations (k, l) that no step improves by `EPSILON`, after `STEPS` steps at the latest.
 
     Parameters
     ----------
-    x : (K, n), NaN where missing
+    values : (all rows, K), NaN where missing
+    rows : (n,) that count
+    columns : (k,) the columns that are numbers
     klass : (n,) the class of a row, -1 where it is uncertain
     contours : (uncertain rows, l) theirs, in their order
-    floor : (K,) least deviation
+    free : mean over the rows of ``min pl / max pl``, see `quercus.trees.learners.mixture.column_floor`
     """
-    K, l = x.shape[0], contours.shape[1]
-    means, deviations = np.empty((K, l)), np.empty((K, l))
-    moments, found = np.empty((3, l)), np.empty((3, l))
-    doubtful = np.flatnonzero(klass < 0)
+    l = contours.shape[1]
+    means, deviations = np.empty((columns.shape[0], l)), np.empty((columns.shape[0], l))
+    moments, found, x = np.empty((3, l)), np.empty((3, l)), np.empty(rows.shape[0])
+    doubtful, proportions = np.flatnonzero(klass < 0), np.empty(l)
     mine, given, t = np.empty(len(doubtful)), np.empty((len(doubtful), l)), np.empty((l, len(doubtful)))
-    for k in range(K):
-        count_precise(x[k], klass, moments)
-        known, total = moments[0].sum(), (moments[0] * moments[1]).sum()
+    for k in range(columns.shape[0]):
+        mean, deviation, largest = read_numbers(values, rows, columns[k], x, klass, moments)
+        least = ROUNDING * (largest if largest > 0.0 else 1.0)
+        floor = max((FLOOR_SHARE + FREE_SHARE * free) * deviation, least)
         u = 0
         for i in range(len(doubtful)):
-            if not np.isnan(x[k, doubtful[i]]):
-                mine[u] = x[k, doubtful[i]]
-                given[u] = contours[i]
-                total += mine[u]
+            if not np.isnan(x[doubtful[i]]):
+                mine[u] = x[doubtful[i]]
+                for c in range(l):
+                    given[u, c] = contours[i, c]
                 u += 1
-        found[1, :] = total / max(known + u, 1.0)
-        found[2, :] = floor[k]
-        for i in range(u):
-            t[:, i] = given[i] / given[i].sum()
-        _m_step(mine[:u], t[:, :u], moments, floor[k], found)
-        proportions = found[0].copy()
-        for i in range(u):
-            beyond = given[i] - given[i].min()
-            t[:, i] = beyond / max(beyond.sum(), TINY)
-        _m_step(mine[:u], t[:, :u], moments, floor[k], found)
+        for c in range(l):
+            found[1, c], found[2, c] = mean, floor
+        _share_out(given, u, False, t)
+        _m_step(mine, u, t, moments, floor, found)
+        for c in range(l):
+            proportions[c] = found[0, c]
+        _share_out(given, u, True, t)
+        _m_step(mine, u, t, moments, floor, found)
         if u > 0:
-            found[0] = proportions
-            now = _e_step(mine[:u], given[:u], moments, found, t[:, :u])
+            for c in range(l):
+                found[0, c] = proportions[c]
+            now = _e_step(mine, u, given, moments, found, t)
             for _ in range(STEPS):
-                _m_step(mine[:u], t[:, :u], moments, floor[k], found)
+                _m_step(mine, u, t, moments, floor, found)
                 before = now
-                now = _e_step(mine[:u], given[:u], moments, found, t[:, :u])
+                now = _e_step(mine, u, given, moments, found, t)
                 if now - before < EPSILON:
                     break
-        means[k], deviations[k] = found[1], found[2]
+        for c in range(l):
+            means[k, c], deviations[k, c] = found[1, c], found[2, c]
     return means, deviations

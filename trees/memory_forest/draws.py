@@ -9,7 +9,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.hashes import FIRST, LEFT, ONE, PLACES, RIGHT, SECOND, SHIFTS, STEP
 
-__all__ = ["LEFT", "PLACES", "RIGHT", "Whole", "below", "heads", "keyed", "member_key"]
+__all__ = ["LEFT", "PLACES", "RIGHT", "Whole", "below", "between", "heads", "keyed", "member_key"]
 
 Whole = int | np.int64
 
@@ -29,6 +29,33 @@ def keyed(key: np.uint64, number: Whole) -> np.uint64:
 def below(key: np.uint64, count: Whole) -> int:
     """Return the number of a key in [0, count), each as likely; `count` below 2^32."""
     return np.int64(((key >> HALF) * np.uint64(count)) >> HALF)  # type: ignore[return-value]
+
+
+@compiled
+def between(key: np.uint64, low: Whole, high: Whole) -> int:
+    """Return the number of a key in [low, high), each as likely.
+
+    It is found by halving ranges whose ends are powers of two, each half with a chance in proportion to its part of
+    [low, high). So where the bounds move a little, the number hardly ever does.
+
+    Examples
+    --------
+    >>> key = np.uint64(2 ** 63 + 11)
+    >>> [int(between(key, 3, high)) for high in (4, 10, 90, 91, 100, 200)]
+    [3, 9, 50, 50, 50, 177]
+    """
+    size, last = np.int64(1), high - 1
+    while (low ^ last) >= size:
+        size += size
+    begin = low - low % size
+    while size > 1:
+        size = size // 2
+        middle = begin + size
+        on_left = min(middle, high) - max(begin, low)
+        on_right = min(middle + size, high) - max(middle, low)
+        if on_left <= 0 or (on_right > 0 and below(keyed(key, middle), on_left + on_right) >= on_left):
+            begin = middle
+    return begin  # type: ignore[return-value]
 
 
 @compiled

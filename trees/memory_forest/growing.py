@@ -11,6 +11,7 @@ from quercus.trees.memory_forest.node_counts import (
     count_classes,
     count_tests,
     follow_rows,
+    is_one_class,
     record_width,
     still_drawn,
 )
@@ -78,6 +79,7 @@ def grow(
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
     share, theta, order = np.empty((most, l)), np.empty(l), np.empty(K, np.int64)
     classes, on_left = np.empty(l, np.int32), np.empty(l, np.int32)
+    column, label = np.empty(n, np.uint16), np.empty(n, np.int32)
     buffer, places = np.empty(max(n, go.shape[0], come.shape[0]), np.int32), np.empty(rank.shape[0], np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if nodes.shape[1] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
@@ -108,34 +110,39 @@ def grow(
         top, is_precise, is_sole = np.int64(0), True, False
         has_room = end - start >= COUNTED and recorded < counted.shape[0]
         if has_room and old >= 0 and nodes[4, old] >= 0:
-            counted[recorded] = records[nodes[4, old]]
+            for field in range(counted.shape[1]):
+                counted[recorded, field] = records[nodes[4, old], field]
             if (
                 follow_rows(codes, named, come, in_first, in_end, kinds, sole, here, 1, l, counted[recorded])
                 and follow_rows(codes, named, go, out_first, out_end, before, sole, here, -1, l, counted[recorded])
-                and still_drawn(named, l, counted[recorded])
+                and still_drawn(
+                    codes, named, rows, first, first + nodes[3, old], gone, come, in_first, in_end, here, l,
+                    counted[recorded],
+                )
             ):  # fmt: skip
                 k, test = best_test(l, counted[recorded], table)
                 stays = nodes[0, old] == k and nodes[1, old] == test
-                stays = stays and counted[recorded, :l].max() < SOLE * (end - start)
+                stays = stays and not is_one_class(l, end - start, counted[recorded])
                 record = recorded if stays else NONE
         if not stays:
             if old >= 0:
                 _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
             elif in_end > in_first:
-                mine[start:end] = come[in_first:in_end]
+                for i in range(end - start):
+                    mine[start + i] = come[in_first + i]
             k, test = NONE, 0
-            is_precise = count_classes(mine, start, end, kinds, sole, classes)
+            is_precise = count_classes(mine, start, end, kinds, sole, classes, label)
             if is_precise:
                 top = np.argmax(classes)
                 is_sole = classes[top] >= SOLE * (end - start)
                 if not is_sole and has_room and count_tests(
-                    codes, named, mine, start, end, kinds, sole, here, classes, order, counted[recorded]
+                    codes, named, mine, start, end, here, classes, label, order, column, counted[recorded]
                 ):  # fmt: skip
                     k, test = best_test(l, counted[recorded], table)
                     record = NONE if k == NONE else recorded
                 elif not is_sole:
                     k, test = choose_test_of_classes(
-                        codes, named, mine, start, end, kinds, sole, here, classes, table, order, on_left
+                        codes, named, mine, start, end, here, classes, label, table, order, on_left, column
                     )
             if not is_precise or (k == NONE and not is_sole):
                 if old >= 0 or is_precise:
@@ -146,7 +153,7 @@ def grow(
                 is_sole = theta[top] >= SOLE
                 if not is_precise and not is_sole and end - start > 1:
                     k, test = choose_test(
-                        codes, named, mine, start, end, here, runs, count, share, table, order, left
+                        codes, named, mine, start, end, here, runs, count, share, table, order, left, column
                     )
             stays = old >= 0 and nodes[0, old] == k and nodes[1, old] == test
         recorded += record != NONE
@@ -204,11 +211,14 @@ def _copy(
             grown[field, at] = nodes[field, each]
         grown[4, at] = NONE
         if nodes[4, each] >= 0 and recorded < counted.shape[0]:
-            counted[recorded] = records[nodes[4, each]]
+            for field in range(counted.shape[1]):
+                counted[recorded, field] = records[nodes[4, each], field]
             grown[4, at] = recorded
             recorded += 1
         if nodes[0, each] < 0 and nodes[2, each] >= l:
-            said[opined] = opinions[nodes[2, each] - l]
+            for kind in range(3):
+                for c in range(l):
+                    said[opined, kind, c] = opinions[nodes[2, each] - l, kind, c]
             grown[2, at] = l + opined
             opined += 1
     for i in range(nodes[3, old]):
@@ -237,12 +247,7 @@ def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: In
     for i in range(n):
         buffer[i] = mine[start + i]
     if places.shape[0] > n:  # counting would look at contours that are not here
-        ranks = np.empty(n, np.int64)
-        for i in range(n):
-            ranks[i] = rank[kinds[buffer[i]]]
-        order = np.argsort(ranks, kind="mergesort")
-        for i in range(n):
-            mine[start + i] = buffer[order[i]]
+        _sort_few(mine, start, n, kinds, rank)
         return
     places[:] = 0
     for i in range(n):
@@ -256,6 +261,21 @@ def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: In
         d = rank[kinds[buffer[i]]]
         mine[places[d]] = buffer[i]
         places[d] += 1
+
+
+@compiled
+def _sort_few(mine: Rows, start: int, n: int, kinds: Kinds, rank: Ints) -> None:
+    """Put rows in the order of their contours by Shell's method: those of equal contours in no order of their own."""
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            row, at = mine[start + i], i
+            here = rank[kinds[row]]
+            while at >= gap and rank[kinds[mine[start + at - gap]]] > here:
+                mine[start + at] = mine[start + at - gap]
+                at -= gap
+            mine[start + at] = row
+        gap //= 2
 
 
 @compiled
@@ -285,12 +305,11 @@ def _partition(
     middle, others = start, 0
     for i in range(start, end):
         row = rows[i]
-        if goes_left(np.int64(codes[row, k]), named, test, key):
-            rows[middle] = row
-            middle += 1
-        else:
-            buffer[others] = row
-            others += 1
+        rows[middle] = row  # at i or before it: no row is lost, whichever side it goes to
+        buffer[others] = row
+        on_left = goes_left(np.int64(codes[np.uint32(row), k]), named, test, key)
+        middle += on_left
+        others += 1 - on_left
     for i in range(others):
         rows[middle + i] = buffer[i]
     return middle

@@ -152,6 +152,8 @@ class Members:
         rows, kinds = moment.told.astype(np.int32), moment.contours_told
         if not len(rows):
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
+        if before is not None and before.is_of(evidence.book, rows, kinds):
+            return before
         if before is None or before.book is not evidence.book or not before.trees:
             young = [MemberTree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
@@ -166,6 +168,11 @@ class Members:
                 known[lengths] = Changes.between(moment, before.told[old:], before.kinds[old:], new)
             grown.append(tree.grown(moment, known[lengths]))
         return cls(evidence.book, evidence.size, rows, kinds, grown, bayes_members(moment))
+
+    def is_of(self, book: Codebook, told: Rows, kinds: Rows) -> bool:
+        """Tell whether these are the members of what is told, in these codes."""
+        known = self.book is book and len(self.told) == len(told) and len(self.trees) > 0
+        return known and bool((self.told == told).all()) and bool((self.kinds == kinds).all())
 
     def opinions(self, values: Floats, weights: Floats, level: float) -> Floats:
         """Return the mean of what the members say of rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -269,5 +276,5 @@ def bayes_members(moment: Moment) -> list[NaiveBayes]:
     known = {}
     for length in set(lengths):
         rows, kinds = moment.told[-length:], moment.contours_told[-length:]
-        known[length] = NaiveBayes.of(evidence.values[rows], evidence.named, kinds, evidence.contours)
+        known[length] = NaiveBayes.of(evidence.values, rows, evidence.named, kinds, evidence.contours)
     return [known[length] for length in lengths]

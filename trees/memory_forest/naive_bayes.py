@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.learners.mixture import LARGEST, column_floor
 from quercus.trees.memory_forest.densities import STEPS, fit_densities
 from quercus.trees.memory_forest.evidence import Contours
 from quercus.trees.memory_forest.nodes import NONE
@@ -47,15 +46,21 @@ class NaiveBayes:
     frequencies: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, values: Floats, named: Bools, kinds: Kinds, contours: Contours) -> "NaiveBayes":
-        """Learn from rows of values (n, K), in the order of the log, and the numbers of their contours."""
+    def of(cls, values: Floats, rows: Ints, named: Bools, kinds: Kinds, contours: Contours) -> "NaiveBayes":
+        """Learn from rows (n,), in the order in which they were told, of values (all rows, K).
+
+        `kinds` (n,) are the numbers of their contours.
+        """
         klass = contours.sole[kinds]
         rank = contours.rank[kinds]
         ranked = contours.values[np.argsort(contours.rank)]  # it does not depend on the log's order
-        means, deviations = _densities(values[:, ~named], klass, contours.values[kinds])
-        prior = _frequencies(np.zeros(len(values), np.int64), 1, klass, rank, ranked)[1]
+        uncertain = contours.values[kinds[klass == NONE]]
+        free = float((uncertain.min(axis=1) / uncertain.max(axis=1)).sum()) / len(rows)
+        means, deviations = fit_densities(values, rows, np.flatnonzero(~named), klass, uncertain, free)
+        prior = _frequencies(np.zeros(len(rows), np.int64), 1, klass, rank, ranked)[1]
         tables = []
-        for column in values[:, named].T:
+        for k in np.flatnonzero(named):
+            column = values[rows, k]
             known = ~np.isnan(column)
             names = column[known].astype(np.int64)
             width = int(names.max(initial=-1)) + 2
@@ -67,7 +72,7 @@ class NaiveBayes:
         with np.errstate(divide="ignore"):
             logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
         if len(self.means):
-            add_densities(values[:, ~self.named], self.means, self.deviations, logs)
+            add_densities(np.ascontiguousarray(values[:, ~self.named]), self.means, self.deviations, logs)
         for column, table in zip(values[:, self.named].T, self.frequencies, strict=True):
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
@@ -76,17 +81,6 @@ class NaiveBayes:
         total = found.sum(axis=1, keepdims=True)
         theta: Floats = np.where(total > 0.0, found / np.where(total > 0.0, total, 1.0), self.prior)
         return theta
-
-
-def _densities(numbers: Floats, klass: Kinds, contours: Floats) -> tuple[Floats, Floats]:
-    """Return means and deviations (numbers, l) of rows of numbers (n, K) whose contours are (n, l)."""
-    if not numbers.shape[1]:
-        none = np.empty((0, contours.shape[1]))
-        return none, none
-    bounded = np.clip(numbers, -LARGEST, LARGEST)
-    floor = column_floor(bounded, contours)
-    means, deviations = fit_densities(np.ascontiguousarray(bounded.T), klass, contours[klass == NONE], floor)
-    return means, deviations
 
 
 def _frequencies(

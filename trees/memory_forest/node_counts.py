@@ -15,17 +15,22 @@ from quercus.trees.memory_forest.draws import PLACES, heads, keyed
 from quercus.trees.memory_forest.nodes import (
     ALL_KNOWN,
     NONE,
+    SOLE,
     TIE,
     Bools,
     Codes,
+    Column,
     Floats,
     Ints,
     Kinds,
     Rows,
+    count_left_of_classes,
+    draw_cut,
     draw_order,
     draw_test,
     goes_left,
     purity_of_classes,
+    read_column,
     tests_wanted,
 )
 
@@ -33,7 +38,7 @@ COUNTED = 32
 """Rows of the smallest node that has a record: to count fewer rows anew costs no more than to follow them."""
 FIELDS = 6
 ATTRIBUTE, TEST, LOW, HIGH, AT_LOW, AT_HIGH = range(FIELDS)
-SPARE = 2
+SPARE = 3
 """So many attributes may be looked at for each test that is wanted: those that do not vary get none."""
 
 
@@ -44,36 +49,28 @@ MOST = 8
 @compiled
 def record_width(K: int, l: int) -> int:
     """Return the length of a record."""
-    return l + SPARE * tests_wanted(K) * (FIELDS + l)
+    return l + min(K, SPARE * tests_wanted(K)) * (FIELDS + l)
 
 
 @compiled
-def count_classes(rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, classes: Kinds) -> bool:
-    """Write how many rows each class has; false where a label is not precise."""
+def count_classes(
+    rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, classes: Kinds, label: Kinds
+) -> bool:
+    """Write how many rows each class has, and the class of each; false where a label is not precise."""
     classes[:] = 0
     for i in range(start, end):
-        c = sole[kinds[rows[i]]]
+        c = sole[np.uint32(kinds[np.uint32(rows[i])])]
         if c == NONE:
             return False
+        label[i - start] = c
         classes[c] += 1
     return True
 
 
 @compiled
-def _range_of(codes: Codes, rows: Rows, start: int, end: int, k: int, skips_missing: bool) -> tuple[int, int]:
-    """Return the lowest and the highest code of an attribute; of a number without the missing ones."""
-    low, high = np.int64(ALL_KNOWN), np.int64(0)
-    for i in range(start, end):
-        code = np.int64(codes[rows[i], k])
-        if code > 0 or not skips_missing:
-            low, high = min(low, code), max(high, code)
-    return low, high  # type: ignore[return-value]
-
-
-@compiled
 def count_tests(
-    codes: Codes, named: Bools, rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, key: np.uint64,
-    classes: Kinds, order: Ints, record: Kinds,
+    codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, classes: Kinds, label: Kinds,
+    order: Ints, column: Column, record: Kinds,
 ) -> bool:  # fmt: skip
     """Draw the tests of a node with precise labels, and write its record.
 
@@ -83,9 +80,9 @@ def count_tests(
         Whether the record can follow the rows. It cannot, and is void, if too many attributes do not vary, or no subset
         of the names was found that parts the rows.
     """
-    K, l = named.shape[0], classes.shape[0]
-    record[:] = 0
-    record[:l] = classes
+    K, l, n = named.shape[0], classes.shape[0], end - start
+    for field in range(record.shape[0]):
+        record[field] = classes[field] if field < l else 0
     at, drawn, seen = l, 0, 0
     for k in range(K):
         order[k] = k
@@ -95,13 +92,18 @@ def count_tests(
         seen += 1
         k = draw_order(order, place, key)
         mine = keyed(key, PLACES + K + k)
-        test = draw_test(codes, rows, start, end, k, named[k], mine)
-        low, high = _range_of(codes, rows, start, end, k, not named[k] and test != NONE)
+        low, high, missing = read_column(codes, rows, start, end, k, column)
+        test = draw_test(column, n, named[k], low, high, missing, mine)
+        if missing > 0 and (named[k] or test == NONE):
+            low = 0
         if test == NONE and low != high:
             return False
         record[at + ATTRIBUTE], record[at + TEST], record[at + LOW], record[at + HIGH] = k, test, low, high
         if test != NONE:
-            _count(codes, named, rows, start, end, kinds, sole, keyed(mine, test), 1, record, at)
+            left = record[at + FIELDS : at + FIELDS + l]
+            count_left_of_classes(column, label, n, named[k], test, keyed(mine, test), left)
+            if not named[k]:
+                _count_ends(column, n, record, at)
             drawn += 1
         at += FIELDS + l
     if drawn < tests_wanted(K) and seen < K:
@@ -109,6 +111,17 @@ def count_tests(
     if at < record.shape[0]:
         record[at + ATTRIBUTE] = NONE
     return True
+
+
+@compiled
+def _count_ends(column: Column, n: int, record: Kinds, at: int) -> None:
+    """Write how many codes are the lowest, and how many the highest."""
+    low, high = np.uint16(record[at + LOW]), np.uint16(record[at + HIGH])
+    at_low, at_high = np.int32(0), np.int32(0)
+    for i in range(n):
+        at_low += np.int32(column[i] == low)
+        at_high += np.int32(column[i] == high)
+    record[at + AT_LOW], record[at + AT_HIGH] = at_low, at_high
 
 
 @compiled
@@ -155,37 +168,96 @@ def follow_rows(
 def _draws_other(
     codes: Codes, rows: Rows, start: int, end: int, named: bool, key: np.uint64, record: Kinds, at: int
 ) -> bool:
-    """Tell whether rows that come make a node draw another test of an attribute."""
+    """Tell whether rows that come make a node draw another test of an attribute; take note of new bounds."""
     k, test, low, high = record[at + ATTRIBUTE], record[at + TEST], record[at + LOW], record[at + HIGH]
-    for i in range(start, end):
-        code = np.int64(codes[rows[i], k])
-        if test == NONE or (not named and code > 0):
-            if code < low or code > high:
-                return True
-        elif named:  # an attempt before the one that parted the rows may part them now
-            for attempt in range(test):
+    if test == NONE or named:
+        for i in range(start, end):
+            code = np.int64(codes[rows[i], k])
+            if test == NONE:
+                if code != low:
+                    return True
+                continue
+            for attempt in range(test):  # one before the one that parted the rows may part them now
                 mask = keyed(key, attempt)
                 if heads(keyed(mask, code)) != heads(keyed(mask, low)):
                     return True
+        return False
+    lowest, highest = np.int64(low), np.int64(high)
+    for i in range(start, end):
+        code = np.int64(codes[rows[i], k])
+        if code > 0:
+            lowest, highest = min(lowest, code), max(highest, code)
+    if (lowest < low or highest > high) and draw_cut(lowest, highest, 0, key) != test:
+        return True
+    if lowest < low:
+        record[at + LOW], record[at + AT_LOW] = lowest, 0
+    if highest > high:
+        record[at + HIGH], record[at + AT_HIGH] = highest, 0
     return False
 
 
 @compiled
-def still_drawn(named: Bools, l: int, record: Kinds) -> bool:
-    """Tell whether the tests of a record are those that its node draws, after rows were taken out."""
-    total = record[:l].sum()
+def still_drawn(
+    codes: Codes, named: Bools, rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int,
+    in_end: int, key: np.uint64, l: int, record: Kinds,
+) -> bool:  # fmt: skip
+    """Tell whether the tests of a record are those that its node draws, after rows were taken out.
+
+    Where no row has the lowest or the highest code any more, the bounds are read anew: of the rows that it had, less
+    those that are `gone`, with those that came.
+    """
+    K, total = named.shape[0], record[:l].sum()
     for at in range(l, record.shape[0], FIELDS + l):
-        k = record[at + ATTRIBUTE]
+        k, test = record[at + ATTRIBUTE], record[at + TEST]
         if k == NONE:
             break
-        if record[at + TEST] == NONE:
+        if test == NONE:
             continue
         on_left = record[at + FIELDS : at + FIELDS + l].sum()
         if on_left in (0, total):
             return False
-        if not named[k] and (record[at + AT_LOW] == 0 or record[at + AT_HIGH] == 0):
+        if named[k] or (record[at + AT_LOW] > 0 and record[at + AT_HIGH] > 0):
+            continue
+        _read_bounds(codes, rows, first, end, gone, come, in_first, in_end, record, at)
+        low, high = np.int64(record[at + LOW]), np.int64(record[at + HIGH])
+        if draw_cut(low, high, 0, keyed(key, PLACES + K + k)) != test:
             return False
     return True
+
+
+@compiled
+def _read_bounds(
+    codes: Codes, rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int, in_end: int,
+    record: Kinds, at: int,
+) -> None:  # fmt: skip
+    """Write the lowest and the highest code, and how many rows have them."""
+    k, low, high, at_low, at_high = record[at + ATTRIBUTE], np.int64(ALL_KNOWN), np.int64(0), 0, 0
+    for i in range(end - first + in_end - in_first):
+        row = rows[first + i] if i < end - first else come[in_first + i - (end - first)]
+        code = np.int64(codes[row, k])
+        if code == 0 or (i < end - first and gone[row]):
+            continue
+        if code < low:
+            low, at_low = code, 0
+        if code > high:
+            high, at_high = code, 0
+        at_low += code == low
+        at_high += code == high
+    record[at + LOW], record[at + HIGH], record[at + AT_LOW], record[at + AT_HIGH] = (
+        low,
+        high,
+        at_low,
+        at_high,
+    )
+
+
+@compiled
+def is_one_class(l: int, n: int, record: Kinds) -> bool:
+    """Tell whether the n rows of a record have one class."""
+    most = 0
+    for c in range(l):
+        most = max(most, record[c])
+    return most >= SOLE * n
 
 
 @compiled

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.memory_forest.draws import PLACES, Whole, below, heads, keyed
+from quercus.trees.memory_forest.draws import PLACES, Whole, below, between, heads, keyed
 
 Codes = NDArray[
     np.uint16
 ]  # (rows, K): 0 for a missing value, else a bin or the index of a name, counted from 1
+Column = NDArray[np.uint16]  # codes of an attribute, of the rows of a node
 Rows = NDArray[np.int32]
 Kinds = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -29,6 +30,7 @@ STEPS = 300  # of E2M, at most
 EXCESS = 1e-7  # KKT excess (theory §2.2) that E2M stops at
 FEW = 4  # steps before a vertex is tried
 TABLED = 4_096
+FEW_CLASSES = 8  # are counted one after the other, many rows at a time
 
 
 @compiled
@@ -134,56 +136,90 @@ def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
 
 
 @compiled
-def draw_cut(codes: Codes, rows: Rows, start: int, end: int, k: int, key: np.uint64) -> int:
-    """Draw the test of a numeric attribute; `NONE` where it does not vary."""
-    low, high, missing = np.int64(ALL_KNOWN), np.int64(0), False
+def read_column(
+    codes: Codes, rows: Rows, start: int, end: int, k: int, column: Column
+) -> tuple[int, int, int]:
+    """Copy the codes of an attribute; return the lowest and the highest of known values, and how many are missing.
+
+    Where no value is known, the highest is 0.
+    """
+    low, high, missing = np.int64(ALL_KNOWN), np.int64(0), 0
     for i in range(start, end):
-        code = np.int64(codes[rows[i], k])
-        if code == 0:
-            missing = True
-        else:
-            if code < low:  # noqa: PLR1730 - kept typed
-                low = code
-            if code > high:  # noqa: PLR1730
-                high = code
-    if low < high:
-        return 2 * (int(low) + below(key, high - low)) + heads(keyed(key, 0))
-    return 2 * ALL_KNOWN if missing and high > 0 else NONE
+        code = codes[np.uint32(rows[i]), k]
+        column[i - start] = code
+        missing += code == 0
+        low = min(low, np.int64(np.uint16(code - 1)))  # a missing one is above all others
+        high = max(high, np.int64(code))
+    return low + 1, high, missing  # type: ignore[return-value]
 
 
 @compiled
-def draw_names(codes: Codes, rows: Rows, start: int, end: int, k: int, key: np.uint64) -> int:
+def draw_cut(low: Whole, high: Whole, missing: int, key: np.uint64) -> int:
+    """Draw the test of a number with codes from `low` to `high`; `NONE` where it does not vary."""
+    if low < high:
+        return 2 * between(key, low, high) + heads(key)
+    return 2 * ALL_KNOWN if missing > 0 and high > 0 else NONE
+
+
+@compiled
+def draw_names(column: Column, n: int, key: np.uint64) -> int:
     """Draw the names that go left: the first attempt that parts the rows; `NONE` where none does."""
-    first = np.int64(codes[rows[start], k])
-    varies = False
-    for i in range(start + 1, end):
-        if codes[rows[i], k] != first:
-            varies = True
-            break
-    if not varies:
-        return NONE
+    first = np.int64(column[0])
     for attempt in range(ATTEMPTS):
         mask = keyed(key, attempt)
         side = heads(keyed(mask, first))
-        for i in range(start + 1, end):
-            if heads(keyed(mask, np.int64(codes[rows[i], k]))) != side:
+        for i in range(1, n):
+            if heads(keyed(mask, np.int64(column[i]))) != side:
                 return attempt
     return NONE
 
 
 @compiled
+def draw_test(column: Column, n: int, named: bool, low: int, high: int, missing: int, key: np.uint64) -> int:
+    """Draw the test of an attribute; `NONE` where it does not vary."""
+    test = NONE
+    if not named:
+        test = draw_cut(low, high, missing, key)
+    elif low < high or (missing > 0 and high > 0):
+        test = draw_names(column, n, key)
+    return test
+
+
+@compiled
 def count_left(
-    codes: Codes, rows: Rows, start: int, runs: int, count: Ints, k: int, named: bool, test: int,
-    key: np.uint64, left: Ints,
-) -> None:  # fmt: skip
+    column: Column, runs: int, count: Ints, named: bool, test: int, key: np.uint64, left: Ints
+) -> None:
     """Write how many rows of each run go left."""
-    i = start
+    i = 0
     for d in range(runs):
         found = 0
         for _ in range(count[d]):
-            found += goes_left(np.int64(codes[rows[i], k]), named, test, key)
+            found += goes_left(np.int64(column[i]), named, test, key)
             i += 1
         left[d] = found
+
+
+@compiled
+def count_left_of_classes(
+    column: Column, label: Kinds, n: int, named: bool, test: int, key: np.uint64, left: Kinds
+) -> None:
+    """Write how many rows of each class go left; `label` (n,) are their classes."""
+    left[:] = 0
+    if named:
+        for i in range(n):
+            left[label[i]] += heads(keyed(key, np.int64(column[i])))
+        return
+    skipped = 1 - (test & 1)  # less 1, a missing code is above all cuts
+    cut = np.uint16((test >> 1) - skipped)
+    if left.shape[0] > FEW_CLASSES:
+        for i in range(n):
+            left[label[i]] += np.uint16(column[i] - skipped) <= cut
+        return
+    for c in range(left.shape[0]):
+        found = np.int32(0)
+        for i in range(n):
+            found += np.int32((label[i] == c) & (np.uint16(column[i] - skipped) <= cut))
+        left[c] = found
 
 
 @compiled
@@ -241,19 +277,9 @@ def draw_order(order: Ints, place: int, key: np.uint64) -> int:
 
 
 @compiled
-def draw_test(codes: Codes, rows: Rows, start: int, end: int, k: int, named: bool, key: np.uint64) -> int:
-    """Draw the test of an attribute; `NONE` where it does not vary."""
-    if named:  # noqa: SIM108 - two kernels
-        test = draw_names(codes, rows, start, end, k, key)
-    else:
-        test = draw_cut(codes, rows, start, end, k, key)
-    return test
-
-
-@compiled
 def choose_test(
     codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, runs: int, count: Ints,
-    share: Floats, table: Floats, order: Ints, left: Ints,
+    share: Floats, table: Floats, order: Ints, left: Ints, column: Column,
 ) -> tuple[int, int]:  # fmt: skip
     """Return attribute and test of a node with labels that are not precise, ``(NONE, 0)`` where nothing varies.
 
@@ -267,10 +293,11 @@ def choose_test(
     for place in range(K):
         k = draw_order(order, place, key)
         mine = keyed(key, PLACES + K + k)
-        test = draw_test(codes, rows, start, end, k, named[k], mine)
+        low, high, missing = read_column(codes, rows, start, end, k, column)
+        test = draw_test(column, end - start, named[k], low, high, missing, mine)
         if test == NONE:
             continue
-        count_left(codes, rows, start, runs, count, k, named[k], test, keyed(mine, test), left)
+        count_left(column, runs, count, named[k], test, keyed(mine, test), left)
         pure = purity(runs, count, left, share, table)
         if pure > best + TIE:
             best, found, chosen = pure, k, test
@@ -282,10 +309,10 @@ def choose_test(
 
 @compiled
 def choose_test_of_classes(
-    codes: Codes, named: Bools, rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, key: np.uint64,
-    classes: Kinds, table: Floats, order: Ints, left: Kinds,
+    codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, classes: Kinds, label: Kinds,
+    table: Floats, order: Ints, left: Kinds, column: Column,
 ) -> tuple[int, int]:  # fmt: skip
-    """Return the same of a node with precise labels, `classes` (l,) rows of each class."""
+    """Return the same of a node with precise labels: `classes` (l,) rows of each class, `label` the class of each."""
     K = named.shape[0]
     for k in range(K):
         order[k] = k
@@ -293,14 +320,11 @@ def choose_test_of_classes(
     for place in range(K):
         k = draw_order(order, place, key)
         mine = keyed(key, PLACES + K + k)
-        test = draw_test(codes, rows, start, end, k, named[k], mine)
+        low, high, missing = read_column(codes, rows, start, end, k, column)
+        test = draw_test(column, end - start, named[k], low, high, missing, mine)
         if test == NONE:
             continue
-        mask = keyed(mine, test)
-        left[:] = 0
-        for i in range(start, end):
-            if goes_left(np.int64(codes[rows[i], k]), named[k], test, mask):
-                left[sole[kinds[rows[i]]]] += 1
+        count_left_of_classes(column, label, end - start, named[k], test, keyed(mine, test), left)
         pure = purity_of_classes(classes, left, table)
         if pure > best + TIE:
             best, found, chosen = pure, k, test

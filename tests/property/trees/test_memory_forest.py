@@ -40,6 +40,16 @@ def drawn(key: int, count: int) -> int:
     return ((key >> 32) * count) >> 32
 
 
+def halved(key: int, numbers: list[int]) -> int:
+    """One of the numbers: of their dyadic ranges the halves are taken with chances by how many they have."""
+    for size in [2**power for power in range(15, -1, -1)]:
+        middle = numbers[0] // (2 * size) * 2 * size + size
+        left, right = [n for n in numbers if n < middle], [n for n in numbers if n >= middle]
+        if left and right:
+            numbers = left if drawn(mixed(key, middle), len(numbers)) < len(left) else right
+    return numbers[0]
+
+
 @dataclass
 class Slow:
     """Nodes of precise labels in pre-order: (attribute, left codes of the node's rows, or class counts)."""
@@ -92,8 +102,8 @@ class Slow:
         known = seen - {0}
         if len(known) == 1:
             return [row for row in rows if self.codes[row, k]]
-        cut = min(known) + drawn(key, max(known) - min(known))
-        missing_left = mixed(key, 0) & 1
+        cut = halved(key, list(range(min(known), max(known))))
+        missing_left = key & 1
         return [row for row in rows if (self.codes[row, k] <= cut if self.codes[row, k] else missing_left)]
 
     def entropy(self, rows: list[int]) -> float:
@@ -472,7 +482,7 @@ def test_naive_bayes_has_the_mixtures_and_counts_of_all_rows(seed: int) -> None:
         contours[told] / contours[told].max(axis=1, keepdims=True),
         kinds[told],
     )
-    member = NaiveBayes.of(values, named, kinds, found)
+    member = NaiveBayes.of(values, np.arange(len(values)), named, kinds, found)
     if not named.all():
         expected = fit_mixtures(values[:, ~named], contours)
         np.testing.assert_allclose(member.means, expected.means, atol=1e-3)
