@@ -120,6 +120,13 @@ def labellers(
     print_labellers(found)
 
 
+def _with_deviation(share: float | None, deviation: float | None) -> str:
+    """A share and the standard deviation of what is known of it, `.82±.05`."""
+    if share is None:
+        return "-"
+    return f"{share:.2f}±{deviation or 0.0:.2f}".replace("0.", ".")
+
+
 COUNTS = ("answered", "refused", "held")
 RARE = ("skipped", "postponed", "expired", "corrected", "undone")
 
@@ -131,7 +138,10 @@ def print_labellers(found: Sequence[Labeller]) -> None:
     for head in (*COUNTS, "agree", "reliable", "median"):
         table.add_column(head, justify="right", no_wrap=True)
     for each in found:
-        shares = ["-" if share is None else f"{share:.2f}" for share in (each.agreement, each.reliability)]
+        shares = [
+            _with_deviation(each.agreement, each.agreement_deviation),
+            _with_deviation(each.reliability, each.reliability_deviation),
+        ]
         median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
         table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNTS), *shares, median)
     out.print(table)

@@ -85,7 +85,9 @@ class Labeller:
     """The counts of a labeller for a model.
 
     ``agreement``: chance that this labeller and another who answered the same query bet on the same class;
-    ``reliability``: estimated from that (Dawid & Skene 1979). Both are ``None`` where no query was shared.
+    ``reliability``: chance that the labeller's answer is right, estimated from a confusion matrix a labeller.
+    ``agreement_deviation``, ``reliability_deviation``: standard deviations, how little is known of the two. All are
+    ``None`` where no query was shared.
     ``median_s``: of the newest 1,000 answers. ``stated``: what was said unasked.
     """
 
@@ -102,6 +104,8 @@ class Labeller:
     reliability: float | None
     median_s: float | None
     stated: int = 0
+    agreement_deviation: float | None = None
+    reliability_deviation: float | None = None
 
 
 @dataclass(frozen=True)

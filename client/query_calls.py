@@ -229,6 +229,10 @@ def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
         reliability=message.reliability if message.HasField("reliability") else None,
         median_s=message.median_time.ToNanoseconds() / 1e9 if message.HasField("median_time") else None,
         stated=message.stated,
+        agreement_deviation=message.agreement_deviation if message.HasField("agreement_deviation") else None,
+        reliability_deviation=message.reliability_deviation
+        if message.HasField("reliability_deviation")
+        else None,
     )
 
 

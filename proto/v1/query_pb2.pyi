@@ -824,7 +824,7 @@ class AnswerQueryRequest(_message.Message):
     lease_token: _builtins.str
     reliability: _builtins.float
     """Chance that the labeller is right, in (0, 1]; absent: 1, or estimated (see LabellingPolicy). A certain answer (one
-    class, reliability 1) replaces what was known, any other is discounted and combined with it by Dempster's rule.
+    class, reliability 1) replaces what was known, any other is weighed by it and combined by Dempster's rule.
     """
     comment: _builtins.str
     """At most 2,000 characters; kept with the answer."""
@@ -1726,6 +1726,8 @@ class LabellerStatistics(_message.Message):
     RELIABILITY_FIELD_NUMBER: _builtins.int
     MEDIAN_TIME_FIELD_NUMBER: _builtins.int
     STATED_FIELD_NUMBER: _builtins.int
+    AGREEMENT_DEVIATION_FIELD_NUMBER: _builtins.int
+    RELIABILITY_DEVIATION_FIELD_NUMBER: _builtins.int
     labeller: _builtins.str
     answered: _builtins.int
     refused: _builtins.int
@@ -1740,9 +1742,14 @@ class LabellerStatistics(_message.Message):
     agreement: _builtins.float
     """Chance that this labeller and another who answered the same query bet on the same class; absent: there is no other."""
     reliability: _builtins.float
-    """Estimated from the agreement (Dawid & Skene 1979); absent: nobody shared a query with this labeller."""
+    """Chance that this labeller's answer is right, estimated from a confusion matrix a labeller; absent: nobody shared a
+    query with this labeller.
+    """
     stated: _builtins.int
     """What this labeller said unasked (StateEvidence)."""
+    agreement_deviation: _builtins.float
+    """How little is known of the agreement and of the reliability: standard deviations; absent where these are."""
+    reliability_deviation: _builtins.float
     @_builtins.property
     def median_time(self) -> _duration_pb2.Duration:
         """Of the newest 1,000 answers; absent: none."""
@@ -1763,19 +1770,29 @@ class LabellerStatistics(_message.Message):
         reliability: _builtins.float | None = ...,
         median_time: _duration_pb2.Duration | None = ...,
         stated: _builtins.int = ...,
+        agreement_deviation: _builtins.float | None = ...,
+        reliability_deviation: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "median_time", b"median_time", "reliability", b"reliability"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "median_time", b"median_time", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_reliability", b"_reliability", "agreement", b"agreement", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "labeller", b"labeller", "median_time", b"median_time", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "labeller", b"labeller", "median_time", b"median_time", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__agreement: _TypeAlias = _typing.Literal["agreement"]  # noqa: Y015
     _WhichOneofArgType__agreement: _TypeAlias = _typing.Literal["_agreement", b"_agreement"]  # noqa: Y015
+    _WhichOneofReturnType__agreement_deviation: _TypeAlias = _typing.Literal["agreement_deviation"]  # noqa: Y015
+    _WhichOneofArgType__agreement_deviation: _TypeAlias = _typing.Literal["_agreement_deviation", b"_agreement_deviation"]  # noqa: Y015
     _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
     _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
+    _WhichOneofReturnType__reliability_deviation: _TypeAlias = _typing.Literal["reliability_deviation"]  # noqa: Y015
+    _WhichOneofArgType__reliability_deviation: _TypeAlias = _typing.Literal["_reliability_deviation", b"_reliability_deviation"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement) -> _WhichOneofReturnType__agreement | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement_deviation) -> _WhichOneofReturnType__agreement_deviation | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability) -> _WhichOneofReturnType__reliability | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability_deviation) -> _WhichOneofReturnType__reliability_deviation | None: ...
 
 Global___LabellerStatistics: _TypeAlias = LabellerStatistics  # noqa: Y015
 

@@ -16,7 +16,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
 from quercus.server.labelling.combined_labels import MAX_AUTHOR, combine_answers, label_combiner
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.labelling.reliability import estimate_reliability
+from quercus.server.labelling.reliability import crowd_of_model
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import decode_label
@@ -325,4 +325,4 @@ def _reliability_of(store: Store, schema: ModelSchema, declared: float | None, l
         return declared
     if store.policy(schema.model).reliability is Reliability.DECLARED:
         return 1.0
-    return estimate_reliability(store, schema.model, schema.frame.size, labeller)
+    return crowd_of_model(store, schema.model, schema.frame.size).reliability(labeller)

@@ -75,6 +75,8 @@ def encode_labeller(
     standing = standings.get(counts.labeller)
     if standing is not None:
         found.agreement, found.reliability = standing.agreement, standing.reliability
+        found.agreement_deviation = standing.agreement_deviation
+        found.reliability_deviation = standing.reliability_deviation
     if counts.times_s:
         found.median_time.CopyFrom(to_duration(statistics.median(counts.times_s)))
     return found

@@ -1,4 +1,4 @@
-"""Labellers of a model, held against each other: agreement, and reliability estimated from it."""
+"""Labellers of a model, held against each other: agreement, and what their answers are worth, estimated from it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from quercus.belief import agreement
 from quercus.belief.codec import decode_contours
+from quercus.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
 from quercus.storage import Event, Store
 
 NEWEST: Final = 2000
 """Answers that reliability is estimated from: the newest, so that a labeller may get better."""
 
-UNKNOWN: Final = agreement.PRIOR_RIGHT / (agreement.PRIOR_RIGHT + agreement.PRIOR_WRONG)
+MOST_CELLS: Final = 1 << 21
+"""Of confusion matrices, over all answers; where classes are many, fewer of the newest answers count."""
+
+UNKNOWN: Final = PRIOR_RELIABILITY
 """Reliability of a labeller of whom nothing is known."""
 
 
@@ -27,22 +31,53 @@ class LabellerAgreement:
 
     Attributes
     ----------
-    reliability : estimated, in (0, 1).
-    agreement : mean chance that this labeller and another bet on the same class, over all they share.
+    reliability, reliability_deviation : estimated chance that an answer is right, and its standard deviation.
+    agreement, agreement_deviation : mean chance that this labeller and another bet on the same class, over all they
+        share, and the standard deviation of what is known of it.
     """
 
     reliability: float
+    reliability_deviation: float
     agreement: float
+    agreement_deviation: float
 
 
-def estimate_reliability(store: Store, model: str, size: int, labeller: str) -> float:
-    """Return the reliability of a labeller, estimated from the newest answers of all."""
-    found = labeller_agreements(store.opinions(model, NEWEST), size).get(labeller)
-    return UNKNOWN if found is None else found.reliability
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """The labellers of a model as they stand by what they said.
+
+    Attributes
+    ----------
+    numbers : of the labellers in `estimate`, by name.
+    agreements : of those who share an instance with another, by name.
+    """
+
+    numbers: Mapping[str, int]
+    estimate: CrowdEstimate | None
+    agreements: Mapping[str, LabellerAgreement]
+
+    def reliability(self, labeller: str) -> float:
+        """Return the reliability of a labeller, `UNKNOWN` for one who shares no instance with another."""
+        found = self.agreements.get(labeller)
+        return UNKNOWN if found is None else found.reliability
+
+    def weighed(self, labeller: str, contour: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the contour that an answer is evidence of (theory §13.4); None where the labeller is not known."""
+        if self.estimate is None or labeller not in self.agreements:
+            return None
+        return self.estimate.weighed(self.numbers[labeller], contour)
 
 
-def labeller_agreements(events: Sequence[Event], size: int) -> Mapping[str, LabellerAgreement]:
-    """Return how labellers stand who share an instance with another, by name.
+NOBODY: Final = Crowd({}, None, {})
+
+
+def crowd_of_model(store: Store, model: str, size: int) -> Crowd:
+    """Return the labellers of a model, by the newest answers of all."""
+    return crowd_of(store.opinions(model, NEWEST), size)
+
+
+def crowd_of(events: Sequence[Event], size: int) -> Crowd:
+    """Return how labellers stand.
 
     Parameters
     ----------
@@ -50,29 +85,45 @@ def labeller_agreements(events: Sequence[Event], size: int) -> Mapping[str, Labe
     size : number of classes.
     """
     said = {(event.instance, event.author): event.label for event in events}
-    words = {key: label for key, label in said.items() if label is not None}
+    told = [(key, label) for key, label in said.items() if label is not None][-(MOST_CELLS // size**2) :]
     by_instance: dict[int, list[int]] = {}
-    for place, (instance, _) in enumerate(words):
+    for place, ((instance, _), _) in enumerate(told):
         by_instance.setdefault(instance, []).append(place)
     pairs = [pair for places in by_instance.values() for pair in combinations(places, 2)]
     if not pairs:
-        return {}
-    contours = decode_contours(list(words.values()), size)
-    instances, oracles = (np.unique([key[side] for key in words], return_inverse=True) for side in (0, 1))
-    found = agreement.estimate(instances[1], oracles[1], contours)
-    same = _agreement_of(np.array(pairs), oracles[1], contours, len(oracles[0]))
-    return {
-        str(name): LabellerAgreement(float(found.reliability[i]), float(same[i]))
-        for i, name in enumerate(oracles[0])
-        if not np.isnan(same[i])
+        return NOBODY
+    contours = decode_contours([label for _, label in told], size)
+    (_, instances), (names, who) = (
+        np.unique([key[side] for key, _ in told], return_inverse=True) for side in (0, 1)
+    )
+    found = estimate_crowd(CrowdAnswers.of(instances, who, contours))
+    same, shared = _agreement_of(np.array(pairs), who, contours, len(names))
+    numbers = {str(name): i for i, name in enumerate(names)}
+    agreements = {
+        name: LabellerAgreement(
+            float(found.reliability[i]),
+            float(found.deviation[i]),
+            float(same[i]),
+            _deviation(float(same[i]), int(shared[i])),
+        )
+        for name, i in numbers.items()
+        if shared[i]
     }
+    return Crowd(numbers, found, agreements)
 
 
 def _agreement_of(
-    pairs: NDArray[np.int64], oracles: NDArray[np.int64], contours: NDArray[np.float64], count: int
-) -> NDArray[np.float64]:
+    pairs: NDArray[np.int64], who: NDArray[np.int64], contours: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the mean agreement of each labeller with others, and the number of answers that others share."""
     chance = agreement.same_class(contours[pairs[:, 0]], contours[pairs[:, 1]])
-    who, both = oracles[pairs].ravel(), np.repeat(chance, 2)
-    shared = np.bincount(who, minlength=count)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.bincount(who, weights=both, minlength=count) / shared)
+    sides, both = who[pairs].ravel(), np.repeat(chance, 2)
+    times = np.bincount(sides, minlength=count)
+    shared = np.bincount(who[np.unique(pairs)], minlength=count)
+    return np.bincount(sides, weights=both, minlength=count) / np.maximum(times, 1), shared
+
+
+def _deviation(share: float, count: int) -> float:
+    """Return the standard deviation of a share of `count` cases, by its Beta distribution from a uniform prior."""
+    mean = (share * count + 1.0) / (count + 2.0)
+    return float(np.sqrt(mean * (1.0 - mean) / (count + 3.0)))

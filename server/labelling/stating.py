@@ -12,7 +12,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
 from quercus.server.labelling.answering import check_declared, with_schema
 from quercus.server.labelling.combined_labels import label_combiner
-from quercus.server.labelling.reliability import NEWEST, UNKNOWN, labeller_agreements
+from quercus.server.labelling.reliability import NEWEST, Crowd, crowd_of
 from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.limits import MAX_STATEMENTS
@@ -104,15 +104,13 @@ def _with_reliability(
     Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
     crowd is weighed by all of itself.
     """
-    estimated: dict[str, float] | None = None
+    crowd: Crowd | None = None
     if store.policy(schema.model).reliability is Reliability.ESTIMATED:
         events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
-        estimated = {
-            name: found.reliability for name, found in labeller_agreements(events, schema.frame.size).items()
-        }
+        crowd = crowd_of(events, schema.frame.size)
     found = []
     for each in spoken:
-        reliability = 1.0 if estimated is None else estimated.get(each.labeller, UNKNOWN)
+        reliability = 1.0 if crowd is None else crowd.reliability(each.labeller)
         known = each.declared is not None
         value = each.declared if each.declared is not None else reliability
         if each.label is None:  # says nothing that could be weighed

@@ -19,7 +19,7 @@ from quercus.server.labelling.policy_messages import (
     encode_step,
 )
 from quercus.server.labelling.query_stream import QueryStream
-from quercus.server.labelling.reliability import NEWEST, labeller_agreements
+from quercus.server.labelling.reliability import crowd_of_model
 from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MIN_PAUSE_S
@@ -235,7 +235,7 @@ def _history_page(
 
 
 def _labeller_page(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
-    found = labeller_agreements(store.opinions(model, NEWEST), size)
+    found = crowd_of_model(store, model, size).agreements
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}
     return query_pb2.ListLabellersResponse(

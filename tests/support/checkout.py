@@ -10,6 +10,7 @@ FOLDERS = (
     "client",
     "compute",
     "console",
+    "crowds",
     "demo",
     "estimators",
     "experiments",

@@ -1,0 +1,107 @@
+"""Answers of labellers about instances, in one order, whatever the order was in which they came."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrowdAnswers:
+    """Answers, in the order of instances, then labellers, then contours.
+
+    Attributes
+    ----------
+    instances, labellers : int64 (k,)
+        Of which instance, by whom.
+    kinds : int64 (k,)
+        Number of each answer's contour in `contours`.
+    contours : float64 (d, l)
+        The distinct contours, scaled to maximum 1.
+    instance_count, labeller_count : int
+        How many there are; some may have no answer.
+    """
+
+    instances: Ints
+    labellers: Ints
+    kinds: Ints
+    contours: Floats
+    instance_count: int
+    labeller_count: int
+
+    @classmethod
+    def of(cls, instances: Ints, labellers: Ints, contours: Floats) -> Self:
+        """Return answers in their order.
+
+        Parameters
+        ----------
+        instances, labellers
+            int64 (k,): of which instance, by whom; numbers from 0.
+        contours
+            float64 (k, l): what was answered, as plausibilities.
+
+        Raises
+        ------
+        InvalidInput
+            When the three do not have the same length, or an answer excludes every class.
+        """
+        if not len(instances) == len(labellers) == len(contours):
+            raise InvalidInput(
+                "contours", f"are {len(contours)}, must be one for each of {len(instances)} answers"
+            )
+        said = np.asarray(contours, dtype=np.float64)
+        top = said.max(axis=1, initial=0.0)
+        if not (top > 0.0).all():
+            raise InvalidInput("contours", "an answer excludes every class, at least one must be plausible")
+        distinct, kinds = np.unique(said / top[:, np.newaxis], axis=0, return_inverse=True)
+        kinds = kinds.ravel().astype(np.int64)
+        order = np.lexsort([kinds, labellers, instances])
+        counts = (int(numbers.max(initial=-1)) + 1 for numbers in (instances, labellers))
+        return cls(
+            np.asarray(instances)[order], np.asarray(labellers)[order], kinds[order], distinct, *counts
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of classes."""
+        return int(self.contours.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    def shared(self) -> Self:
+        """Return the answers that say something about instances of which two labellers or more say something.
+
+        Only these tell how reliable anybody is.
+        """
+        says = self.contours.min(axis=1)[self.kinds] < 1.0
+        pairs = np.unique(np.column_stack([self.instances, self.labellers])[says], axis=0)
+        voices = np.bincount(pairs[:, 0], minlength=self.instance_count)
+        kept = says & (voices[self.instances] > 1)
+        return type(self)(
+            self.instances[kept], self.labellers[kept], self.kinds[kept], self.contours,
+            self.instance_count, self.labeller_count,
+        )  # fmt: skip
+
+
+def sum_by(numbers: Ints, values: Floats, count: int) -> Floats:
+    """Return the sums (count, ...) of `values` (k, ...) with equal numbers; numbers in rising order."""
+    found = np.zeros((count, *values.shape[1:]))
+    if len(numbers):
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        found[numbers[starts]] = np.add.reduceat(values, starts, axis=0)
+    return found
+
+
+def normalised(log_joint: Floats) -> tuple[Floats, Floats]:
+    """Return the probabilities (n, l) that are proportional to the exponentials, and the logs of their sums (n,)."""
+    top = log_joint.max(axis=1, keepdims=True)
+    joint = np.exp(log_joint - top)
+    total = joint.sum(axis=1, keepdims=True)
+    return joint / total, (top + np.log(total))[:, 0]

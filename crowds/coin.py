@@ -1,0 +1,51 @@
+"""One coin a labeller: the chance that an answer is right, whatever the class (theory §13.2)."""
+
+from typing import Final
+
+import numpy as np
+from scipy.special import digamma
+
+from quercus.crowds.answers import Floats
+
+PRIOR_RIGHT, PRIOR_WRONG = 4.0, 1.0
+PRIOR_RELIABILITY: Final = PRIOR_RIGHT / (PRIOR_RIGHT + PRIOR_WRONG)
+"""Reliability of a labeller of whom nothing is known."""
+
+CELL: Final = 0.25
+"""Answers that the coin counts as, for each cell of a confusion matrix."""
+
+LEAST, MOST = 0.01, 0.99
+HALVINGS = 40
+
+
+def prior_cells(coins: Floats, size: int) -> Floats:
+    """Return the parameters (m, l, l) of the Dirichlet priors that coins (m,) make: l/4 answers in each row."""
+    wrong = (1.0 - np.eye(size)) / (size - 1)
+    rows = coins[:, np.newaxis, np.newaxis] * np.eye(size) + np.multiply.outer(1.0 - coins, wrong)
+    cells: Floats = CELL * size * rows
+    return cells
+
+
+def log_prior(coins: Floats) -> float:
+    """Return the log of the prior density of coins (m,), up to a constant: four right answers and a wrong one."""
+    return float((PRIOR_RIGHT * np.log(coins) + PRIOR_WRONG * np.log1p(-coins)).sum())
+
+
+def likeliest_coins(logs: Floats) -> Floats:
+    """Return the coins (m,) in [.01, .99] that fit matrices best whose expected logarithms are `logs` (m, l, l).
+
+    What they maximise is concave, so its slope is halved to 0.
+    """
+    size = logs.shape[1]
+    right = np.einsum("jcc->jc", logs)
+    wrong = (logs.sum(axis=2) - right) / (size - 1)
+    gap = (right - wrong).sum(axis=1)
+    weight = CELL * size
+    low, high = np.full(len(logs), LEAST), np.full(len(logs), MOST)
+    for _ in range(HALVINGS):
+        r = (low + high) / 2
+        spread = digamma(weight * (1.0 - r) / (size - 1)) - digamma(weight * r)
+        slope = weight * (gap + size * spread) + PRIOR_RIGHT / r - PRIOR_WRONG / (1.0 - r)
+        low, high = np.where(slope > 0.0, r, low), np.where(slope > 0.0, high, r)
+    found: Floats = (low + high) / 2
+    return found

@@ -1,0 +1,209 @@
+"""Confusion matrices of a crowd: against a slow computation with plain loops, and what must hold whatever was said."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import digamma
+
+from quercus.belief.errors import InvalidInput
+from quercus.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
+from quercus.crowds.coin import CELL, LEAST, MOST, likeliest_coins, prior_cells
+
+Said = list[tuple[int, int, tuple[float, ...]]]  # instance, labeller, plausibilities
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[Said, int]:
+    """Up to 16 answers of up to 4 labellers about up to 6 instances: classes, sets, plausibilities, or nothing."""
+    size = draw(st.integers(2, 4))
+    value = st.sampled_from([0.0, 0.0, 0.3, 1.0])
+    contour = st.tuples(*[value] * size).filter(lambda given: max(given) == 1.0)
+    answer = st.tuples(st.integers(0, 5), st.integers(0, 3), contour)
+    return draw(st.lists(answer, min_size=1, max_size=16, unique_by=lambda each: each[:2])), size
+
+
+def estimated(said: Said) -> CrowdEstimate:
+    instances, labellers, contours = zip(*said, strict=True)
+    return estimate_crowd(CrowdAnswers.of(np.array(instances), np.array(labellers), np.array(contours)))
+
+
+def slow(said: Said, size: int, rounds: int) -> tuple[list[list[float]], list[list[list[float]]]]:
+    """Return the classes of instances and the cells of labellers after so many rounds, by the page's formulas."""
+    n, m = max(i for i, _, _ in said) + 1, max(j for _, j, _ in said) + 1
+    classes, names = range(size), range(m)
+    voices: dict[int, set[int]] = {i: set() for i in range(n)}
+    for i, j, pl in said:
+        if min(pl) < 1.0:
+            voices[i].add(j)
+    shared = [(i, j, pl) for i, j, pl in said if min(pl) < 1.0 and len(voices[i]) > 1]
+    told = sorted({i for i, _, _ in shared})
+
+    def prior(r: list[float]) -> list[list[list[float]]]:
+        total = CELL * size
+        return [
+            [[total * (r[j] if c == a else (1 - r[j]) / (size - 1)) for a in classes] for c in classes]
+            for j in names
+        ]
+
+    def logs_of(row: list[float]) -> list[float]:
+        return [float(digamma(x) - digamma(sum(row))) for x in row]
+
+    def likelihood(j: int, c: int, pl: tuple[float, ...]) -> float:
+        return sum(math.exp(logs[j][c][a]) * pl[a] for a in classes)
+
+    def posterior(answers: Said, i: int) -> list[float]:
+        joint = [
+            math.exp(shares[c]) * math.prod(likelihood(j, c, pl) for k, j, pl in answers if k == i)
+            for c in classes
+        ]
+        return [each / sum(joint) for each in joint]
+
+    cells = before = prior([PRIOR_RELIABILITY] * m)
+    logs = [[logs_of(row) for row in matrix] for matrix in cells]
+    shares = [-math.log(size)] * size
+    q = {}
+    for i in told:
+        votes = [sum(pl[c] / sum(pl) for k, _, pl in shared if k == i) + 1 / size for c in classes]
+        q[i] = [vote / sum(votes) for vote in votes]
+    for _ in range(rounds if told else 0):
+        cells = [[list(row) for row in matrix] for matrix in before]
+        for i, j, pl in shared:
+            for c in classes:
+                for a in classes:
+                    cells[j][c][a] += q[i][c] * math.exp(logs[j][c][a]) * pl[a] / likelihood(j, c, pl)
+        logs = [[logs_of(row) for row in matrix] for matrix in cells]
+        shares = logs_of([1 + sum(q[i][c] for i in told) for c in classes])
+        before = prior([likeliest_coin(logs[j], size) for j in names])
+        q = {i: posterior(shared, i) for i in told}
+    return [posterior(said, i) for i in range(n)], cells
+
+
+def likeliest_coin(logs: list[list[float]], size: int) -> float:
+    """Return the coin of one labeller by golden section on the logarithm of its density."""
+
+    def density(r: float) -> float:
+        found = 4 * math.log(r) + math.log(1 - r)
+        for c in range(size):
+            for a in range(size):
+                cell = CELL * size * (r if a == c else (1 - r) / (size - 1))
+                found += cell * logs[c][a] - math.lgamma(cell)
+        return found
+
+    low, high, part = LEAST, MOST, (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        a, b = high - part * (high - low), low + part * (high - low)
+        low, high = (a, high) if density(a) < density(b) else (low, b)
+    return (low + high) / 2
+
+
+@given(crowds())
+@settings(max_examples=12, deadline=None)
+def test_it_is_what_plain_loops_compute(crowd: tuple[Said, int]) -> None:
+    said, size = crowd
+    found = estimated(said)
+    classes, cells = slow(said, size, len(found.bound))
+    assert found.classes == pytest.approx(np.array(classes), abs=1e-5)
+    assert found.cells == pytest.approx(np.array(cells), abs=1e-5)
+
+
+@given(crowds(), st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_names_and_order_do_not_matter(crowd: tuple[Said, int], random: object) -> None:
+    """Answers in another order give the same to the bit; other numbers of classes and labellers permute the result."""
+    said, _ = crowd
+    found = estimated(said)
+    shuffled = list(said)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    again = estimated(shuffled)
+    assert np.array_equal(again.classes, found.classes)
+    assert np.array_equal(again.cells, found.cells)
+    turned = estimated([(i, j, (*pl[1:], pl[0])) for i, j, pl in said])  # class c is now c - 1
+    assert np.roll(turned.classes, 1, axis=1) == pytest.approx(found.classes, abs=1e-6)
+    assert np.roll(turned.matrices, 1, axis=(1, 2)) == pytest.approx(found.matrices, abs=1e-6)
+    mirrored = estimated([(i, 3 - j, pl) for i, j, pl in said])
+    for _, j, _ in said:
+        assert mirrored.reliability[3 - j] == pytest.approx(found.reliability[j], abs=1e-6)
+
+
+@given(crowds())
+@settings(max_examples=60, deadline=None)
+def test_what_holds_whatever_was_said(crowd: tuple[Said, int]) -> None:
+    said, size = crowd
+    found = estimated(said)
+    assert (np.diff(found.bound) > -1e-7).all()
+    assert found.classes.sum(axis=1) == pytest.approx(1.0)
+    assert found.matrices.sum(axis=2) == pytest.approx(1.0)
+    assert ((found.reliability > 0) & (found.reliability < 1) & (found.deviation > 0)).all()
+    nothing = estimated([*said, (0, 4, (1.0,) * size)])  # somebody who says nothing
+    assert nothing.classes == pytest.approx(found.classes, abs=1e-12)
+    assert nothing.reliability[4] == pytest.approx(PRIOR_RELIABILITY)
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_one_labeller_is_what_it_answers(answers: list[int]) -> None:
+    found = estimated([(i, 0, tuple(np.eye(3)[c].tolist())) for i, c in enumerate(answers)])
+    assert found.classes.argmax(axis=1).tolist() == answers
+    assert found.reliability == pytest.approx([PRIOR_RELIABILITY])
+    assert found.weighed(0, np.eye(3)[0]) == pytest.approx([1.0, 0.125, 0.125])
+
+
+def test_the_matrices_that_made_the_answers_are_found() -> None:
+    """One is right nine times in ten, one takes the second class for the first, one always says the third."""
+    rng = np.random.default_rng(5)
+    made = np.array(
+        [
+            [[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]],
+            [[0.95, 0.03, 0.02], [0.6, 0.3, 0.1], [0.05, 0.05, 0.9]],
+            [[0.02, 0.02, 0.96], [0.02, 0.02, 0.96], [0.02, 0.02, 0.96]],
+            [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]],
+        ]
+    )
+    truth = rng.integers(3, size=3000)
+    instances, labellers = np.repeat(np.arange(3000), 4), np.tile(np.arange(4), 3000)
+    drawn = (rng.random((12000, 1)) > made[labellers, truth[instances]].cumsum(axis=1)).sum(axis=1)
+    found = estimate_crowd(CrowdAnswers.of(instances, labellers, np.eye(3)[drawn]))
+    assert np.abs(found.matrices - made).max() < 0.05
+    within = np.abs(found.reliability - np.einsum("jcc->jc", made).mean(axis=1)) / found.deviation
+    assert within.max() < 4.0
+    assert found.deviation.max() < 0.02
+    assert (found.classes.argmax(axis=1) == truth).mean() > 0.9
+
+
+def test_a_crowd_by_hand() -> None:
+    """Ann and bob agree on eight rows, carl says "yes" throughout: his "yes" says next to nothing, his "no" much."""
+    yes, no = (0.0, 1.0), (1.0, 0.0)
+    words = {0: [no, yes] * 4, 1: [no, yes] * 4, 2: [yes, yes] * 4}
+    found = estimated([(i, j, answer) for j, answers in words.items() for i, answer in enumerate(answers)])
+    assert found.classes.argmax(axis=1).tolist() == [0, 1] * 4
+    assert found.reliability.round(3).tolist() == [0.98, 0.98, 0.524]
+    assert found.deviation.round(3).tolist() == [0.042, 0.042, 0.069]
+    assert found.weighed(2, np.array(yes)).round(3).tolist() == [0.95, 1.0]
+    assert found.weighed(2, np.array(no)).round(3).tolist() == [1.0, 0.397]
+
+
+@given(st.integers(2, 5), st.lists(st.floats(LEAST + 0.01, MOST - 0.01), min_size=1, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_the_coin_of_a_labeller_is_the_likeliest(size: int, coins: list[float]) -> None:
+    """Found by halving a slope, and by comparing values; with no answers it leans to four right ones of five."""
+    cells = prior_cells(np.array(coins), size) + np.eye(size) * 3
+    logs = digamma(cells) - digamma(cells.sum(axis=2, keepdims=True))
+    found = likeliest_coins(logs)
+    assert found == pytest.approx([likeliest_coin(each.tolist(), size) for each in logs], abs=1e-5)
+    alone = prior_cells(np.array([PRIOR_RELIABILITY]), size)
+    at_rest = likeliest_coins(digamma(alone) - digamma(alone.sum(axis=2, keepdims=True)))
+    assert at_rest == pytest.approx([PRIOR_RELIABILITY], abs=1e-6)
+
+
+def test_bad_answers_are_named() -> None:
+    one = np.array([0])
+    with pytest.raises(InvalidInput, match="are 2, must be one for each of 1"):
+        CrowdAnswers.of(one, one, np.ones((2, 3)))
+    with pytest.raises(InvalidInput, match="excludes every class"):
+        CrowdAnswers.of(one, one, np.zeros((1, 3)))
+    found = estimate_crowd(CrowdAnswers.of(one, one, np.ones((1, 3))))
+    with pytest.raises(InvalidInput, match="labeller: is 1, must be 0 to 0"):
+        found.weighed(1, np.ones(3))
