@@ -1,6 +1,6 @@
 """What several answers say together, and how far labellers agree.
 
-**Combination.** Dempster's rule over the answers, each weighed by its reliability (theory §13.1). What remains apart
+**Combination.** Dempster's rule over the answers, each discounted by its reliability (theory §13.1). What remains apart
 is reported apart: the conflict of all answers (mass of the empty set under the conjunctive rule) and the ignorance
 (mass of the whole frame).
 """
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import conjunctive, dempster
-from quercus.belief.trust import weakened_mass
+from quercus.belief.rules import conjunctive, dempster, discount
 
 Floats = NDArray[np.float64]
 
@@ -55,14 +54,14 @@ def combine(answers: Sequence[tuple[MassFunction, float]]) -> Consensus:
     Examples
     --------
     >>> red, green = MassFunction(2, ((1, 1.0),)), MassFunction(2, ((2, 1.0),))
-    >>> both = combine([(red, 0.8), (green, 0.6)])
+    >>> both = combine([(red, 0.8), (green, 0.5)])
     >>> round(both.conflict, 3), round(both.ignorance, 3)
-    (0.25, 0.222)
+    (0.4, 0.167)
     """
     if not answers:
         raise InvalidInput("answers", "are none, must be at least one")
     most = MOST_RELIABLE if len(answers) > 1 else 1.0
-    weakened = [weakened_mass(mass, min(reliability, most)) for mass, reliability in answers]
+    weakened = [discount(mass, min(reliability, most)) for mass, reliability in answers]
     together = reduce(dempster, weakened)
     kappa = reduce(conjunctive, weakened).conflict
     whole = full_mask(together.size)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contour, is_precise
 from quercus.belief.rules import check_reliability
-from quercus.belief.trust import trusted
 
 K = TypeVar("K")
 J = TypeVar("J")
@@ -40,8 +39,8 @@ class UpdatedLabel:
 def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float) -> UpdatedLabel:
     """Combine an answer with what is known.
 
-    A certain answer (one class, reliability 1) replaces what is known. Any other is weighed by the chance that it is
-    right (`quercus.belief.trust`), and multiplied into it.
+    A certain answer (one class, reliability 1) replaces what is known. Any other is discounted,
+    ``r pl + 1 - r``, and multiplied into it.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     answer
         Contour (l,) that the oracle gave.
     reliability
-        Chance that the answer is right, in [0, 1].
+        Of the oracle, in [0, 1].
 
     Raises
     ------
@@ -61,15 +60,13 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     --------
     >>> update(np.array([1.0, 1.0, 0.5]), np.array([0.0, 1.0, 0.0]), 0.5).contour.tolist()
     [0.5, 1.0, 0.25]
-    >>> update(np.ones(2), np.array([0.0, 1.0]), 0.8).contour.tolist()
-    [0.25, 1.0]
     """
     before = check_contour(known, len(known), "known")
     said = check_contour(answer, len(before), "answer")
     r = check_reliability(reliability)
     if is_precise(said) and r == 1.0:
         return UpdatedLabel(np.sign(said), conflict=not before[np.argmax(said)] > 0.0)
-    discounted = trusted(_to_one(said), r)
+    discounted = _to_one(r * said + (1.0 - r))
     product = _to_one(before) * discounted  # both reach 1 first, so that small contours do not underflow
     if not product.any():
         return UpdatedLabel(discounted, conflict=True)

@@ -25,7 +25,6 @@ import numpy as np
 from from_zero import Task
 from sklearn.ensemble import RandomForestClassifier
 
-from quercus.belief.trust import trusted
 from quercus.experiments.datasets import in_folder
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -124,15 +123,30 @@ def discounted(said: Said, row: int) -> np.ndarray:
     return said.reliability[row] * said.sets[row] + 1 - said.reliability[row]
 
 
+def exact(said: Said, row: int) -> np.ndarray:
+    """The chance is exactly r, and a wrong answer names each other class equally often."""
+    r, inside = said.reliability[row], said.sets[row]
+    named = inside.sum()
+    outside = 0.0 if r == 1.0 or named == len(inside) else (1 - r) * named / (r * (len(inside) - named))
+    return np.maximum(inside, min(1.0, outside))
+
+
+def wrong(said: Said, row: int) -> np.ndarray:
+    """The chance is exactly r, and nothing is known of wrong answers but that they are wrong."""
+    r = said.reliability[row]
+    return np.maximum(said.sets[row], min(1.0, (1 - r) / r))
+
+
 METHODS = {
-    "forest": lambda *told: forest(*told, lambda said, row: trusted(said.sets[row], said.reliability[row])),
-    "forest, Shafer's discounts": lambda *told: forest(*told, discounted),
+    "forest": lambda *told: forest(*told, discounted),
+    "forest, r exactly": lambda *told: forest(*told, exact),
+    "forest, r or wrong": lambda *told: forest(*told, wrong),
     "forest, as if certain": lambda *told: forest(*told, lambda said, row: said.sets[row]),
     "RF, forced or plain": lambda *told: random_forest(*told, plain),
     "RF, pignistic": lambda *told: random_forest(*told, pignistic),
     "RF, weights 2r-1": lambda *told: random_forest(*told, weighed),
 }
-FORESTS = ("forest", "forest, Shafer's discounts", "forest, as if certain")
+FORESTS = ("forest", "forest, r exactly", "forest, r or wrong", "forest, as if certain")
 OF_WORK = {
     "sets": ("forest", "RF, forced or plain", "RF, pignistic"),
     "mixed": (*FORESTS, "RF, forced or plain", "RF, weights 2r-1"),

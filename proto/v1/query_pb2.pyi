@@ -823,8 +823,8 @@ class AnswerQueryRequest(_message.Message):
     name: _builtins.str
     lease_token: _builtins.str
     reliability: _builtins.float
-    """Chance that the labeller is right, in (0, 1]; absent: 1, or estimated (see LabellingPolicy). A certain answer (one
-    class, reliability 1) replaces what was known, any other is weighed by it and combined by Dempster's rule.
+    """Chance that the answer is right, at least; in (0, 1]; absent: 1, or estimated (see LabellingPolicy). A certain answer (one
+    class, reliability 1) replaces what was known, any other is discounted and combined with it by Dempster's rule.
     """
     comment: _builtins.str
     """At most 2,000 characters; kept with the answer."""

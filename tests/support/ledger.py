@@ -1,7 +1,7 @@
 """What stands of instances, kept the slow way: who says what, asked or not, and what it all comes to.
 
 It shares no line with the service. Labels are sets of classes. One voice counts as it stands; several are combined by
-Dempster's rule, each weighed by the chance that it is right, none above .99, by going through all cases.
+Dempster's rule, each discounted by its reliability, none above .99, by going through all cases.
 """
 
 from __future__ import annotations
@@ -127,17 +127,6 @@ class Ledger:
         return [float(value) for value in both / both.max()]
 
 
-def counting_rate(named: int, size: int, right: float) -> float:
-    """Return the chance with which an answer counts that names so many classes and is right with this chance.
-
-    If it does not count it says nothing: then a class that it names is to another one as right to wrong, a class each.
-    """
-    if named == size or right == 1.0:
-        return 1.0
-    inside, outside = right / named, (1.0 - right) / (size - named)
-    return max(0.0, 1.0 - outside / inside)
-
-
 def conflict(voices: Sequence[Voice], size: int) -> float:
     """Return the chance that no class is left: the mass of the empty set."""
     return sum(weight for weight, left in _cases(voices, size) if not left)
@@ -157,8 +146,8 @@ def _cases(voices: Sequence[Voice], size: int) -> Iterator[tuple[float, frozense
     for counted in product((True, False), repeat=len(voices)):
         weight, left = 1.0, frozenset(range(size))
         for voice, counts in zip(voices, counted, strict=True):
-            rate = counting_rate(len(voice.names), size, min(voice.reliability, most))
-            weight *= rate if counts else 1.0 - rate
+            reliability = min(voice.reliability, most)
+            weight *= reliability if counts else 1.0 - reliability
             left = left & voice.names if counts else left
         yield weight, left
 

@@ -16,8 +16,7 @@ from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
 from quercus.belief.evidence import Said, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import dempster
-from quercus.belief.trust import weakened_mass
+from quercus.belief.rules import dempster, discount
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
@@ -70,12 +69,12 @@ def combined(known: MassFunction, answer: MassFunction, reliability: float) -> M
     Examples
     --------
     >>> known = MassFunction.of(2, {1: 0.5, 3: 0.5})
-    >>> [(mask, round(m, 3)) for mask, m in combined(known, MassFunction.of(2, {2: 1.0}), 0.75).focal]
-    [(1, 0.25), (2, 0.5), (3, 0.25)]
+    >>> [(mask, round(m, 3)) for mask, m in combined(known, MassFunction.of(2, {2: 1.0}), 0.5).focal]
+    [(1, 0.333), (2, 0.333), (3, 0.333)]
     """
     if reliability == 1.0 and len(answer.focal) == 1 and answer.focal[0][0].bit_count() == 1:
         return answer
-    weakened = few_sets(weakened_mass(answer, reliability))
+    weakened = few_sets(discount(answer, reliability))
     try:
         return few_sets(dempster(known, weakened))
     except TotalConflict:

@@ -337,13 +337,13 @@ def test_answers_are_kept_in_the_history(api: Any, tools: Any) -> None:
     api.push(tools.table_t("history"))
     (query,) = api.lease("history", "ann").queries
     said = values_pb2.Label(contour=values_pb2.Contour(plausibilities=[0.0, 1.0, 0.5]))
-    done = api.answer(query, label=said, reliability=0.8)
+    done = api.answer(query, label=said, reliability=0.5)
     assert (done.committed_sequence, done.conflict, done.name) == (22, False, query.name)
     found = api.instances.GetInstance(instance_pb2.GetInstanceRequest(name=query.instance))
     source, answer = found.history
     assert (source.sequence, source.author, source.reliability) == (1, "source", 1.0)
-    assert (answer.sequence, answer.author, answer.reliability, answer.label) == (22, "ann", 0.8, said)
-    known = [0.8 * 0.25, 0.3 * 1.0, 0.3 * 0.625]  # row 1 of table T; 1.5 classes are named: 1 - d = .2/.8
+    assert (answer.sequence, answer.author, answer.reliability, answer.label) == (22, "ann", 0.5, said)
+    known = [0.8 * 0.5, 0.3 * 1.0, 0.3 * 0.75]  # row 1 of table T, discounted: r pl + 1 - r
     assert list(found.contour.plausibilities) == pytest.approx([each / max(known) for each in known])
     listed = api.queries.ListQueries(
         query_pb2.ListQueriesRequest(model="models/history", states=[query_pb2.QUERY_STATE_ANSWERED])

@@ -10,7 +10,6 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from support.ledger import counting_rate
 
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
@@ -114,14 +113,14 @@ def test_the_same_request_and_the_same_words_count_once(api: Any, asking: str, t
 def test_a_holder_keeps_the_query_and_both_count(api: Any, asking: str) -> None:
     (query,) = api.lease(asking, "bob").queries
     row = query.instance.rpartition("/")[2]
-    state(api, asking, said(row, "ann", "o", "s", reliability=0.9))
+    state(api, asking, said(row, "ann", "o", "s", reliability=0.5))
     (held,) = queries(api, asking, State.QUERY_STATE_LEASED)
     assert (held.name, held.labeller) == (query.name, "bob")
-    api.answer(query, label=label("s", "x"), reliability=0.8)
+    api.answer(query, label=label("s", "x"), reliability=0.5)
     assert api.get(asking).queries_answered == 1
     table = {f"row{i}": i - 1 for i in range(1, 22)}
     pushed = np.array(TABLE[table[row]])
-    together = dempster([({"o", "s"}, 0.9), ({"s", "x"}, 0.8)])
+    together = dempster([({"o", "s"}, 0.5), ({"s", "x"}, 0.5)])
     assert known(api, asking, row) == pytest.approx((pushed * together / (pushed * together).max()).tolist())
 
 
@@ -224,8 +223,7 @@ def dempster(answers: list[tuple[set[str], float]]) -> np.ndarray:
     for counted in product((True, False), repeat=len(answers)):
         weight, left = 1.0, EVERYTHING
         for (names, reliability), is_counted in zip(answers, counted, strict=True):
-            rate = counting_rate(len(names), 3, reliability)
-            weight *= rate if is_counted else 1 - rate
+            weight *= reliability if is_counted else 1 - reliability
             left = left & names if is_counted else left
         contour += weight * np.array([name in left for name in CLASSES])
     return contour / contour.max()

@@ -16,22 +16,12 @@ def test_bad_answers_are_named() -> None:
 
 
 def test_consensus_by_hand() -> None:
-    """Reliabilities .8 and .5 of three classes are rates .875 and .5: κ = .875·.5; a: .875·.5, b: .125·.5, Ω: as b."""
+    """Reliabilities .8 and .5: κ = .8·.5; a: .8·.5, b: .2·.5, Ω: .2·.5, each over 1 - κ."""
     a, b = MassFunction(3, ((1, 1.0),)), MassFunction(3, ((2, 1.0),))
     found = agreement.combine([(a, 0.8), (b, 0.5)])
-    assert found.conflict == pytest.approx(0.4375)
-    assert dict(found.mass.focal) == pytest.approx({1: 7 / 9, 2: 1 / 9, 7: 1 / 9})
-    assert found.ignorance == pytest.approx(1 / 9)
-
-
-def weighed_set(mask: int, r: float) -> np.ndarray:
-    """Contour of a set of three classes that holds the class with chance r."""
-    inside = np.array([mask >> c & 1 for c in range(3)])
-    k = inside.sum()
-    if k == 3 or r == 0:
-        return np.ones(3)
-    ratio = (1 - r) / (3 - k) / (r / k)  # of the chance of a class outside to that of one inside
-    return np.where(inside, 1.0, min(1.0, ratio))
+    assert found.conflict == pytest.approx(0.4)
+    assert dict(found.mass.focal) == pytest.approx({1: 0.4 / 0.6, 2: 0.1 / 0.6, 7: 0.1 / 0.6})
+    assert found.ignorance == pytest.approx(0.1 / 0.6)
 
 
 @given(st.lists(st.tuples(st.integers(1, 7), st.floats(0, 1)), min_size=1, max_size=5))
@@ -40,7 +30,9 @@ def test_consensus_is_there_whatever_was_said(answers: list[tuple[int, float]]) 
     assert 0 <= found.conflict < 1
     assert 0 <= found.ignorance <= 1
     weighed = [(mask, min(r, 0.99) if len(answers) > 1 else r) for mask, r in answers]
-    product = np.prod([weighed_set(mask, r) for mask, r in weighed], axis=0)
+    product = np.prod(
+        [r * np.array([mask >> c & 1 for c in range(3)]) + 1 - r for mask, r in weighed], axis=0
+    )
     assert found.mass.contour() * (1 - found.conflict) == pytest.approx(product, abs=1e-9)
 
 

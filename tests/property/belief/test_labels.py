@@ -142,15 +142,11 @@ def test_an_answer_combines_as_the_product_of_discounted_contours(
     updated = update(known, answer, reliability)
     assert updated.contour.max() == 1.0
     assert updated.contour.min() >= 0.0
-    scaled = answer / answer.max()
-    named, others = scaled.sum(), (1.0 - scaled).sum()
-    rate = 1.0
-    if others > 0 and reliability < 1:
-        rate = 1.0 - min(1.0, ((1 - reliability) / others) / (reliability / named)) if reliability else 0.0
-    discounted = rate * scaled + (1.0 - rate)
     if updated.conflict or (is_precise(answer) and reliability == 1.0):
-        assert updated.contour == pytest.approx(discounted, abs=1e-9)
+        said = reliability * answer + (1.0 - reliability)
+        assert updated.contour == pytest.approx(said / said.max(), abs=1e-9)
         return
+    discounted = reliability * answer + (1.0 - reliability)
     expected = [(k / known.max()) * (d / discounted.max()) for k, d in zip(known, discounted, strict=True)]
     assert updated.contour * max(expected) == pytest.approx(np.array(expected), abs=1e-9)
 

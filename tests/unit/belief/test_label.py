@@ -160,9 +160,8 @@ def test_an_uncertain_answer_in_total_conflict_wins() -> None:
 
 
 def test_an_uncertain_answer_is_discounted_and_multiplied() -> None:
-    """Two of three classes with chance .8: each has probability .4, the third one .2, half as much."""
-    updated = update(np.array([1.0, 0.5, 0.25]), np.array([0.0, 1.0, 1.0]), 0.8)
-    assert updated.contour == pytest.approx([1.0, 1.0, 0.5])
+    updated = update(np.array([1.0, 0.5, 0.25]), np.array([0.0, 1.0, 1.0]), 0.75)
+    assert updated.contour == pytest.approx(np.array([0.25, 0.5, 0.25]) / 0.5)
     assert not updated.conflict
 
 
