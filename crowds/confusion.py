@@ -73,11 +73,11 @@ class CrowdEstimate:
         return found
 
 
-def estimate_crowd(answers: CrowdAnswers) -> CrowdEstimate:
+def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate:
     """Estimate the confusion matrices of labellers, and the classes of instances.
 
     Labellers are compared on the instances of which two of them say something. The result does not depend on the order
-    of the answers. It takes at most 100 rounds, or ends when no probability of a class moves by more than 1e-4.
+    of the answers. It takes at most so many rounds, or ends when no probability of a class moves by more than 1e-4.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def estimate_crowd(answers: CrowdAnswers) -> CrowdEstimate:
     bound: list[float] = []
     told = np.unique(shared.instances)
     q = _shares_of_answers(shared)
-    for _ in range(ROUNDS if len(told) else 0):
+    for _ in range(rounds if len(told) else 0):
         cells = prior + pairs.counts(q, logs)
         prevalence = 1.0 + q[told].sum(axis=0)
         logs, log_shares = _expected_logs(cells), _expected_logs(prevalence)
