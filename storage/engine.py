@@ -21,6 +21,7 @@ class Database:
         self._writer: AbstractContextManager[object] = (
             threading.Lock() if dialect.one_writer else nullcontext()
         )
+        self._write_connection: Connection | None = None
         self._closed = False
         self._damage = ""
         self._write_trouble = self._read_only = (
@@ -71,7 +72,7 @@ class Database:
     @contextmanager
     def _transaction(self, *, writes: bool, unhurried: bool) -> Iterator[Connection]:
         options = self.dialect.write_options if writes else self.dialect.read_options
-        with self._engine.connect() as connection:
+        with self._kept() if writes and self.dialect.one_writer else self._engine.connect() as connection:
             if options:
                 connection.execution_options(**options)
             with connection.begin():
@@ -79,6 +80,25 @@ class Database:
                 if unhurried:
                     self.dialect.allow_pauses(connection)
                 yield connection
+
+    @contextmanager
+    def _kept(self) -> Iterator[Connection]:
+        """The connection of the one writer, which is not given back between two transactions unless one fails."""
+        connection, self._write_connection = self._write_connection or self._engine.connect(), None
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if self._closed or self._write_connection is not None:
+            connection.close()
+        else:
+            self._write_connection = connection
+
+    def _close_kept(self) -> None:
+        connection, self._write_connection = self._write_connection, None
+        if connection is not None:
+            connection.close()
 
     def delete(self, remove: Callable[[Connection], bool], few: Callable[[Connection], bool]) -> bool:
         """Write transaction that deletes; returns what the function returned, which is whether there is more.
@@ -172,6 +192,7 @@ class Database:
         self._closed = True
         with self._translated(check=False):
             self.dialect.close()
+            self._close_kept()
             self._engine.dispose()
         if self._claim is not None:
             self._claim.close()

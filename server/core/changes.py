@@ -15,7 +15,7 @@ from quercus.storage import Change
 _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2
 """Time between two looks while the store cannot be read."""
-LOOK_SHARE: Final = 0.1
+LOOK_SHARE: Final = 0.05
 """Of the time that goes into looking.
 
 Where threads compete for the interpreter's lock a look takes milliseconds, and interrupts those who answer calls.

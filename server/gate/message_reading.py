@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from quercus.belief.errors import InvalidInput
 from quercus.server.gate.handlers import Deserialize
 from quercus.server.wire.errors import is_out_of_memory
-from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.wire.limits import INLINE_BYTES, UNCOUNTED_BYTES
 from quercus.server.wire.message_size import MessageShape, check_parts
 
 InThread = Callable[..., Awaitable[Any]]
@@ -44,7 +44,8 @@ class MessageReader:
         return await self._in_thread(self._read_large, data)
 
     def _read_large(self, data: bytes) -> Any:
-        check_parts(data, self._shape)
+        if len(data) > UNCOUNTED_BYTES:
+            check_parts(data, self._shape)
         return self._parse(data)
 
     def _parse(self, data: bytes) -> Any:

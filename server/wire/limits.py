@@ -110,6 +110,9 @@ MAX_WATCHED_TREES: Final = 16
 MAX_ENTRIES: Final = int(server.MAX_BATCH_ROWS.highest)
 """Of any list of a message received: rows are the longest."""
 
+UNCOUNTED_BYTES: Final = 256 * 1024
+"""Parts of a smaller message are not counted before it is read: it makes some 5 MB at most."""
+
 MAX_PARTS: Final = 1_000_000
 """Fields of one message received, at all depths, and entries of its lists: 10,000 rows of 24 values by name."""
 

@@ -8,14 +8,14 @@ from quercus.belief.frame import Frame
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
-from quercus.server.wire.rows import decode_rows
+from quercus.server.wire.rows import ONE_THREAD, decode_rows
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 
 FRAME = Frame(("p", "q", "r"))
 SCHEMA = ModelSchema(
     "m", 1, (AttributeColumn("N", None, 0, True), AttributeColumn("C", ("x", "y"), 2, False)), FRAME
 )
-MANY = FEW_NUMBERS  # rows: more numbers than are looked at one by one
+MANY = (FEW_NUMBERS, ONE_THREAD)  # rows: more numbers than are looked at one by one, or multiplied by numpy
 
 ROWS = [
     (0.5, 1.0),
@@ -50,12 +50,12 @@ def labels_of(contour: tuple[float, ...], count: int) -> bytes | str:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_is_what_it_is_among_many(row: tuple[float, ...]) -> None:
-    assert rows_of(row, 1) == rows_of(row, MANY)
+    assert {rows_of(row, 1)} == {rows_of(row, count) for count in MANY}
 
 
 @pytest.mark.parametrize("contour", CONTOURS)
 def test_a_label_is_what_it_is_among_many(contour: tuple[float, ...]) -> None:
-    assert labels_of(contour, 1) == labels_of(contour, MANY)
+    assert {labels_of(contour, 1)} == {labels_of(contour, count) for count in MANY}
 
 
 def test_both_kinds_of_outcome_were_compared() -> None:

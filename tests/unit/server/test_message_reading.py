@@ -13,7 +13,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.gate.message_reading import MessageReader
 from quercus.server.wire import message_size
-from quercus.server.wire.limits import INLINE_BYTES, MAX_ENTRIES
+from quercus.server.wire.limits import INLINE_BYTES, MAX_ENTRIES, UNCOUNTED_BYTES
 
 Push = instance_pb2.PushInstancesRequest
 SHAPE = message_size.MessageShape.of(Push.DESCRIPTOR)
@@ -110,6 +110,15 @@ def test_large_messages_are_read_in_a_thread() -> None:
     small, large = Push(model="m"), Push(model="m" * (INLINE_BYTES + 1))
     assert read(small.SerializeToString()) == (small, 0)
     assert read(large.SerializeToString()) == (large, 1)
+
+
+def test_parts_are_counted_before_a_large_message_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_size, "MAX_PARTS", UNCOUNTED_BYTES // 4)
+    fitting, larger = (named(EMPTY_ROW * (size // 2)) for size in (UNCOUNTED_BYTES - 16, UNCOUNTED_BYTES))
+    assert len(fitting) <= UNCOUNTED_BYTES < len(larger)
+    assert read(fitting) == (Push.FromString(fitting), 1)
+    with pytest.raises(InvalidInput, match=r"rows\.named\.rows: .*more than"):
+        read(larger)
 
 
 @pytest.mark.parametrize("size", [1, INLINE_BYTES + 1])

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -553,3 +553,49 @@ def test_a_new_store_is_for_its_user_alone_and_an_old_one_stays_as_it_is(path):
     path.chmod(0o660)
     with Store.open(file_url(path)):
         assert path.stat().st_mode & 0o777 == 0o660
+
+
+def open_files(path: Path) -> list[str]:
+    """What this process has open of a store."""
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.append(os.readlink(each))
+    return [name for name in found if name.startswith(str(path))]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc/self/fd is of Linux")
+def test_the_connection_that_writes_is_kept_until_a_write_fails_or_the_store_is_closed(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "q.db"
+    store = Store.open(f"sqlite:///{path}")
+    database = store._database
+
+    def driver() -> object:
+        with database.write() as connection:
+            return connection.connection.driver_connection
+
+    def break_off() -> None:
+        with database.write() as connection:
+            connection.exec_driver_sql("DELETE FROM lease_clock")
+            raise ValueError("broken")
+
+    assert driver() is driver()
+    kept = database._write_connection
+    with pytest.raises(ValueError, match="broken"):
+        break_off()
+    assert kept is not None
+    assert kept.closed
+    with database.write() as connection:  # what was broken off is undone
+        assert connection.exec_driver_sql("SELECT count(*) FROM lease_clock").scalar_one() == 1
+    assert open_files(path)
+    store.close()
+    assert not open_files(path)
+
+
+def test_a_store_that_is_closed_during_a_write_is_closed_after_it(tmp_path: Path) -> None:
+    store = Store.open(f"sqlite:///{tmp_path / 'q.db'}")
+    with store._database.write() as connection:
+        store.close()
+    assert connection.closed
