@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults labelling-trial soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -74,6 +74,9 @@ leases: $(STAMP) ## Let 32 labellers answer N=2000 queries with delays, deaths a
 
 faults: $(STAMP) ## Disk full, read-only, stopped processes, slow and silent clients: what callers see (root)
 	$(BIN)/python tests/support/faults.py
+
+labelling-trial: $(STAMP) ## The same 60 queries by terminal and console at human speed, and a thousand answers in one page
+	$(BIN)/python tests/support/labelling_trial.py $(PARTS)
 
 soak: $(STAMP) ## Push, label, classify and watch for MINUTES=20, and see whether memory is flat
 	$(BIN)/python tests/support/soak.py $(or $(MINUTES),20)

@@ -108,7 +108,11 @@ AttributeOption = Annotated[
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also .gz).", exists=True, dir_okay=False, readable=True, show_default=False
+        help="CSV or ARFF file (also .gz), or Parquet.",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        show_default=False,
     ),
 ]
 LabelFileOption = Annotated[

@@ -37,6 +37,7 @@ from quercus.client.results import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
 from quercus.files.answers import AnswerColumns
+from quercus.files.displays import display_columns, display_of
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
 from quercus.files.schema import Binding, class_column
@@ -92,13 +93,21 @@ def push(
         str,
         typer.Option("--question", metavar="NAME", help="With --from: which question, if there are several."),
     ] = "",
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--beside",
+            metavar="KIND:COLUMN",
+            help="Show a column beside the row: text, link, series, image or audio; repeatable.",
+        ),
+    ] = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Push the rows of a CSV or ARFF file.
+    """Push the rows of a CSV, ARFF or Parquet file.
 
     Columns are matched to the model's attributes by name, others are left out. The class column is not sent
     unless you say --labels: rows without labels are what queries are for. Instance ids are the rows'
@@ -112,6 +121,9 @@ def push(
     for each, with columns for item, labeller and answer, or a line for each item and a column for each
     labeller. What several say of a row is combined (quercus policy). The same file again changes nothing.
 
+    --beside shows labellers what no tree learns from: a series is numbers with blanks between them, a picture or
+    a sound is a URL, a file below the folder of the table, or data:...;base64,...
+
     Try:
 
         quercus push wine wine.csv
@@ -119,6 +131,7 @@ def push(
         quercus push dogs dogs.arff --label-file opinions.csv
         quercus push birds crowd.csv --labels --item picture
         quercus push birds project-7.json --from label-studio --item picture
+        quercus push wine wine.parquet --beside text:notes --beside image:photo
     """
     if tool is not None:
         _push_annotations(server, model, file, (tool, item or "id", question), labeller, as_json=as_json)
@@ -152,6 +165,8 @@ def push(
             label_source = iter(open_labels(given, classes, column=label_column))
         else:
             label_source = None
+        shown = display_columns(table, beside or (), "--beside")
+        records, shown_records = itertools.tee(records)
         records, id_records = itertools.tee(records)
         id_source = _ids(table, id_records, ids, id_prefix)
         with _progress(table.path) as advance:
@@ -161,6 +176,7 @@ def push(
                     (binding.row(record) for record in records),
                     label_source,
                     id_source,
+                    displays=(display_of(table, each, shown) for each in shown_records) if shown else None,
                     batch_rows=batch_rows,
                     on_progress=advance,
                 )
@@ -170,7 +186,8 @@ def push(
                 )
     if not report.rows:
         raise FileError(file, "has a header but no rows")
-    _print_report(report, binding, labels or label_file is not None, as_json)
+    unused = [name for name in binding.unused if name not in {column.title for column in shown}]
+    _print_report(report, [] if labels or label_file is not None else unused, as_json)
 
 
 def _push_annotations(
@@ -189,15 +206,15 @@ def _push_annotations(
         state_answers(client, model, file, answers, who, as_json=as_json)
 
 
-def _print_report(report: PushReport, binding: Binding, labelled: bool, as_json: bool) -> None:
+def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
     if as_json:
         print_json(asdict(report))
         return
     rate = report.rows / report.seconds if report.seconds else 0.0
     known = f" ({report.known:,} were there already)" if report.known else ""
     out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
-    if binding.unused and not labelled:
-        out.print(f"columns not sent: {', '.join(binding.unused)}", style="dim", markup=False)
+    if unused:
+        out.print(f"columns not sent: {', '.join(unused)}", style="dim", markup=False)
 
 
 def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:

@@ -6,16 +6,17 @@ from pathlib import Path
 
 from quercus.files.arff_format import open_arff
 from quercus.files.csv_format import open_csv
+from quercus.files.parquet_format import open_parquet
 from quercus.files.table import FileTable
 
 
 def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> FileTable:
-    """Open a CSV or ARFF file (``.csv``, ``.arff``, either also with ``.gz``).
+    """Open a CSV, ARFF or Parquet file (``.csv``, ``.arff``, either also with ``.gz``; ``.parquet`` with pyarrow).
 
     Parameters
     ----------
     path
-        The file. The ending decides the format: ``.arff`` is ARFF, anything else CSV.
+        The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet, anything else CSV.
     delimiter
         What separates the cells of a CSV file.
     missing
@@ -29,6 +30,8 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
     """
     path = Path(path)
     name = path.name.lower().removesuffix(".gz")
-    is_arff = name.endswith(".arff")
-    table = open_arff(path) if is_arff else open_csv(path, delimiter)
+    if path.name.lower().endswith(".parquet"):
+        table = open_parquet(path)
+    else:
+        table = open_arff(path) if name.endswith(".arff") else open_csv(path, delimiter)
     return replace(table, missing=frozenset(missing))

@@ -232,7 +232,7 @@ class MqttBridge:
         return batch
 
     def _store(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
-        """Push the rows of a batch and acknowledge its messages; where one is wrong, message by message."""
+        """Push the rows of a batch and acknowledge its messages; where one is wrong, in halves."""
         try:
             if not self._push(batch):
                 return
@@ -240,8 +240,9 @@ class MqttBridge:
             if len(batch) == 1:
                 self._reject(batch[0].message, str(error))
             else:
-                for each in batch:
-                    self._store([each], connection)
+                middle = len(batch) // 2
+                self._store(batch[:middle], connection)
+                self._store(batch[middle:], connection)
                 return
         for each in batch:
             if each.session == self._session:

@@ -1,0 +1,125 @@
+"""Columns of a file that labellers see beside a row: texts, links, curves, pictures and sounds."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from quercus.belief.errors import InvalidInput
+from quercus.files.errors import FileError
+from quercus.files.table import FileRecord, FileTable
+from quercus.specification.display import (
+    MAX_DISPLAY_BYTES,
+    MAX_ITEMS,
+    DisplayItem,
+    LinkItem,
+    MediaItem,
+    SeriesItem,
+    TextItem,
+)
+
+KINDS: Final = ("text", "link", "series", "image", "audio")
+_DATA = re.compile(r"data:[^,]*;base64,")
+
+
+@dataclass(frozen=True)
+class DisplayColumn:
+    """A column and what it holds; its name is the title of the item."""
+
+    kind: str
+    position: int
+    title: str
+
+
+def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[DisplayColumn, ...]:
+    """Return the columns that ``KIND:COLUMN`` texts name.
+
+    Raises
+    ------
+    FileError
+        When a text is of another form, or there is no such column.
+    """
+    if len(given) > MAX_ITEMS:
+        raise FileError(
+            table.path, f"{flag} is given {len(given)} times, a row has at most {MAX_ITEMS} items"
+        )
+    return tuple(_column(table, each, flag) for each in given)
+
+
+def _column(table: FileTable, text: str, flag: str) -> DisplayColumn:
+    kind, colon, name = text.partition(":")
+    if not colon or kind not in KINDS:
+        raise FileError(table.path, f"{flag} is {text!r}, must be KIND:COLUMN with one of {', '.join(KINDS)}")
+    return DisplayColumn(kind, table.position(name, flag), name)
+
+
+def display_of(
+    table: FileTable, record: FileRecord, columns: Sequence[DisplayColumn]
+) -> list[DisplayItem] | None:
+    """Return what stands beside a row; a cell that is missing is no item, and ``None`` is a row without any.
+
+    Raises
+    ------
+    FileError
+        When a cell is no item of its kind; it names line and column.
+    """
+    items: list[DisplayItem] = []
+    for column in columns:
+        cell = record.cells[column.position]
+        if cell is None:
+            continue
+        try:
+            items.append(_ITEMS[column.kind](column, cell, table.path.parent))
+        except InvalidInput as error:
+            raise table.error(record, column.position, str(error)) from None
+    return items or None
+
+
+def _series(column: DisplayColumn, cell: str, _: Path) -> DisplayItem:
+    words = re.split(r"[\s,;]+", cell.strip(" []"))
+    try:
+        values = [float("nan") if word == "?" else float(word) for word in words]
+    except ValueError:
+        raise InvalidInput("series", f"is {cell[:80]!r}, must be numbers with blanks between them") from None
+    return SeriesItem(column.title, values)
+
+
+def _media(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
+    kind = cast("Literal['image', 'audio']", column.kind)
+    if re.match(r"https?://", cell):
+        return MediaItem(kind, column.title, url=cell)
+    if begin := _DATA.match(cell):
+        try:
+            return MediaItem(kind, column.title, data=base64.b64decode(cell[begin.end() :], validate=True))
+        except (binascii.Error, ValueError):
+            raise InvalidInput(kind, "is data: with a text that is not base64") from None
+    return MediaItem(kind, column.title, data=_bytes_beside(kind, cell, folder))
+
+
+def _bytes_beside(kind: str, name: str, folder: Path) -> bytes:
+    """Return a file beside the table, or below its folder: a table may not name any other."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise InvalidInput(kind, f"is {name[:200]!r}, must be a URL or a file below the folder of the table")
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_DISPLAY_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(kind, f"{name[:200]!r} cannot be read: {error.strerror}") from None
+    if len(data) > MAX_DISPLAY_BYTES:
+        raise InvalidInput(kind, f"{name[:200]!r} is larger than {MAX_DISPLAY_BYTES:,} bytes")
+    return data
+
+
+_ITEMS: Final[dict[str, Callable[[DisplayColumn, str, Path], DisplayItem]]] = {
+    "text": lambda column, cell, _: TextItem(column.title, cell),
+    "link": lambda column, cell, _: LinkItem(column.title, cell),
+    "series": _series,
+    "image": _media,
+    "audio": _media,
+}

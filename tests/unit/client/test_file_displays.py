@@ -1,0 +1,98 @@
+"""Columns of files that labellers see beside a row, and Parquet files."""
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from quercus.files import FileError, FileTable, open_table
+from quercus.files.displays import display_columns, display_of
+from quercus.specification.display import DisplayItem, LinkItem, MediaItem, SeriesItem, TextItem
+
+GIF = b"GIF89a1234"
+
+
+def displays(table: FileTable, *given: str) -> list[list[DisplayItem] | None]:
+    columns = display_columns(table, given, "--beside")
+    return [display_of(table, record, columns) for record in table]
+
+
+def test_every_kind_of_item(tmp_path: Path) -> None:
+    (tmp_path / "a.gif").write_bytes(GIF)
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "note,page,curve,photo,sound\n"
+        "<b>,https://a.example/1,1 2;? 4,a.gif,https://a.example/x.ogg\n"
+        'two,?,"[1, 2]","data:image/gif;base64,R0lGODlhMTIzNA==",\n'
+        "?,?,?,?,?\n"
+    )
+    first, second, third = displays(
+        open_table(path), "text:note", "link:page", "series:curve", "image:photo", "audio:sound"
+    )
+    assert first is not None
+    assert first[:2] == [TextItem("note", "<b>"), LinkItem("page", "https://a.example/1")]
+    assert isinstance(first[2], SeriesItem)
+    assert str(first[2].values) == "(1.0, 2.0, nan, 4.0)"
+    assert first[3:] == [
+        MediaItem("image", "photo", data=GIF),
+        MediaItem("audio", "sound", url="https://a.example/x.ogg"),
+    ]
+    photo = MediaItem("image", "photo", data=GIF)
+    assert second == [TextItem("note", "two"), SeriesItem("curve", (1.0, 2.0)), photo]
+    assert third is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "reason"),
+    [
+        ("image", "../secret.gif", "below the folder"),
+        ("image", "/etc/passwd", "below the folder"),
+        ("image", "none.gif", "cannot be read: No such file"),
+        ("image", "rows.csv", "must be a file of type PNG"),
+        ("image", "big.gif", "larger than 65,536 bytes"),
+        ("image", "data:image/gif;base64,%%", "not base64"),
+        ("series", "1 two", "must be numbers"),
+        ("link", "javascript:alert(1)", "https://"),
+    ],
+)
+def test_a_cell_that_is_no_item(tmp_path: Path, kind: str, cell: str, reason: str) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (tmp_path / "secret.gif").write_bytes(GIF)
+    (folder / "big.gif").write_bytes(GIF + bytes(70_000))
+    (folder / "rows.csv").write_text(f'x,it\n1,"{cell}"\n')
+    with pytest.raises(FileError, match=reason) as caught:
+        displays(open_table(folder / "rows.csv"), f"{kind}:it")
+    assert "line 2" in str(caught.value)
+    with pytest.raises(FileError, match="must be KIND:COLUMN"):
+        displays(open_table(folder / "rows.csv"), "video:it")
+    with pytest.raises(FileError, match="no column 'that'"):
+        displays(open_table(folder / "rows.csv"), f"{kind}:that")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    columns = {
+        "size": [1.5, None, float("nan")],
+        "count": [1, 2, None],
+        "hue": pa.array(["red", None, "?"]).dictionary_encode(),
+        "wet": [True, False, None],
+        "day": [datetime.date(2026, 11, 23), None, None],
+        "curve": [[0.5, None], [], None],
+        "photo": [GIF, None, None],
+    }
+    parquet.write_table(pa.table(columns), path)
+    table = open_table(path)
+    assert table.names == tuple(columns)
+    rows = [list(record.cells) for record in table]
+    assert rows[0][:6] == ["1.5", "1", "red", "true", "2026-11-23", "0.5 nan"]
+    assert rows[1:] == [[None, "2", None, "false", None, None, None], [None] * 7]
+    first, *others = displays(table, "series:curve", "image:photo")
+    assert first is not None
+    assert first[1] == MediaItem("image", "photo", data=GIF)
+    assert others == [None, None]
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(FileError, match="cannot be read as Parquet"):
+        open_table(tmp_path / "bad.parquet")
