@@ -41,7 +41,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 HEADER: dict[str, type] = {
     "number": int, "time": str, "item": str, "labeller": str, "answer": str, "kind": str, "state": str,
     "reliability": float, "comment": str, "took_s": float, "query": int, "former": int, "former_answer": str,
-    "later": int, "conflict": bool, "class": str,
+    "later": int, "conflict": bool, "class": str, "shown": str,
 }  # fmt: skip
 
 
@@ -295,6 +295,7 @@ def _rows(found: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[A
             each.number, _iso(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
             each.reliability, each.comment or None, each.took_s, each.query, each.former,
             each.former_text or None, each.later, each.conflict, each.class_name,
+            each.shown or None,
             *(each.values.get(name) for name in attributes),
         ]  # fmt: skip
 

@@ -29,6 +29,7 @@ from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Query
+from quercus.client.shown import shown_text
 
 Answerer = Callable[[Query], Answer]
 
@@ -128,7 +129,8 @@ def _label(session: Session, desk: Desk, person: TerminalLabeller) -> bool:
         if isinstance(answer, EditEarlier):
             desk.say(Said(person.said, partial(_taken, session, partial(_amend, session, answer, comment))))
             continue
-        send = partial(_send, session, query, answer, comment, person.took_s)
+        shown = shown_text(query, desk.model(query.model))
+        send = partial(_send, session, query, answer, comment, took_s=person.took_s, shown=shown)
         spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
         said = Said(
             f"{person.said}, instance {query.instance}",
@@ -212,7 +214,15 @@ def _taken(session: Session, call: Callable[[], None]) -> None:
         session.tell(f"not taken: {error}", "yellow")
 
 
-def _send(session: Session, query: Query, answer: Answer, comment: str, took_s: float | None = None) -> None:
+def _send(
+    session: Session,
+    query: Query,
+    answer: Answer,
+    comment: str,
+    *,
+    took_s: float | None = None,
+    shown: str = "",
+) -> None:
     client, tally = session.client, session.tally
     if isinstance(answer, Skip):
         client.skip(query, comment=comment)
@@ -221,10 +231,12 @@ def _send(session: Session, query: Query, answer: Answer, comment: str, took_s: 
         client.postpone(query, comment=comment)
         tally.postponed += 1
     elif isinstance(answer, CannotTell):
-        client.refuse(query, comment=comment)
+        client.refuse(query, comment=comment, shown=shown)
         tally.refused += 1
     else:
-        report = client.answer(query, answer, session.reliability, comment=comment, took_s=took_s)
+        report = client.answer(
+            query, answer, session.reliability, comment=comment, took_s=took_s, shown=shown
+        )
         tally.answered += 1
         if report.conflict:
             tally.conflicts += 1

@@ -39,8 +39,8 @@ class Answer:
         ``undone``; or it has no label (``empty``).
     label, text
         As it would be given, and in words (``?``: nothing known; empty: no label).
-    reliability, comment, took_s
-        What it counts with, and what came along.
+    reliability, comment, took_s, shown
+        What it counts with, and what came along: ``shown`` names what the labeller's screen showed.
     query
         Its number; ``None`` for what was said unasked.
     former, former_label, former_text
@@ -75,6 +75,7 @@ class Answer:
     known: Mapping[str, float]
     class_name: str | None
     values: Mapping[str, Value]
+    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,7 @@ def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
         known=dict(zip(classes, message.contour.plausibilities, strict=True)),
         class_name=message.class_name or None,
         values=convert.row_values(message.values),
+        shown=message.shown,
     )
 
 

@@ -45,8 +45,8 @@ def lease(  # noqa: PLR0917 - the fields of one message
     return CallSpec("LeaseQueries", request, convert.lease)
 
 
-def answer(
-    query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None
+def answer(  # noqa: PLR0917 - the fields of one message
+    query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None, shown: str
 ) -> CallSpec[AnswerReport]:
     """Answer a query."""
     request = query_pb2.AnswerQueryRequest(
@@ -56,13 +56,16 @@ def answer(
         reliability=reliability,
         comment=comment,
         took=None if took_s is None else duration(took_s, "took_s"),
+        shown=shown,
     )
     return CallSpec("AnswerQuery", request, answer_report)
 
 
-def refuse(query: Query, comment: str) -> CallSpec[AnswerReport]:
+def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport]:
     """Say that nobody can tell."""
-    request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token, comment=comment)
+    request = query_pb2.RefuseQueryRequest(
+        name=query.name, lease_token=query.lease_token, comment=comment, shown=shown
+    )
     return CallSpec("RefuseQuery", request, answer_report)
 
 

@@ -35,8 +35,8 @@ class Said:
         The full name of the query, and the token of its lease.
     label
         Of an answer or a correction.
-    comment, took_s
-        What came along.
+    comment, took_s, shown
+        What came along; ``shown`` names what the page showed.
     """
 
     act: str
@@ -45,6 +45,7 @@ class Said:
     label: LabelLike = None
     comment: str = ""
     took_s: float | None = None
+    shown: str = ""
 
 
 class Desk:
@@ -123,9 +124,9 @@ class Desk:
         client, comment = self._client, said.comment
         if said.act == "answer":
             took_s = self._took_s(said)
-            return await client.answer(query, said.label, comment=comment, took_s=took_s)
+            return await client.answer(query, said.label, comment=comment, took_s=took_s, shown=said.shown)
         if said.act == "refuse":
-            return await client.refuse(query, comment=comment)
+            return await client.refuse(query, comment=comment, shown=said.shown)
         if said.act == "correct":
             return await client.correct(query, said.label, comment=comment)
         if said.act == "undo":

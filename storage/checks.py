@@ -13,6 +13,7 @@ MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 MAX_TEXT = 200  # characters of a name or id
 MAX_DURATION_S = 86_400.0
 MAX_COMMENT = 2000  # characters
+MAX_SHOWN = 200
 MAX_TOOK_S = 1e9
 
 
@@ -70,6 +71,13 @@ def answer_time(value_s: float | None) -> None:
     """How long an answer took, in seconds; None: not said."""
     if value_s is not None and not 0.0 <= value_s <= MAX_TOOK_S:
         raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_TOOK_S:g} s]")
+
+
+def shown_text(value: str) -> None:
+    """Check the name of what a labeller's screen showed."""
+    if len(value) > MAX_SHOWN:
+        raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN}")
+    encodable("shown", value)
 
 
 def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:

@@ -170,6 +170,8 @@ class Event:
         Of the labeller, or empty.
     took_s : float or None
         How long the labeller took, in seconds.
+    shown : str
+        What the labeller's screen showed, as the client named it; empty where it did not.
     """
 
     sequence: int
@@ -187,6 +189,7 @@ class Event:
     query: int = 0
     comment: str = ""
     took_s: float | None = None
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0016"
+HEAD = "0020"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -132,6 +132,8 @@ log = Table(
     Column("query", BigInteger),
     Column("comment", _text()),
     Column("took_s", Double),
+    # What the labeller's screen showed, as the client names it.
+    Column("shown", _text(200)),
     # Only in STATEMENT rows: the request that brought them, so that it counts once.
     Column("request", _text(200)),
     sqlite_with_rowid=False,

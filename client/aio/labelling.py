@@ -48,6 +48,7 @@ class LabellingCalls(Connection):
         *,
         comment: str = "",
         took_s: float | None = None,
+        shown: str = "",
     ) -> AnswerReport:
         """Answer a query.
 
@@ -65,17 +66,22 @@ class LabellingCalls(Connection):
             Kept with the answer.
         took_s
             How long you took, in seconds; ``None``: since the query was leased.
+        shown
+            Names what you saw of it, at most 200 characters: :func:`quercus.client.shown.shown_text` names what a
+            screen of Quercus shows.
 
         Raises
         ------
         FailedPrecondition
             When the lease ended and the query is answered, withdrawn, or another's by now.
         """
-        return await self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s))
+        return await self._say(
+            query.model, query_calls.answer(query, label, reliability, comment, took_s, shown)
+        )
 
-    async def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
+    async def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because nobody can tell: the instance is not queried again."""
-        return await self._say(query.model, query_calls.refuse(query, comment))
+        return await self._say(query.model, query_calls.refuse(query, comment, shown))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""

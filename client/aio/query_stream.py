@@ -119,13 +119,14 @@ class AsyncQueryStream:
         *,
         comment: str = "",
         took_s: float | None = None,
+        shown: str = "",
     ) -> AnswerReport:
         """Answer a query, as `Client.answer`."""
-        return await self._say(query, query_calls.answer(query, label, reliability, comment, took_s))
+        return await self._say(query, query_calls.answer(query, label, reliability, comment, took_s, shown))
 
-    async def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
+    async def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because nobody can tell: the instance is not queried again."""
-        return await self._say(query, query_calls.refuse(query, comment))
+        return await self._say(query, query_calls.refuse(query, comment, shown))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""

@@ -120,13 +120,14 @@ class QueryStream:
         *,
         comment: str = "",
         took_s: float | None = None,
+        shown: str = "",
     ) -> AnswerReport:
         """Answer a query, as `Client.answer`."""
-        return self._say(query, query_calls.answer(query, label, reliability, comment, took_s))
+        return self._say(query, query_calls.answer(query, label, reliability, comment, took_s, shown))
 
-    def refuse(self, query: Query, *, comment: str = "") -> AnswerReport:
+    def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because nobody can tell: the instance is not queried again."""
-        return self._say(query, query_calls.refuse(query, comment))
+        return self._say(query, query_calls.refuse(query, comment, shown))
 
     def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""

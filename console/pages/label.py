@@ -14,6 +14,7 @@ from quercus.client.errors import QuercusError
 from quercus.client.keys import CLASS_KEYS, COMMANDS, UNSEEN_S
 from quercus.client.labelling_results import ANY
 from quercus.client.results import AnswerReport, Model, Query
+from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe
 from quercus.console.desk import ACTS, MAX_COMMENT, Desk, Said, label_of
@@ -90,6 +91,7 @@ async def article(request: Request, session: Session, query: Query, model: Model
         keys=list(zip(CLASS_KEYS, query.classes, strict=False)),
         shown=describe(query, of, console_of(request).config.media, data_url),
         may_compare=_may_compare(session, of),
+        screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
 
@@ -207,6 +209,7 @@ async def act(request: Request) -> Response:
         _label(given, classes) if what in ("answer", "correct") else None,
         _comment(given),
         _took_s(given),
+        _text(given, "shown") if "shown" in given else "",
     )
     desk = desk_of(request, session)
     if not is_form:

@@ -35,7 +35,7 @@ function wordsOf(label) {
 export function say(act, label = null) {
   const article = state.current;
   const comment = article.querySelector(".comment-text").value.trim();
-  const body = { query: article.dataset.name, lease_token: article.dataset.token, comment };
+  const body = { query: article.dataset.name, lease_token: article.dataset.token, shown: article.dataset.shown, comment };
   if (label !== null) body.label = label;
   if (!state.correcting) body.took_s = tookSeconds();
   const doing = state.correcting ? (act === "refuse" ? "undo" : "correct") : act;

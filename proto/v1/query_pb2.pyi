@@ -820,6 +820,7 @@ class AnswerQueryRequest(_message.Message):
     RELIABILITY_FIELD_NUMBER: _builtins.int
     COMMENT_FIELD_NUMBER: _builtins.int
     TOOK_FIELD_NUMBER: _builtins.int
+    SHOWN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     lease_token: _builtins.str
     reliability: _builtins.float
@@ -828,6 +829,10 @@ class AnswerQueryRequest(_message.Message):
     """
     comment: _builtins.str
     """At most 2,000 characters; kept with the answer."""
+    shown: _builtins.str
+    """Names what the labeller's screen showed, so that answers to two presentations are told apart; at most 200 characters,
+    kept with the answer. The server does not read it.
+    """
     @_builtins.property
     def label(self) -> _values_pb2.Label: ...
     @_builtins.property
@@ -843,10 +848,11 @@ class AnswerQueryRequest(_message.Message):
         reliability: _builtins.float | None = ...,
         comment: _builtins.str = ...,
         took: _duration_pb2.Duration | None = ...,
+        shown: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "label", b"label", "reliability", b"reliability", "took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "comment", b"comment", "label", b"label", "lease_token", b"lease_token", "name", b"name", "reliability", b"reliability", "took", b"took"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "comment", b"comment", "label", b"label", "lease_token", b"lease_token", "name", b"name", "reliability", b"reliability", "shown", b"shown", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
     _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
@@ -907,9 +913,12 @@ class RefuseQueryRequest(_message.Message):
     LEASE_TOKEN_FIELD_NUMBER: _builtins.int
     COMMENT_FIELD_NUMBER: _builtins.int
     TOOK_FIELD_NUMBER: _builtins.int
+    SHOWN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     lease_token: _builtins.str
     comment: _builtins.str
+    shown: _builtins.str
+    """As of AnswerQueryRequest."""
     @_builtins.property
     def took(self) -> _duration_pb2.Duration: ...
     def __init__(
@@ -919,10 +928,11 @@ class RefuseQueryRequest(_message.Message):
         lease_token: _builtins.str = ...,
         comment: _builtins.str = ...,
         took: _duration_pb2.Duration | None = ...,
+        shown: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "lease_token", b"lease_token", "name", b"name", "took", b"took"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "lease_token", b"lease_token", "name", b"name", "shown", b"shown", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1594,6 +1604,7 @@ class Answer(_message.Message):
     CONTOUR_FIELD_NUMBER: _builtins.int
     CLASS_NAME_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
+    SHOWN_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Of its event in the log: the number of the answer."""
     instance: _builtins.str
@@ -1616,6 +1627,8 @@ class Answer(_message.Message):
     conflict: _builtins.bool
     """It contradicted totally what was known."""
     class_name: _builtins.str
+    shown: _builtins.str
+    """What the labeller's screen showed, as the client named it; empty where it did not."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -1659,10 +1672,11 @@ class Answer(_message.Message):
         contour: _values_pb2.Contour | None = ...,
         class_name: _builtins.str = ...,
         values: _values_pb2.NamedRow | None = ...,
+        shown: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "label", b"label", "took", b"took", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "comment", b"comment", "conflict", b"conflict", "contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "former_sequence", b"former_sequence", "former_text", b"former_text", "instance", b"instance", "kind", b"kind", "label", b"label", "labeller", b"labeller", "later_sequence", b"later_sequence", "query", b"query", "reliability", b"reliability", "sequence", b"sequence", "state", b"state", "text", b"text", "took", b"took", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "comment", b"comment", "conflict", b"conflict", "contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "former_sequence", b"former_sequence", "former_text", b"former_text", "instance", b"instance", "kind", b"kind", "label", b"label", "labeller", b"labeller", "later_sequence", b"later_sequence", "query", b"query", "reliability", b"reliability", "sequence", b"sequence", "shown", b"shown", "state", b"state", "text", b"text", "took", b"took", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -117,6 +117,7 @@ def encode_answer(
         contour=encode_contour(known),
         class_name=_only_class(known, frame),
         values=values,
+        shown=event.shown,
     )
     if event.label is not None:
         message.label.CopyFrom(encode_label(event.label, frame))

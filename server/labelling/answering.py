@@ -57,7 +57,7 @@ async def answer_query(
         await core.read(core.store.get_query, model, number)  # an unknown query before a bad label
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
-        said = _NewAnswer(number, request.lease_token, label, declared, request.comment, took)
+        said = _NewAnswer(number, request.lease_token, label, declared, request.comment, took, request.shown)
         return await core.write(_answer_in_store, core.store, schema, said, request.name)
 
     return await with_schema(core, model, attempt)
@@ -72,7 +72,9 @@ async def refuse_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
-        said = _NewAnswer(number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took)
+        said = _NewAnswer(
+            number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took, request.shown
+        )
         return await core.write(_refuse_in_store, core.store, schema, said, request.name)
 
     return await with_schema(core, model, attempt)
@@ -129,6 +131,7 @@ class _NewAnswer:
     declared: float | None  # reliability
     comment: str
     took_s: float | None
+    shown: str
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ def _answer_alone(
     done = store.answer(
         schema.model, said.number, said.token, encode(said.label), reliability, conflict,
         comment=said.comment, took_s=said.took_s, declared=said.declared is not None, join=label_combiner(size),
+        shown=said.shown,
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name, committed_sequence=done.sequence, conflict=done.conflict, reliability=reliability
@@ -225,7 +229,7 @@ def _answer_among(
     done = store.answer(
         model, said.number, said.token, encode(said.label), reliability, conflict, comment=said.comment,
         took_s=said.took_s, settles=settles, combined=combined, declared=said.declared is not None,
-        join=label_combiner(size),
+        join=label_combiner(size), shown=said.shown,
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name,
@@ -255,7 +259,9 @@ def _refuse_in_store(
     if partial_answers(history, said.number, schema.frame.size):
         done = _answer_in_store(store, schema, said, name)
         return done and query_pb2.RefuseQueryResponse(name=name, committed_sequence=done.committed_sequence)
-    refused = store.refuse(model, said.number, said.token, comment=said.comment, took_s=said.took_s)
+    refused = store.refuse(
+        model, said.number, said.token, comment=said.comment, took_s=said.took_s, shown=said.shown
+    )
     return query_pb2.RefuseQueryResponse(name=name, committed_sequence=refused.sequence)
 
 

@@ -11,7 +11,7 @@ from quercus.storage.records import EventKind
 MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one after the other
 WIDTH = 8  # bytes of a value
 
-_ABOUT = {"instance", "query", "label", "comment", "took_s"}
+_ABOUT = {"instance", "query", "label", "comment", "took_s", "shown"}
 # Of each kind what it must have, and what it may have beside; of the columns that are not of all.
 FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
     EventKind.INSTANCE: ({"id", "values", "label"}, {"display"}),
@@ -133,6 +133,7 @@ def _check_bounds(event: dict[str, Any], where: str) -> None:
         checks.reliability(event["reliability"])
         checks.comment(event.get("comment") or "")
         checks.answer_time(event.get("took_s"))
+        checks.shown_text(event.get("shown") or "")
         checks.encodable("author", event["author"])
         for name in ("id", "request"):
             if event.get(name) is not None:

@@ -190,6 +190,7 @@ def _select_events() -> Select[Any]:
         func.coalesce(log.c.query, 0),
         func.coalesce(log.c.comment, ""),
         log.c.took_s,
+        func.coalesce(log.c.shown, ""),
     ).select_from(log.outerjoin(origin, same))
 
 

@@ -58,7 +58,7 @@ class SubmittedAnswer:
 
     `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
     several answers, and this is the last of them. `declared` False: the reliability is an
-    estimate, which may be another one when the same is said again.
+    estimate, which may be another one when the same is said again. `shown` names what the labeller's screen showed.
     """
 
     label: bytes | None
@@ -69,6 +69,7 @@ class SubmittedAnswer:
     settles: bool = True
     combined: CombinedAnswer | None = None
     declared: bool = True
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ def settle_query(
     checks.reliability(said.reliability)
     checks.comment(said.comment)
     checks.answer_time(said.took_s)
+    checks.shown_text(said.shown)
     held = claims.look_up(connection, claim, clock)
     now = held.now
     if held.given.sequence:
@@ -236,7 +238,8 @@ def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> l
     own = event_log.added(
         sequence=sequence, kind=int(kind), label=said.label, author=held.given.labeller,
         reliability=said.reliability, asked=None if opinion else held.query.asked, comment=said.comment or None,
-        took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s, **about,
+        took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s,
+        shown=said.shown or None, **about,
     )  # fmt: skip
     if said.combined is None:
         return [own]

@@ -72,6 +72,7 @@ class QueryCalls(StoreCalls):
         combined: CombinedAnswer | None = None,
         declared: bool = True,
         join: Join | None = None,
+        shown: str = "",
     ) -> Answered:
         """Settle a query with a label, as an ANSWER event.
 
@@ -81,8 +82,8 @@ class QueryCalls(StoreCalls):
 
         Parameters
         ----------
-        comment, took_s : str, float or None
-            Kept with it; took_s None: the time since the lease.
+        comment, took_s, shown : str, float or None, str
+            Kept with it; took_s None: the time since the lease. `shown` names what the labeller's screen showed.
         settles : bool
             False: one of several answers, as an OPINION event; the query is open again, for others.
         combined : CombinedAnswer, optional
@@ -98,14 +99,23 @@ class QueryCalls(StoreCalls):
         FailedPrecondition
             Otherwise, with the reason in words.
         """
-        said = SubmittedAnswer(label, reliability, conflict, comment, took_s, settles, combined, declared)
+        said = SubmittedAnswer(
+            label, reliability, conflict, comment, took_s, settles, combined, declared, shown
+        )
         return self._settle(LeaseClaim(model, number, token), said, join)
 
     def refuse(
-        self, model: str, number: int, token: str, *, comment: str = "", took_s: float | None = None
+        self,
+        model: str,
+        number: int,
+        token: str,
+        *,
+        comment: str = "",
+        took_s: float | None = None,
+        shown: str = "",
     ) -> Answered:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
-        said = SubmittedAnswer(None, comment=comment, took_s=took_s)
+        said = SubmittedAnswer(None, comment=comment, took_s=took_s, shown=shown)
         return self._settle(LeaseClaim(model, number, token), said)
 
     def _settle(self, claim: LeaseClaim, said: SubmittedAnswer, join: Join | None = None) -> Answered:

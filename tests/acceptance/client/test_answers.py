@@ -122,7 +122,7 @@ def test_what_is_written_can_be_pushed_again(server: str, wine: str, name: str, 
         "number": 0, "time": "", "item": "0", "labeller": "ann", "answer": "red", "kind": "stated",
         "state": "replaced", "reliability": 1.0, "comment": "one, two", "took_s": None, "query": None,
         "former": None, "former_answer": None, "later": objects[-1]["number"], "conflict": False, "class": None,
-        "colour": "a",
+        "shown": None, "colour": "a",
     }  # fmt: skip
     other = f"{name}-again"
     with Client(server) as client:

@@ -147,8 +147,9 @@ def test_an_answer_is_taken_back_before_it_is_said(screen: Screen, server: str, 
     screen.expect("ann: 1 answered")
     assert screen.ended() == 0
     with Client(server) as client:
-        said = [(each.instance, each.text, each.comment) for each in client.answers(model)]
-        assert said == [(first[1], "s", "a twin")]
+        (answer,) = client.answers(model)
+        assert (answer.instance, answer.text, answer.comment) == (first[1], "s", "a twin")
+        assert answer.shown == "presentation=- display=- tree=1"
         assert client.get_model(model).queries_leased == 0
 
 

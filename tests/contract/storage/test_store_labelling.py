@@ -111,15 +111,15 @@ def test_a_leased_query_that_growth_does_not_want_is_withdrawn_when_it_comes_bac
 
 def test_comment_and_time_are_kept(asking, clock):
     first, second = take(asking, limit=2)
-    answer(asking, first, comment="a twin of b", took_s=3.5)
+    answer(asking, first, comment="a twin of b", took_s=3.5, shown="tree=1")
     clock.now += 7
     asking.refuse("m", second.number, second.token, comment="out of focus")
     said, refused = asking.read_events("m", after=5)
-    assert (said.query, said.comment, said.took_s) == (first.number, "a twin of b", 3.5)
+    assert (said.query, said.comment, said.took_s, said.shown) == (first.number, "a twin of b", 3.5, "tree=1")
     assert (refused.query, refused.comment, refused.took_s) == (second.number, "out of focus", 7.0)
     (ann,) = asking.labellers("m")
     assert (ann.labeller, ann.answered, ann.refused, ann.times_s) == ("ann", 1, 1, (3.5,))
-    for words in ({"comment": "x" * 2001}, {"took_s": -1.0}):
+    for words in ({"comment": "x" * 2001}, {"took_s": -1.0}, {"shown": "x" * 201}):
         with pytest.raises(InvalidInput, match=next(iter(words)).removesuffix("_s")):
             answer(asking, first, **words)
 

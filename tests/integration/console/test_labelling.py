@@ -8,7 +8,7 @@ import pytest
 from integration.client.serving import Serving
 from support.consoles import ConsoleProcess, Visitor
 
-from quercus.client import Client, Nominal, Specification
+from quercus.client import AttributeView, Client, Nominal, Presentation, Specification
 
 CLASSES = ["x", "s", "o"]
 
@@ -32,7 +32,7 @@ def model(client: Client, request: pytest.FixtureRequest) -> str:
 def fields(text: str) -> dict[str, str]:
     """The hidden fields of the query that a page shows."""
     found = {}
-    for name in ("query", "lease_token"):
+    for name in ("query", "lease_token", "shown"):
         match = re.search(f'name="{name}" value="([^"]*)"', text)
         assert match is not None, text[:2000]
         found[name] = unescape(match[1])
@@ -69,6 +69,26 @@ def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) 
     steps = [step.kind for step in client.query_history(model)]
     assert (steps.count("skipped"), steps.count("postponed")) == (1, 1)
     assert "Postponed" in ann.get(base).text
+
+
+def test_what_was_shown_is_kept_with_the_answer(ann: Visitor, client: Client, model: str) -> None:
+    base = f"/m/{model}/label"
+    versions = []
+    for look in (None, Presentation([AttributeView("X", title="side")]), Presentation(withheld=["reason"])):
+        if look is not None:
+            client.update_model(model, presentation=look)
+        page = ann.get(base).text
+        ann.form(f"{base}/answer", fields(page) | {"class": "s"})
+        client.wait_grown(model)
+        versions.append(client.get_model(model).specification.presentation)
+    first, second, third = (each.shown for each in client.answers(model))
+    assert re.fullmatch(r"presentation=- display=- tree=\d+", first)
+    assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=\d+", second)
+    assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=-", third)
+    assert second.split()[0] != third.split()[0]
+    lease = fields(ann.get(base).text) | {"class": "s", "shown": "x" * 201, "back": "history"}
+    ann.form(f"{base}/answer", lease)
+    assert "shown: has 201 characters, must have at most 200" in ann.get(f"{base}/history").text
 
 
 def test_a_page_loaded_twice_shows_the_same_query(ann: Visitor, model: str) -> None:

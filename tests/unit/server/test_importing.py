@@ -172,6 +172,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     "no number": (at(ANSWER, reliability=float("nan")), f"line {ANSWER}: reliability: is nan, must"),
     "conflict": (at(ANSWER, conflict=1), f"line {ANSWER}: has conflict 1, must be true or false"),
     "comment": (at(ANSWER, comment="x" * 3000), f"line {ANSWER}: comment: has 3000 characters, must have at most 2000"),
+    "shown": (at(ANSWER, shown="x" * 201), f"line {ANSWER}: shown: has 201 characters, must have at most 200"),
     "took": (at(ANSWER, took_s=-1.0), f"line {ANSWER}: took: is -1.0 s, must lie in"),
     "author": (at(ANSWER, author=""), f"line {ANSWER}: has author of length 0, must lie in \\[1, 10000\\]"),
     "author that is no text": (at(ANSWER, author="\ud800"), f"line {ANSWER}: author: .* is not valid Unicode"),

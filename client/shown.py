@@ -1,0 +1,27 @@
+"""The name of what a labeller's screen shows: another presentation has another name."""
+
+from __future__ import annotations
+
+import hashlib
+
+from google.protobuf.message import Message
+
+from quercus.client.display_messages import display_to_proto, presentation_to_proto
+from quercus.client.results import Model, Query
+
+
+def shown_text(query: Query, model: Model) -> str:
+    """Return the name of what a screen shows of a query, which is kept with its answer.
+
+    It has a digest of the presentation in force, a digest of what was pushed beside the row, and the version of the
+    tree whose reason is shown; ``-`` where there is none. The row itself never changes.
+    """
+    look = model.specification.presentation
+    presentation = "-" if look is None else _digest(presentation_to_proto(look))
+    display = _digest(display_to_proto(query.display, 0)) if query.display else "-"
+    withheld = look is not None and "reason" in look.withheld
+    return f"presentation={presentation} display={display} tree={'-' if withheld else query.tree_version}"
+
+
+def _digest(message: Message) -> str:
+    return hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()[:16]
