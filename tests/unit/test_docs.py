@@ -131,6 +131,7 @@ def test_make_help_lists_every_target() -> None:
             "cluster-demo",
             "cluster-torture",
             "fuzz",
+            "labelling-trial",
             "leases",
             "faults",
             "soak",
