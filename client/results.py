@@ -34,7 +34,7 @@ class Specification:
 
     ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
     ``presentation``: how rows are shown to people (:mod:`quercus.specification.presentation`).
-    ``prediction_level``: how cautious sets of classes are, from 1 (the likeliest class alone) to 0 (the whole frame).
+    ``prediction_level``: how cautious sets of classes are, from 1 (least) to 0 (the whole frame).
 
     Examples
     --------

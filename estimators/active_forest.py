@@ -38,7 +38,8 @@ class ActiveForestClassifier(BeliefClassifier):
         Number of trees.
     prediction_level
         How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: a leaf of n
-        rows believes with the n-th root of the level. From 1 (the estimate alone) to 0 (anything).
+        rows is trusted to the n-th root of the level. From 1 (fully) to 0 (not at all). The forest as a whole is
+        trusted to ``T / (T + l)`` after T rows of known class, whatever the level.
     missing_label
         What stands in `y` for a label that is not known, besides None and NaN.
     random_state

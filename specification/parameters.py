@@ -148,8 +148,14 @@ MIN_WEIGHT = MIN_INSTANCES.but(default=None, none=f"{INSTANCES_PER_CLASS} per cl
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
 MEMBERS = TREES.but(default=100)
 """As `TREES`, of the forest of many memories; three naive-Bayes members stand beside them."""
-FOREST_LEVEL = PREDICTION_LEVEL.but(default=0.75)
-"""As `PREDICTION_LEVEL`, of that forest: its leaves are small, and members differ."""
+FOREST_LEVEL = PREDICTION_LEVEL.but(
+    default=0.75,
+    sentence="How cautious sets of classes are: 1 trusts each leaf fully, 0 gives the whole frame",
+)
+"""How far a leaf is trusted, no level of a likelihood cut: a leaf of n rows by the n-th root (theory §10.4).
+
+Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T told rows of l classes.
+"""
 VOTE = Parameter(
     "vote",
     str,

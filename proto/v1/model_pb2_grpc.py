@@ -87,7 +87,7 @@ class ModelServiceServicer:
 
     def UpdateModel(self, request, context):
         """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-        split_significance, presentation. The change is a row of the log like any other.
+        split_significance, ask, presentation. The change is a row of the log like any other.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,7 +39,7 @@ class ModelServiceStub:
     """In order of name."""
     UpdateModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]
     """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-    split_significance, presentation. The change is a row of the log like any other.
+    split_significance, ask, presentation. The change is a row of the log like any other.
     """
     DeleteModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]
     """Removes the model with its evidence, queries and trees."""
@@ -54,7 +54,7 @@ class ModelServiceAsyncStub(ModelServiceStub):
     """In order of name."""
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-    split_significance, presentation. The change is a row of the log like any other.
+    split_significance, ask, presentation. The change is a row of the log like any other.
     """
     DeleteModel: _aio.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]  # type: ignore[assignment]
     """Removes the model with its evidence, queries and trees."""
@@ -90,7 +90,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
         """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-        split_significance, presentation. The change is a row of the log like any other.
+        split_significance, ask, presentation. The change is a row of the log like any other.
         """
 
     @_abc_1.abstractmethod

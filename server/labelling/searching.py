@@ -43,39 +43,39 @@ class QuerySearch:
     Parameters
     ----------
     core : what all services share.
-    terms : what the labeller asks for.
+    options : what the labeller asks for.
     """
 
     def __init__(self, core: ServiceCore, options: LeaseOptions) -> None:
         self._core = core
-        self._terms = options
+        self._options = options
         self._tried: dict[int, _ModelWithoutQueries] = {}  # by the key of the model
 
     @property
     def seen(self) -> int:
         """A value that differs after every relevant change; remember it before a look, then wait for another."""
-        if self._terms.model == ANY:
+        if self._options.model == ANY:
             return self._core.leasable_models.stamp
-        return self._core.changes.seen(self._terms.model)
+        return self._core.changes.seen(self._options.model)
 
     async def changed(self, seen: int, timeout_s: float) -> bool:
         """Wait for a change later than `seen`; False when the time was up first."""
-        if self._terms.model == ANY:
+        if self._options.model == ANY:
             return await self._core.leasable_models.wait(seen, timeout_s)
-        return await self._core.changes.wait(self._terms.model, seen, timeout_s)
+        return await self._core.changes.wait(self._options.model, seen, timeout_s)
 
     async def look(self, *, fresh: bool) -> SearchMark:
         """Look where the model stands, or whether any model has something else to ask."""
-        if self._terms.model == ANY:
+        if self._options.model == ANY:
             await self._core.leasable_models.look(fresh=fresh)
             return SearchMark((self._core.leasable_models.stamp,), LOOK_AGAIN_S)
-        outlook = await self._core.model_statuses.of(self._terms.model, fresh=fresh)
+        outlook = await self._core.model_statuses.of(self._options.model, fresh=fresh)
         return SearchMark(mark_of(outlook.record), outlook.patience_s)
 
     async def lease(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
-        if self._terms.model != ANY:
-            return await lease_of(self._core, self._terms, self._terms.model, limit)
+        if self._options.model != ANY:
+            return await lease_of(self._core, self._options, self._options.model, limit)
         leasable_models = [each for each in await self._core.leasable_models.look() if self._is_wanted(each)]
         self._tried = {
             each.record.key: tried
@@ -84,7 +84,7 @@ class QuerySearch:
         }
         untried = [each for each in leasable_models if each.record.key not in self._tried]
         if untried:
-            last = await self._core.read(Store.last_leased, self._core.store, self._terms.labeller)
+            last = await self._core.read(Store.last_leased, self._core.store, self._options.labeller)
             untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))
         for opening in untried:
             hand = await self._try(opening, limit)
@@ -93,12 +93,12 @@ class QuerySearch:
         return self._nothing()
 
     def _is_wanted(self, opening: LeasableModel) -> bool:
-        tags = self._terms.filter.tags
-        return self._terms.may_touch(opening.record.name) and tags <= set(opening.policy.tags)
+        tags = self._options.filter.tags
+        return self._options.may_touch(opening.record.name) and tags <= set(opening.policy.tags)
 
     async def _try(self, opening: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
-            hand = await lease_of(self._core, self._terms, opening.record.name, limit)
+            hand = await lease_of(self._core, self._options, opening.record.name, limit)
         except NotFound:  # deleted at this moment
             return None
         if not hand.queries:

@@ -38,7 +38,7 @@ class MemoryForest:
     seed
         Of the draws.
     level
-        Of the discounts of leaves, in (0, 1]: the lower, the larger the sets that are predicted.
+        Of the discounts of leaves, in [0, 1]: the lower, the larger the sets that are predicted.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ def forest_queries(forest: MemoryForest, context: QueryContext, limit: int) -> I
     ----------
     forest
         What asks.
-    desk
+    context
         The same rows, and the active tree beside the forest.
     limit
         Of queries.

@@ -10,7 +10,7 @@ Doubt says nothing where nothing is known, and little where members were taught 
 also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
 over them, as a share of the most that a row can bring (greedy k-medoids). A row's score is the doubt, in [0,
 1], plus `cover` times that share; one query in `explore`, the first among them, goes by the share alone. Of equal
-ones the row with the least lot (`sample_rows.lots`) is asked about, for files are often sorted by class.
+ones the row with the least lot (`row_sample.row_hashes`) is asked about, for files are often sorted by class.
 
 At most 1,000 rows are looked at as candidates, as many that are known, and as many to be covered (`row_sample`); up to
 4,000 that cover. So an agenda costs the same for a million rows as for a few thousand.

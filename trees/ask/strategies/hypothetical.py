@@ -14,7 +14,7 @@ class HypotheticalAnswers:
 
     Parameters
     ----------
-    desk
+    context
         The evidence.
 
     Attributes

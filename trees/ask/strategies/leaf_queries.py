@@ -24,7 +24,7 @@ class LeafRows:
 
     Parameters
     ----------
-    desk
+    context
         Where to choose.
 
     Attributes

@@ -2,7 +2,8 @@
 
 The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the rows of its leaf ``L``, times the expected distance (total
 variation) by which the leaf's estimate moves when the row turns out to be of class ``c``. The chances ``p_c`` are those
-of `replacing.Trial.chances`. Of equal ones the larger sum of plausibilities, then lots decide (`sketch.lots`).
+of `replacing.Trial.chances`. Of equal ones the larger sum of plausibilities, then lots decide
+(`row_sample.row_hashes`).
 
 Only leaves that may have the best row are looked into, for no row of a leaf scores more than its rows are; and of a
 leaf's distinct contours at most 16 are tried.

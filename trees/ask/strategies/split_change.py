@@ -5,7 +5,7 @@ the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to
 intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
 ``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
 each other settles nothing. The chances ``p_c`` are those of `replacing.Trial.chances`. Of equal ones the larger sum
-of plausibilities, then lots decide (`sample_rows.lots`); of a row in several nodes the largest score
+of plausibilities, then lots decide (`row_sample.row_hashes`); of a row in several nodes the largest score
 counts.
 
 Where no node is undecided, leaves ask by their width (`leaf_width`).

@@ -31,7 +31,7 @@ class Strategy(Protocol):
 
         Parameters
         ----------
-        desk
+        context
             Where to choose.
         last
             Where the last answered or refused query stood. None: nothing was asked yet.
