@@ -172,6 +172,8 @@ class Event:
         How long the labeller took, in seconds.
     shown : str
         What the labeller's screen showed, as the client named it; empty where it did not.
+    assumed : bool
+        The reliability was not sent with the label, but taken for 1 or estimated.
     """
 
     sequence: int
@@ -190,6 +192,7 @@ class Event:
     comment: str = ""
     took_s: float | None = None
     shown: str = ""
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0020"
+HEAD = "0021"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -134,6 +134,8 @@ log = Table(
     Column("took_s", Double),
     # What the labeller's screen showed, as the client names it.
     Column("shown", _text(200)),
+    # True where the reliability was not sent with the label, but taken for 1 or estimated.
+    Column("assumed", Boolean),
     # Only in STATEMENT rows: the request that brought them, so that it counts once.
     Column("request", _text(200)),
     sqlite_with_rowid=False,

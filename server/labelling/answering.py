@@ -8,15 +8,22 @@ from functools import partial
 from typing import TypeVar
 
 from quercus.belief import evidence
-from quercus.belief.codec import decode, encode
+from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour, vacuous
 from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
-from quercus.server.labelling.combined_labels import MAX_AUTHOR, combine_answers, label_combiner
+from quercus.server.labelling.combined_labels import (
+    MAX_AUTHOR,
+    Voice,
+    combine_answers,
+    label_combiner,
+    voice_of,
+    weighed_label,
+)
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.labelling.reliability import crowd_of_model
+from quercus.server.labelling.reliability import Crowd, crowd_of_model
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import decode_label
@@ -191,13 +198,14 @@ def _answer_alone(
 ) -> query_pb2.AnswerQueryResponse:
     size = schema.frame.size
     labeller = store.holder(schema.model, said.number, said.token)
-    reliability = _reliability_of(store, schema, said.declared, labeller)
+    crowd = _crowd_of(store, schema)
+    reliability = _reliability_of(crowd, said.declared, labeller)
     known = known_contour(history, size)
     conflict = evidence.update(known, contour(said.label, size), reliability).conflict
     done = store.answer(
         schema.model, said.number, said.token, encode(said.label), reliability, conflict,
-        comment=said.comment, took_s=said.took_s, declared=said.declared is not None, join=label_combiner(size),
-        shown=said.shown,
+        comment=said.comment, took_s=said.took_s, declared=said.declared is not None,
+        join=label_combiner(size, crowd), shown=said.shown,
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name, committed_sequence=done.sequence, conflict=done.conflict, reliability=reliability
@@ -211,25 +219,26 @@ def _answer_among(
     model, size = schema.model, schema.frame.size
     record, policy = store.get_model(model), store.policy(model)
     labeller = store.holder(model, said.number, said.token)
-    reliability = _reliability_of(store, schema, said.declared, labeller)
+    crowd = _crowd_of(store, schema)
+    reliability = _reliability_of(crowd, said.declared, labeller)
     others = {
         author: words
         for author, words in partial_answers(history, said.number, size).items()
         if author != labeller
     }
-    mine = (said.label, reliability)
-    together = combine_answers([*others.values(), mine], size)
+    voices = others | {labeller: Voice(said.label, reliability, said.declared is None)}
+    together = combine_answers(list(voices.values()), size)
     last = record.queries_answered + 1 >= record.budget  # nobody else will be asked
     settles = last or _is_enough(policy, len(others) + 1, together.conflict)
     combined, conflict = None, False
     if settles:
-        mass = Masses(together.mass)
-        conflict = evidence.update(known_contour(history, size), contour(mass, size), 1.0).conflict
-        combined = CombinedAnswer(encode(mass), " + ".join([*others, labeller])[:MAX_AUTHOR])
+        label = weighed_label(voices, size, crowd) or Masses(together.mass)
+        conflict = evidence.update(known_contour(history, size), contour(label, size), 1.0).conflict
+        combined = CombinedAnswer(encode(label), " + ".join(voices)[:MAX_AUTHOR])
     done = store.answer(
         model, said.number, said.token, encode(said.label), reliability, conflict, comment=said.comment,
         took_s=said.took_s, settles=settles, combined=combined, declared=said.declared is not None,
-        join=label_combiner(size), shown=said.shown,
+        join=label_combiner(size, crowd), shown=said.shown,
     )  # fmt: skip
     return query_pb2.AnswerQueryResponse(
         name=name,
@@ -272,12 +281,12 @@ def _amend_answer(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Ans
     query = store.get_query(model, number)
     history = store.history(model, [query.instance])[query.instance]
     said = None if change.label is None else encode(change.label)
-    reliability = (
-        1.0 if change.label is None else _reliability_of(store, schema, change.declared, change.labeller)
-    )
+    crowd = _crowd_of(store, schema)
+    join = label_combiner(size, crowd)
+    reliability = 1.0 if change.label is None else _reliability_of(crowd, change.declared, change.labeller)
     make = partial(
         AnswerChange, change.labeller, said, reliability=reliability, comment=change.comment,
-        permitted=change.permitted,
+        permitted=change.permitted, declared=change.label is None or change.declared is not None,
     )  # fmt: skip
     if change.labeller not in labellers_with_partial_answers(
         history, number
@@ -287,19 +296,19 @@ def _amend_answer(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Ans
                 known_contour(history[:1], size), contour(change.label, size), reliability
             ).conflict
         )
-        return store.amend(model, number, make(label=said, conflict=conflict), label_combiner(size))
+        return store.amend(model, number, make(label=said, conflict=conflict), join)
     given = partial_answers(history, number, size)
     given.pop(change.labeller, None)
     if change.label is not None:
-        given[change.labeller] = (change.label, reliability)
+        given[change.labeller] = Voice(change.label, reliability, change.declared is None)
     make = partial(make, among=True)
     if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
         return store.amend(model, number, make(label=None, pending=True))
     if not given:
-        return store.amend(model, number, make(label=None), label_combiner(size))
-    mass = Masses(combine_answers(list(given.values()), size).mass)
-    conflict = evidence.update(known_contour(history[:1], size), contour(mass, size), 1.0).conflict
-    return store.amend(model, number, make(label=encode(mass), conflict=conflict), label_combiner(size))
+        return store.amend(model, number, make(label=None), join)
+    label = weighed_label(given, size, crowd) or Masses(combine_answers(list(given.values()), size).mass)
+    conflict = evidence.update(known_contour(history[:1], size), contour(label, size), 1.0).conflict
+    return store.amend(model, number, make(label=encode(label), conflict=conflict), join)
 
 
 def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
@@ -307,15 +316,15 @@ def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set
     return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 
-def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, tuple[Label, float]]:
-    """Return the current answer of each labeller to a query that wants several: label and reliability, by name."""
-    said: dict[str, tuple[Label, float]] = {}
+def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, Voice]:
+    """Return the current answer of each labeller to a query that wants several, by name."""
+    said: dict[str, Voice] = {}
     for event in history:
         if event.kind is not EventKind.OPINION or event.query != number:
             continue
         said.pop(event.author, None)
         if event.label is not None:
-            said[event.author] = (decode(event.label, size), event.reliability)
+            said[event.author] = voice_of(event, event.label, size)
     return said
 
 
@@ -325,10 +334,15 @@ def check_declared(reliability: float | None) -> None:
         raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
-def _reliability_of(store: Store, schema: ModelSchema, declared: float | None, labeller: str) -> float:
+def _crowd_of(store: Store, schema: ModelSchema) -> Crowd | None:
+    """Return the labellers of a model, None where reliability is not estimated."""
+    if store.policy(schema.model).reliability is Reliability.DECLARED:
+        return None
+    return crowd_of_model(store, schema.model, schema.frame.size)
+
+
+def _reliability_of(crowd: Crowd | None, declared: float | None, labeller: str) -> float:
     check_declared(declared)
     if declared is not None:
         return declared
-    if store.policy(schema.model).reliability is Reliability.DECLARED:
-        return 1.0
-    return crowd_of_model(store, schema.model, schema.frame.size).reliability(labeller)
+    return 1.0 if crowd is None else crowd.reliability(labeller)

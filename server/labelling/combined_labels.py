@@ -5,21 +5,29 @@ The log keeps every word. Of a labeller the newest counts, whether it answers a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief import agreement, evidence
 from quercus.belief.agreement import Consensus
 from quercus.belief.codec import decode, encode
-from quercus.belief.label import ClassSet, Label, Masses, contour
+from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction
+from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
 from quercus.storage import CombinedStatement, Event, EventKind, Join
 from quercus.trees import consonant_mass
 
 MAX_AUTHOR = 200
 """Characters of the names of all who speak together."""
+
+DIGITS = 3
+"""Of the plausibilities that answers come to: what is less plausible than 1 in 2,000 is excluded."""
 
 
 class LabelKind(IntEnum):
@@ -73,25 +81,38 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
     return _HistoryReader(history).said
 
 
-def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, tuple[Label, float]]:
-    """Return what counts of an instance by now: label and reliability, by the name of the labeller."""
+class Voice(NamedTuple):
+    """What a labeller says of an instance; `assumed`: the reliability was not sent with the label."""
+
+    label: Label
+    reliability: float
+    assumed: bool
+
+
+def voice_of(event: Event, label: bytes, size: int) -> Voice:
+    """Return what an event with a label says."""
+    return Voice(decode(label, size), event.reliability, event.assumed)
+
+
+def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Voice]:
+    """Return what counts of an instance by now, by the name of the labeller."""
     newest: dict[str, Event] = {}
     for each in label_events(history):
         if each.state is LabelState.COUNTS:
             newest.pop(each.event.author, None)
             newest[each.event.author] = each.event
     return {
-        author: (decode(event.label, size), event.reliability)
+        author: voice_of(event, event.label, size)
         for author, event in newest.items()
         if event.label is not None
     }
 
 
-def label_combiner(size: int) -> Join:
+def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
     """Return what makes of everything said about an instance what all its labellers say together.
 
-    One voice counts as it stands, several by Dempster's rule. Where nobody says anything any more, the instance may be
-    asked about again, unless somebody refused it.
+    One voice counts as it stands, several by Dempster's rule, those of a crowd as `weighed_label` says. Where nobody
+    says anything any more, the instance may be asked about again, unless somebody refused it.
     """
 
     def join(history: Sequence[Event]) -> CombinedStatement:
@@ -102,8 +123,10 @@ def label_combiner(size: int) -> Join:
             )
             nothing = encode(ClassSet((1 << size) - 1))
             return CombinedStatement(nothing if refused else None, history[-1].author)
-        label, reliability = next(iter(found.values()))
-        if len(found) > 1:
+        label, reliability, _ = next(iter(found.values()))
+        if (weighed := weighed_label(found, size, crowd)) is not None:
+            label, reliability = weighed, 1.0
+        elif len(found) > 1:
             label, reliability = Masses(combine_answers(list(found.values()), size).mass), 1.0
         pushed = known_contour(history[:1], size)
         conflict = evidence.update(pushed, contour(label, size), reliability).conflict
@@ -112,9 +135,44 @@ def label_combiner(size: int) -> Join:
     return join
 
 
-def combine_answers(answers: Sequence[tuple[Label, float]], size: int) -> Consensus:
+def weighed_label(voices: Mapping[str, Voice], size: int, crowd: Crowd | None) -> Label | None:
+    """Return what the voices of an instance say together by the confusion matrices of a crowd.
+
+    A label that was sent without a reliability counts as its labeller's matrix says (theory §13.4); the contours of all
+    labels are multiplied. None where no voice has a matrix.
+
+    Parameters
+    ----------
+    voices : by labeller, one or more.
+    size : number of classes.
+    crowd : None where reliability is not estimated.
+    """
+    if crowd is None:
+        return None
+    found = {
+        name: crowd.weighed(name, contour(voice.label, size))
+        for name, voice in voices.items()
+        if voice.assumed
+    }
+    weighed = {name: said for name, said in found.items() if said is not None}
+    return _product_of(voices, weighed, size) if weighed else None
+
+
+def _product_of(
+    voices: Mapping[str, Voice], weighed: Mapping[str, NDArray[np.float64]], size: int
+) -> Plausibilities:
+    """Multiply contours, those that have no matrix as they are discounted; rounded, so that few are different."""
+    logs = np.zeros(size)
+    for name, voice in voices.items():
+        d = min(voice.reliability, agreement.MOST_RELIABLE)
+        said = weighed[name] if name in weighed else d * contour(voice.label, size) + (1.0 - d)
+        logs += np.log(said)
+    return Plausibilities(tuple(np.exp(logs - logs.max()).round(DIGITS).tolist()))
+
+
+def combine_answers(answers: Sequence[Voice], size: int) -> Consensus:
     """Combine several answers; plausibilities count as their consonant mass function."""
-    return agreement.combine([(_mass_of(label, size), reliability) for label, reliability in answers])
+    return agreement.combine([(_mass_of(each.label, size), each.reliability) for each in answers])
 
 
 def _mass_of(label: Label, size: int) -> MassFunction:

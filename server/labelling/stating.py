@@ -57,9 +57,10 @@ async def state_evidence(
 
     async def attempt(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
         spoken = await core.convert(request, _decode_statements, request, labellers, schema)
-        statements = await core.read(_with_reliability, core.store, schema, spoken)
+        crowd = await core.read(_crowd_of_all, core.store, schema, spoken)
+        statements = [_record_of(each, crowd) for each in spoken]
         batch = StatementBatch(request.request_id, statements, schema.key)
-        join = label_combiner(schema.frame.size)
+        join = label_combiner(schema.frame.size, crowd)
         planned = await core.read(core.store.plan_statements, model, batch, join)
         return await core.write(_store_statements, core.store, schema, batch, join, planned)
 
@@ -96,27 +97,26 @@ def _decode_statement(
     return _SentStatement(instance, labeller, label, declared, given.comment)
 
 
-def _with_reliability(
-    store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]
-) -> list[StatementRecord]:
-    """Give each statement its reliability: as it was sent, else 1, or estimated where the policy says so.
+def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> Crowd | None:
+    """Return the labellers where the policy says that reliability is estimated, else None.
 
     Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
     crowd is weighed by all of itself.
     """
-    crowd: Crowd | None = None
-    if store.policy(schema.model).reliability is Reliability.ESTIMATED:
-        events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
-        crowd = crowd_of(events, schema.frame.size)
-    found = []
-    for each in spoken:
-        reliability = 1.0 if crowd is None else crowd.reliability(each.labeller)
-        known = each.declared is not None
-        value = each.declared if each.declared is not None else reliability
-        if each.label is None:  # says nothing that could be weighed
-            value, known = 1.0, True
-        found.append(StatementRecord(each.instance, each.labeller, each.label, value, each.comment, known))
-    return found
+    if store.policy(schema.model).reliability is Reliability.DECLARED:
+        return None
+    events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
+    return crowd_of(events, schema.frame.size)
+
+
+def _record_of(given: _SentStatement, crowd: Crowd | None) -> StatementRecord:
+    """Give a statement its reliability: as it was sent, else 1, or estimated."""
+    value, declared = given.declared, given.declared is not None
+    if given.label is None:  # says nothing that could be weighed
+        value, declared = 1.0, True
+    if value is None:
+        value = 1.0 if crowd is None else crowd.reliability(given.labeller)
+    return StatementRecord(given.instance, given.labeller, given.label, value, given.comment, declared)
 
 
 def _as_events(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> list[Event]:

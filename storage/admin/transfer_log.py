@@ -11,16 +11,16 @@ from quercus.storage.records import EventKind
 MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one after the other
 WIDTH = 8  # bytes of a value
 
-_ABOUT = {"instance", "query", "label", "comment", "took_s", "shown"}
+_ABOUT = {"instance", "query", "label", "comment", "took_s", "shown", "assumed"}
 # Of each kind what it must have, and what it may have beside; of the columns that are not of all.
 FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
     EventKind.INSTANCE: ({"id", "values", "label"}, {"display"}),
     EventKind.ANSWER: ({"instance", "label", "asked"}, _ABOUT),
-    EventKind.REFUSAL: ({"instance", "asked"}, _ABOUT - {"label"}),
+    EventKind.REFUSAL: ({"instance", "asked"}, _ABOUT - {"label", "assumed"}),
     EventKind.SPECIFICATION: ({"specification"}, set()),
     EventKind.CORRECTION: ({"instance"}, _ABOUT),
     EventKind.OPINION: ({"instance"}, _ABOUT),
-    EventKind.STATEMENT: ({"instance", "request"}, {"label", "comment"}),
+    EventKind.STATEMENT: ({"instance", "request"}, {"label", "comment", "assumed"}),
 }
 _OF_SOME = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, bindparam, func, insert, select
+from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, select
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
@@ -191,6 +191,7 @@ def _select_events() -> Select[Any]:
         func.coalesce(log.c.comment, ""),
         log.c.took_s,
         func.coalesce(log.c.shown, ""),
+        func.coalesce(log.c.assumed, false()),
     ).select_from(log.outerjoin(origin, same))
 
 

@@ -285,7 +285,7 @@ def _is_known(own: Event | None, given: StatementRecord) -> bool:
 def _event_of(sequence: int, instance: int, given: StatementRecord) -> Event:
     return Event(
         sequence, EventKind.STATEMENT, instance, given.instance, None, given.label, given.labeller,
-        given.reliability, None, False, None, 0.0, comment=given.comment,
+        given.reliability, None, False, None, 0.0, comment=given.comment, assumed=not given.declared,
     )  # fmt: skip
 
 
@@ -325,6 +325,7 @@ def _log_row(row: AnyRow, request: str, event: Event, sequence: int, now: Timest
         "clock": now.clock,
         "comment": event.comment or None,
         "request": request,
+        "assumed": event.assumed or None,
     }
 
 

@@ -79,6 +79,7 @@ class AnswerChange:
     `said` is what the labeller says; `label` is what then holds of the instance, which differs where several answers
     are combined. `among`: the labeller gave one of several answers, the others stay. `pending`: so it is, and the query
     still wants answers, so nothing holds yet. `permitted`: whatever the policy says.
+    `declared` False: the reliability was not sent with it.
     """
 
     labeller: str
@@ -90,6 +91,7 @@ class AnswerChange:
     among: bool = False
     pending: bool = False
     permitted: bool = False
+    declared: bool = True
 
 
 def settle_query(
@@ -239,7 +241,7 @@ def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> l
         sequence=sequence, kind=int(kind), label=said.label, author=held.given.labeller,
         reliability=said.reliability, asked=None if opinion else held.query.asked, comment=said.comment or None,
         took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s,
-        shown=said.shown or None, **about,
+        shown=said.shown or None, assumed=None if said.declared else True, **about,
     )  # fmt: skip
     if said.combined is None:
         return [own]
@@ -312,7 +314,8 @@ def _append_amendment(
         sequence += 1
         event_log.insert_event(
             connection, sequence=sequence, kind=int(EventKind.OPINION), label=change.said,
-            reliability=change.reliability, conflict=False, **words, **about,
+            reliability=change.reliability, conflict=False, assumed=None if change.declared else True,
+            **words, **about,
         )  # fmt: skip
         words = words | {"comment": None}
     if change.pending:
@@ -322,7 +325,7 @@ def _append_amendment(
     event_log.insert_event(
         connection, sequence=sequence, kind=int(EventKind.CORRECTION), label=change.label,
         reliability=1.0 if change.among else change.reliability, conflict=change.conflict,
-        **words, **about,
+        assumed=None if change.among or change.declared else True, **words, **about,
     )  # fmt: skip
     counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(change.conflict)}
     connection.execute(update(model).where(model.c.id == row.id).values(counts))

@@ -13,6 +13,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
+from quercus.crowds import CrowdAnswers, estimate_crowd
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.transfer.importing import LogChecker
 from quercus.specification import algorithms
@@ -167,6 +168,32 @@ def test_a_crowd_is_weighed_by_its_agreement(api: Any, asking: str) -> None:
         ("ann", "bob", "cleo", "liar"), 20
     )
     assert labellers["ann"].reliability > 0.9 > labellers["liar"].reliability
+    assert 0 < labellers["ann"].reliability_deviation < 0.1
+    assert 0 < labellers["liar"].agreement_deviation < 0.1
+
+
+def test_who_always_says_the_same_says_nothing(api: Any, asking: str) -> None:
+    """Each label counts as its labeller's confusion matrix says, one with a reliability of its own as it is sent."""
+    policy = query_pb2.LabellingPolicy(reliability=query_pb2.RELIABILITY_SOURCE_ESTIMATED)
+    api.queries.UpdateLabellingPolicy(
+        query_pb2.UpdateLabellingPolicyRequest(model=f"models/{asking}", policy=policy)
+    )
+    truth = {i: i % 3 for i in range(20)}
+    words = [(i, j, klass if j < 3 else 0) for i, klass in truth.items() for j in range(4)]
+    words.append((20, 3, 0))
+    sent = [said(f"row{i + 1}", f"w{j}", CLASSES[c]) for i, j, c in words]
+    state(api, asking, *sent)
+    instances, labellers, classes = np.array(words).T
+    crowd = estimate_crowd(CrowdAnswers.of(instances, labellers, np.eye(3)[classes]))
+    alone = crowd.weighed(3, np.eye(3)[0])
+    assert alone.min() > 0.85  # "o" of somebody who says nothing else
+    assert known(api, asking, "row21") == pytest.approx(after_pushed("row21", alone), abs=2e-3)
+    together = np.prod([crowd.weighed(j, np.eye(3)[1 if j < 3 else 0]) for j in range(4)], axis=0)
+    assert known(api, asking, "row2") == pytest.approx(after_pushed("row2", together), abs=2e-3)
+    state(api, asking, said("row21", "judge", "s", reliability=0.6), request="more")
+    assert known(api, asking, "row21") == pytest.approx(
+        after_pushed("row21", alone * [0.4, 1.0, 0.4]), abs=0.05
+    )  # not quite: now that two speak of it, this row tells more of the one who says "o"
 
 
 @pytest.mark.parametrize(
