@@ -14,6 +14,7 @@ from pathlib import Path
 
 CHUNK = 10_000
 TARGET_MB = 300
+FOREST_TARGET_MB = 1_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -57,6 +58,43 @@ def grow_quercus(n: int, alpha: float, kind: str) -> dict[str, float]:
     }
 
 
+def grow_forest(n: int) -> dict[str, float]:
+    """Grow a forest of 60 trees on n rows of stream B, all told, with a look at the end and one 50 rows later."""
+    import numpy as np  # noqa: PLC0415
+    from _streams import TRAIN_SEED, numeric, precise  # noqa: PLC0415
+
+    from quercus.server.growth import memory_release  # noqa: PLC0415
+    from quercus.trees.memory_forest.forest import MemoryForest  # noqa: PLC0415
+
+    memory_release.keep_small()
+    stream, rng = numeric(), np.random.default_rng(TRAIN_SEED)
+
+    def forest() -> MemoryForest:
+        return MemoryForest(np.zeros(stream.attributes, bool), stream.classes, trees=60, seed=0, level=0.75)
+
+    def learn(forest: MemoryForest, rows: int) -> None:
+        X, y = stream.draw(rng, rows)
+        forest.observe(X, precise(y, stream.classes))
+
+    learn(small := forest(), 2_000)
+    small.members()  # compiles what is needed
+    before, started, grown = resident_mb(), time.process_time(), forest()
+    for _ in range(n // CHUNK):
+        learn(grown, CHUNK)
+    grown.members()
+    learn(grown, 50)
+    looked = time.process_time()
+    nodes = sum(len(tree) for tree in grown.members().trees)
+    return {
+        "before": before,
+        "after": resident_mb(),
+        "peak": peak_mb(),
+        "nodes": nodes,
+        "seconds": looked - started,
+        "look_s": time.process_time() - looked,
+    }
+
+
 def grow_river(n: int) -> dict[str, float]:
     """Let River learn n rows, and measure."""
     import numpy as np  # noqa: PLC0415
@@ -97,6 +135,20 @@ def main() -> None:
         river_text = (
             f"River HoeffdingTree, {small:,} rows: {river['after'] - river['before']:.0f} MB of its own"
         )
+        forest = child("forest", f"{large}")
+        report.add(
+            Row(
+                f"memory after {large:,} rows × 10 attributes, forest of 60 trees, {forest['nodes']:,} nodes",
+                f"{forest['after']:.0f} MB in all (peak {forest['peak']:.0f})",
+                "",
+                "",
+                f"< {FOREST_TARGET_MB} MB in all, at its peak",
+                forest["peak"] < FOREST_TARGET_MB,
+            )
+        )
+        report.note(
+            f"the forest: {forest['seconds']:.1f} CPU-s; a look 50 rows later {forest['look_s']:.2f} CPU-s."
+        )
         works = [(small, 1.0, "precise"), (large, 1.0, "precise"), (large, 0.8, "doubtful")]
         for n, alpha, kind in works:
             child(
@@ -127,7 +179,9 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["child"]:
         _, _, who, count, *rest = sys.argv
         found = (
-            grow_river(int(count)) if who == "river" else grow_quercus(int(count), float(rest[0]), rest[1])
+            grow_quercus(int(count), float(rest[0]), rest[1])
+            if who == "quercus"
+            else {"river": grow_river, "forest": grow_forest}[who](int(count))
         )
         print(json.dumps(found))
     else:

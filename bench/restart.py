@@ -3,8 +3,8 @@
 Run: python bench/restart.py [--rows 1000000] [--algorithms active-forest,abc45]
 
 Rows of stream B (10 numbers, 3 classes), all told, are pushed into a store on the disk; a grower follows them, and is
-killed (SIGKILL) once its growth is saved. Then `TAIL` rows more are pushed and a grower starts: seconds from the start
-of its process to the tree that has them. Last, the same without the saved growth.
+killed (SIGKILL) once its growth is saved. Then rows more are pushed and a grower starts: seconds from the start of its
+process to the tree that has them. Last, the same without the saved growth.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from quercus.server.growth import saved_growth
 from quercus.server.wire.models import complete_specification
 from quercus.storage import Store
 
-CHUNK, TAIL = 10_000, 1_000
+CHUNK, TAILS = 10_000, (50, 1_000)
 WAIT_S = 900.0
 
 
@@ -70,7 +70,7 @@ def grown(store: Store) -> tuple[float, float, float]:
 
 
 def measure(algorithm: str, rows: int, folder: Path) -> None:
-    X, y = train(stream := numeric(), rows + 2 * TAIL)
+    X, y = train(stream := numeric(), rows + 3 * max(TAILS))
     with Store.open(f"sqlite:///{folder / 'store.db'}") as store:
 
         def push(begin: int, end: int) -> None:
@@ -94,16 +94,24 @@ def measure(algorithm: str, rows: int, folder: Path) -> None:
         wait_until(is_saved)
         killed(grower)
         size = file.stat().st_size
-        push(rows, rows + TAIL)
-        seconds, cpu, resident = grown(store)
         print(
-            f"{algorithm}, {rows:,} rows: first new tree after {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB), "
-            f"saved growth {size / 1e6:.0f} MB, {size / rows:.0f} bytes a row", flush=True,
-        )  # fmt: skip
+            f"{algorithm}, {rows:,} rows: saved growth {size / 1e6:.0f} MB, {size / rows:.0f} bytes a row",
+            flush=True,
+        )
+        good, end = file.read_bytes(), rows
+        for tail in TAILS:
+            file.write_bytes(good)
+            push(end, rows + tail)
+            end = rows + tail
+            seconds, cpu, resident = grown(store)
+            print(
+                f"  {tail:,} rows after it: first new tree after {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB)",
+                flush=True,
+            )
         file.unlink(missing_ok=True)
-        push(rows + TAIL, rows + 2 * TAIL)
+        push(end, end + 1)
         seconds, cpu, resident = grown(store)
-        print(f"{algorithm}, without it: {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB)", flush=True)
+        print(f"  without it: {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB)", flush=True)
 
 
 def main() -> None:

@@ -83,14 +83,16 @@ class ForestEngine(IncrementalEngine):
         forest, tree = saved_forest(self._forest), super().saved()
         if forest is None or tree is None:
             return None
-        tree, mine = tree.named("tree"), SavedEngine({"begun": forest.begun}, forest.columns).named("forest")
+        begun = [forest.begun, forest.piece_begun]
+        tree, mine = tree.named("tree"), SavedEngine({"begun": begun}, forest.columns).named("forest")
         return SavedEngine({**tree.head, **mine.head}, {**tree.columns, **mine.columns})
 
     def restore(self, saved: SavedEngine) -> None:
         """Go on from what was saved, forest and tree or neither."""
         tree, mine = saved.of("tree"), saved.of("forest")
         forest = self._empty()
-        restore_forest(forest, SavedForest(int(mine.head["begun"]), mine.columns))
+        begun, piece_begun = map(int, mine.head["begun"])
+        restore_forest(forest, SavedForest(begun, piece_begun, mine.columns))
         if len(forest.evidence) != len(tree.columns["sequences"]):
             raise ValueError(
                 f"the forest has {len(forest.evidence)} rows, the tree {len(tree.columns['sequences'])}"

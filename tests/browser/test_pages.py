@@ -35,9 +35,7 @@ CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k
 @pytest.fixture(scope="module")
 def seen(client: Client) -> str:
     """A model that tests look at."""
-    name = make_wine(
-        client, "b-seen", algorithm="abc45"
-    )  # a forest is judged from its second block of rows on
+    name = make_wine(client, "b-seen", algorithm="abc45")  # a forest is judged from its eleventh row on
     for _, query in zip(range(6), client.queries(name, "tom"), strict=False):
         client.answer(query, CLASSES[int(query.values["alcohol"] or 0) % 3])
     client.wait_grown(name)

@@ -17,7 +17,7 @@ from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import ForestEvidence, Moment
 from quercus.trees.memory_forest.members import Members
-from quercus.trees.memory_forest.recent import JudgedBlock, RecentScores
+from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import predictions
 
 Floats = NDArray[np.float64]
@@ -98,13 +98,10 @@ class MemoryForest:
         """Whether nothing was told since its members were grown."""
         return self._members is not None
 
-    def go_on(
-        self, evidence: ForestEvidence, judges: Members, judged: Sequence[JudgedBlock], begun: int
-    ) -> None:
-        """Go on from what another forest knew; `judges` are its members after `begun` told rows."""
-        self.evidence = evidence
-        self.recent = RecentScores.of(judges, judged, begun)
-        self._members, self._before, self.apart = None, judges, None
+    def go_on(self, evidence: ForestEvidence, recent: RecentScores) -> None:
+        """Go on from what another forest knew."""
+        self.evidence, self.recent = evidence, recent
+        self._members, self._before, self.apart = None, recent.judges, None
 
     def _grow(self, moment: Moment) -> Members:
         self._before = Members.of(moment, self.trees, self.seed, self._before)

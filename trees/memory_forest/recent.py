@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from quercus.belief.consonant import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
-from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
+from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
 from quercus.trees.memory_forest.evidence import Moment
 from quercus.trees.memory_forest.members import Members, memory_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+PIECE = 10  # rows that are judged at once until the first block is complete
 LEAST = 2  # blocks, before which all weights are equal
 SHARPNESS = 20.0  # of the weights
 
@@ -93,14 +94,17 @@ class RecentScores:
         self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
         self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
         self._begun = 0
+        self.early = EarlyPieces(judges)
 
     @classmethod
-    def of(cls, judges: Members, judged: Sequence[JudgedBlock], begun: int) -> "RecentScores":
+    def of(
+        cls, judges: Members, judged: Sequence[JudgedBlock], begun: int, early: "EarlyPieces"
+    ) -> "RecentScores":
         """Return those of judged blocks; `judges` are the members after the `begun` rows that were told by then."""
         found = cls(judges)
         found._judged.extend(judged)
         found._scores.extend(_scores_of(block.theta, block.contours) for block in judged)
-        found._begun = begun
+        found._begun, found.early = begun, early
         return found
 
     @property
@@ -126,14 +130,19 @@ class RecentScores:
         Of a long batch only those that matter at its end.
         """
         every = np.arange(self._begun + BLOCK, told + more + 1, BLOCK)
-        return every[-(BLOCKS + 1) :]
+        if len(every) > BLOCKS:
+            return every[-(BLOCKS + 1) :]
+        return np.concatenate([self.early.boundaries(told + more), every])
 
     def ended(self, told: int) -> bool:
-        """Tell whether a block is complete with `told` rows."""
-        return told == self._begun + BLOCK
+        """Tell whether a block, or a piece of the first one, is complete with `told` rows."""
+        return told == self._begun + BLOCK or told in self.early.boundaries(told)
 
     def end_block(self, end: Moment) -> None:
-        """A block is complete; the next one begins."""
+        """A block, or a piece of the first one, is complete; the next one begins."""
+        self.early.end(end)
+        if len(end.told) < self._begun + BLOCK:
+            return
         if len(self._ended) == BLOCKS + 1:
             self._judges = None
         self._ended.append(EndedBlock(self._begun, end))
@@ -141,13 +150,17 @@ class RecentScores:
 
     def catch_up(self, grow: Callable[[Moment], Members]) -> None:
         """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
-        for block in self._ended:
+        self.early.catch_up(grow)
+        while self._ended:  # a moment that is done with lets go what it knew of all rows
+            block = self._ended[0]
+            judged = None
             if block.is_whole and self._judges is not None:
                 judged = JudgedBlock.of(self._judges, block)
+            self._judges = grow(block.end)
+            self._ended.popleft()
+            if judged is not None:
                 self._judged.append(judged)
                 self._scores.append(_scores_of(judged.theta, judged.contours))
-            self._judges = grow(block.end)
-        self._ended.clear()
 
     def accuracy(self, now: Moment) -> tuple[AccuracyBlock, ...]:
         """Return how right the forest was about the last blocks, the oldest first, and about the one that has begun.
@@ -156,7 +169,8 @@ class RecentScores:
         log, whoever looked when. Rows that were told before any member was grown do not count: nothing was predicted of
         them. `now` is the moment up to which the scores are.
         """
-        blocks = [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
+        blocks = [self.early.accuracy(now)]
+        blocks += [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
         if self._judges is not None and len(now.told) > self._begun:
             begun = JudgedBlock.of(self._judges, EndedBlock(self._begun, now))
             blocks.append(self._accuracy_of(begun, len(self._scores)))
@@ -164,14 +178,11 @@ class RecentScores:
 
     def _accuracy_of(self, judged: "JudgedBlock", before: int) -> AccuracyBlock:
         """Return how right the judges of a block were together, by the weights of the first `before` scores."""
-        if not judged.trees:
-            return AccuracyBlock()
-        weights = np.bincount(memory_of(judged.trees), self.weights(judged.trees, before), len(judged.theta))
-        mean = np.einsum("m,mnc->nc", weights, judged.theta)
-        return AccuracyBlock.of(first_most_likely(mean), judged.contours)
+        return _accuracy_of(judged, self.weights(judged.trees, before))
 
     def withdraw(self, place: int) -> None:
         """The told row at this place is told no more."""
+        self.early.withdraw(place)
         if place < self._begun:
             self._begun -= 1
 
@@ -187,11 +198,77 @@ class RecentScores:
         """
         memory, scores = memory_of(trees), self.scores[:before]
         if len(scores) < LEAST:
-            return np.full(len(memory), 1.0 / len(memory))
+            return _equal_weights(trees)
         mean = scores.mean(axis=0)
         members = np.bincount(memory, minlength=len(mean))
         weights = np.exp(-SHARPNESS * (mean - mean.min()))[memory] / members[memory]
         return np.asarray(weights / weights.sum())
+
+
+class EarlyPieces:
+    """How right the forest was in the first block: the members before each ten rows predict them, all weights equal.
+
+    They count for the accuracy alone, and only until so many blocks are judged as are kept.
+
+    Parameters
+    ----------
+    judges
+        The members before the piece that has begun.
+    """
+
+    def __init__(self, judges: Members) -> None:
+        self.judges = judges
+        self.before: Moment | None = None  # the moment of which these are the members; None: nothing was told
+        self.begun = 0
+        self.judged: list[AccuracyBlock] = []
+        self.is_over = False
+        self._ended: list[EndedBlock] = []
+
+    def boundaries(self, told: int) -> Ints:
+        """Return the counts of told rows, up to `told`, at which pieces end; the last one ends with the block."""
+        end = 0 if self.is_over else min(told + 1, BLOCK)
+        return np.arange(self.begun + PIECE, end, PIECE)
+
+    def end(self, end: Moment) -> None:
+        """A piece is complete, or the block."""
+        if not self.is_over and len(end.told) <= BLOCK:
+            self._ended.append(EndedBlock(self.begun, end))
+        self.begun, self.is_over = len(end.told), self.is_over or len(end.told) >= BLOCK
+
+    def catch_up(self, grow: Callable[[Moment], Members]) -> None:
+        """Judge the pieces that ended."""
+        while self._ended:
+            piece = self._ended[0]
+            found = _accuracy_of(judged := JudgedBlock.of(self.judges, piece), _equal_weights(judged.trees))
+            if len(piece.end.told) < BLOCK:
+                self.judges, self.before = grow(piece.end), piece.end
+            self._ended.pop(0)
+            self.judged.append(found)
+
+    def accuracy(self, now: Moment) -> AccuracyBlock:
+        """Return how right the forest was in all pieces, the one that has begun included."""
+        if self.is_over or len(now.told) == self.begun:
+            return in_all(self.judged)
+        begun = JudgedBlock.of(self.judges, EndedBlock(self.begun, now))
+        return in_all([*self.judged, _accuracy_of(begun, _equal_weights(begun.trees))])
+
+    def withdraw(self, place: int) -> None:
+        """The told row at this place is told no more."""
+        self.begun -= place < self.begun
+
+
+def _equal_weights(trees: int) -> Floats:
+    count = len(memory_of(trees))
+    return np.full(count, 1.0 / count)
+
+
+def _accuracy_of(judged: JudgedBlock, weights: Floats) -> AccuracyBlock:
+    """Return how right the judges of a block were together; nothing where there were none."""
+    if not judged.trees:
+        return AccuracyBlock()
+    shares = np.bincount(memory_of(judged.trees), weights, len(judged.theta))
+    mean = np.einsum("m,mnc->nc", shares, judged.theta)
+    return AccuracyBlock.of(first_most_likely(mean), judged.contours)
 
 
 def _scores_of(theta: Floats, contours: Floats) -> Floats:

@@ -6,20 +6,20 @@ them anew.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS
+from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import MEMORIES, Members, MemberTree, bayes_members
 from quercus.trees.memory_forest.nodes import NONE
-from quercus.trees.memory_forest.recent import JudgedBlock
+from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -32,13 +32,14 @@ class SavedForest:
 
     Attributes
     ----------
-    begun : int
-        Rows that were told before the block that has begun.
+    begun, piece_begun : int
+        Rows that were told before the block that has begun, and before the piece of the first block.
     columns : mapping of str to array
         They may be views: good until the forest is told more.
     """
 
     begun: int
+    piece_begun: int
     columns: Columns
 
 
@@ -67,8 +68,9 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "judged_theta": np.array([block.theta for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
         "judged_contours": np.array([block.contours for block in judged]).reshape(-1, BLOCK, l),
         **_tree_columns(judges.trees, l),
+        **_early_columns(recent.early),
     }
-    return SavedForest(recent.begun, columns)
+    return SavedForest(recent.begun, recent.early.begun, columns)
 
 
 def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
@@ -96,12 +98,34 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
     blocks = zip(
         columns["judged_trees"].tolist(), columns["judged_theta"], columns["judged_contours"], strict=True
     )
-    forest.go_on(
-        evidence,
-        judges,
-        [JudgedBlock(trees, np.array(a), np.array(b)) for trees, a, b in blocks],
-        saved.begun,
-    )
+    judged = [JudgedBlock(trees, np.array(a), np.array(b)) for trees, a, b in blocks]
+    early = _early_of(evidence, columns, saved.piece_begun, forest)
+    forest.go_on(evidence, RecentScores.of(judges, judged, saved.begun, early))
+
+
+def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
+    """Return how right the forest was in its first block, and what was known when the piece that has begun did."""
+    none = np.empty(0, np.int64)
+    before = None if early.is_over else early.before
+    return {
+        "early": np.array([astuple(piece) for piece in early.judged], np.float64).reshape(-1, 4),
+        "early_count": np.array([-1 if early.is_over else 0 if before is None else before.count]),
+        "early_told": none if before is None else before.told,
+        "early_kinds": none.astype(np.int32) if before is None else before.contours_told,
+    }
+
+
+def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: MemoryForest) -> EarlyPieces:
+    early, count = EarlyPieces(forest.recent.early.judges), columns["early_count"].item()
+    early.judged = [AccuracyBlock(int(a), int(b), int(c), d) for a, b, c, d in columns["early"].tolist()]
+    early.begun, early.is_over = begun, count < 0
+    told, kinds = np.array(columns["early_told"]), np.array(columns["early_kinds"])
+    _check_range("early_count", columns["early_count"], int(told.max(initial=-2)) + 1, len(evidence) + 1)
+    if len(told):
+        _check_told(told, kinds, of=(len(evidence), len(evidence.contours)))
+        early.before = Moment(evidence, count, told, kinds)
+        early.judges = Members.of(early.before, forest.trees, forest.seed, None)
+    return early
 
 
 def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members:
@@ -217,6 +241,9 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "judged_contours": (blocks, BLOCK, size),
         "tree_counts": (len(columns["tree_counts"]), 3),
         "tree_nodes": (FIELDS, columns["tree_nodes"].shape[-1]),
+        "early": (len(columns["early"]), 4),
+        "early_count": (1,),
+        "early_kinds": (len(columns["early_told"]),),
         "tree_opinions": (len(columns["tree_opinions"]), 3, size),
     }
     for name, shape in shapes.items():

@@ -1,7 +1,7 @@
 """The forest of many memories: its trees against a slow induction; and whatever the batches, one forest."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
 from quercus.trees.learners.mixture import fit_mixtures
-from quercus.trees.learners.recent_accuracy import AccuracyBlock
+from quercus.trees.learners.recent_accuracy import AccuracyBlock, in_all
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
@@ -21,7 +21,7 @@ from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Momen
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
-from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
+from quercus.trees.memory_forest.saved import restore_forest, saved_forest
 from quercus.trees.memory_forest.told import ToldRows
 
 Floats = NDArray[np.float64]
@@ -274,7 +274,7 @@ def restarted(found: MemoryForest, named: NDArray[np.bool_]) -> MemoryForest:
         assert column.flags.c_contiguous, name
         column.flags.writeable = False
     after = MemoryForest(named, 3, trees=7, seed=5, level=0.75)
-    restore_forest(after, SavedForest(saved.begun, columns))
+    restore_forest(after, replace(saved, columns=columns))
     return after
 
 
@@ -329,7 +329,7 @@ def test_saved_columns_that_do_not_fit_are_refused() -> None:
             with pytest.raises(
                 ValueError, match=r"column|trees|of a tree|fit|rows were told|too large|shape"
             ):
-                restore_forest(after, SavedForest(saved.begun, {**saved.columns, name: wrong}))
+                restore_forest(after, replace(saved, columns={**saved.columns, name: wrong}))
             assert not len(after.evidence), name
 
 
@@ -511,10 +511,31 @@ def test_its_accuracy_is_that_of_forests_that_knew_only_the_blocks_before() -> N
     found = forest(named, 3)
     found.observe(values, contours)
     expected = []
-    for begin in range(50, len(informed), 50):
-        rows = informed[begin : begin + 50]
+    for begin, end in pairwise([*range(10, 50, 10), *range(50, len(informed), 50), len(informed)]):
+        rows = informed[begin:end]
         before = forest(named, 3)
         before.observe(values[: informed[begin - 1] + 1], contours[: informed[begin - 1] + 1])
         expected.append(AccuracyBlock.of(before.predict(values[rows]).klass, contours[rows]))
-    assert [block.rows for block in expected] == [50] * (len(expected) - 1) + [len(informed) % 50]
+    expected[:4] = [in_all(expected[:4])]
+    assert [block.rows for block in expected] == [40] + [50] * (len(expected) - 2) + [len(informed) % 50]
     assert list(found.accuracy) == expected
+
+
+@pytest.mark.parametrize("told", [9, 14, 30, 47, 50, 63])
+def test_the_first_rows_are_judged_in_pieces_after_a_restart_too(told: int) -> None:
+    values, named, contours = world(8, 300, 3)
+    rows = np.flatnonzero(contours.min(axis=1) < 1.0)[:70].tolist()
+    at_once, looked_at, after = (forest(named, 3) for _ in range(3))
+    for each in (at_once, looked_at, after):
+        each.observe(values, np.ones(contours.shape))
+    for at, row in enumerate(rows):
+        for each in (at_once, looked_at, after):
+            each.tell(row, contours[row])
+            if at == 12:
+                each.tell(rows[3], np.ones(3))
+        looked_at.members()
+        if at == told:
+            after = restarted(after, named)
+        if at in {20, 44, 69}:
+            assert at_once.accuracy == looked_at.accuracy == after.accuracy
+    assert sum(block.rows for block in after.accuracy) == len(rows) - 10

@@ -112,12 +112,12 @@ def test_the_forest_is_judged_by_blocks_of_its_log(store: Store) -> None:
     grower = Grower(store, interval_s=0.0)
     push(store, 130)
     found = grow(grower, store)
-    assert (found.rows, found.precise_rows) == (80, 80)
+    assert (found.rows, found.precise_rows) == (120, 120)
     assert found.right > 64
     again = Grower(store, interval_s=0.0)
     push(store, 1)
     later = grow(again, store)
-    assert (later.rows, later.right - found.right) in {(81, 0), (81, 1)}
+    assert (later.rows, later.right - found.right) in {(121, 0), (121, 1)}
 
 
 def test_a_model_that_learns_again_judges_the_trees_before(store: Store) -> None:
