@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
+DEMO_STAMP := $(VENV)/demo.stamp
 BENCH_STAMP := $(VENV)/bench.stamp
 OUT := src
 PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto src/quercus/proto/inference/*.proto))
@@ -16,7 +17,7 @@ help: ## Show this list
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
+demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
 	$(BIN)/quercus demo $(ARGS)
 
 # The kernels are compiled beside the checks, which takes three minutes once.
@@ -42,7 +43,7 @@ docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings 
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
 	@echo "open build/docs/index.html"
 
-serve: $(STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
+serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
 
 proto: $(STAMP) ## Generate the Python code from proto/*/*.proto
@@ -85,15 +86,26 @@ clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp is written last: an interrupted installation is taken up again, a finished one is not repeated.
+define check_python
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+    echo "Quercus needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+         "Name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
+endef
+
+# A stamp is written last: an interrupted installation is taken up again, a finished one is not repeated.
+$(DEMO_STAMP): pyproject.toml
+	@$(check_python)
+	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.7 GB, some minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@
+
 $(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "Quercus needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
-	         "Name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@echo "Installing into $(VENV) (once; a few minutes at most) ..."
+	@$(check_python)
+	@echo "Installing what developers need into $(VENV) (once; about 1.4 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
+	@touch $(DEMO_STAMP) $@
 
 $(BENCH_STAMP): $(STAMP)
 	@echo "Installing the peers that bench/ measures beside Quercus ..."

@@ -61,7 +61,7 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     Examples
     --------
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 1.0, 1.0))
-    'Nothing is known of its class.'
+    'No label of this row yet.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 0.4, 0.0))
     'ruled out: Barbera; less plausible: Grignolino; open: Barolo'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (0.0, 1.0, 0.0))
@@ -70,7 +70,7 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     if not contour:
         return "What is known is withheld."
     if is_vacuous(contour):
-        return "Nothing is known of its class."
+        return "No label of this row yet."
     top = max(contour, default=0.0)
     groups: dict[str, list[str]] = {"ruled out": [], "less plausible": [], "open": []}
     for name, value in zip(classes, contour, strict=True):

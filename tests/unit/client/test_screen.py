@@ -72,7 +72,7 @@ def test_a_query_deep_in_the_tree() -> None:
     assert "2 tests compete to split its node: hue, wind." in shown
     assert "This label tells most about the rows where wind = weak." in shown
     assert "The tree is undecided where hue < 0.9 and 1 ≤ ash < 2 (1,234 rows)." in shown
-    assert "Nothing is known of its class." in shown
+    assert "No label of this row yet." in shown
     assert "plausibility" not in shown  # ignorance is no bar
     assert "[x] 1 yes   [ ] 2 no" in shown
 
