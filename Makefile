@@ -95,7 +95,7 @@ endef
 # A stamp is written last: an interrupted installation is taken up again, a finished one is not repeated.
 $(DEMO_STAMP): pyproject.toml
 	@$(check_python)
-	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.7 GB, some minutes) ..."
+	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.8 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	@touch $@
