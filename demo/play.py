@@ -200,7 +200,9 @@ class DemoRun:
             self._wait(lambda shown=shown: is_ready() or progress() not in {"", shown})  # type: ignore[misc]
             now = progress()
             if now not in {"", shown}:
-                self._screen.wait(f"compiling numerical kernels, once: {now} done; the forest can begin after four")
+                self._screen.wait(
+                    f"compiling numerical kernels, once: {now} done; the forest can begin after four"
+                )
                 shown = now
         if shown:
             self._screen.say("the forest can grow; the kernels of other learners are compiled meanwhile")
