@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from quercus.storage import together
+from quercus.storage import deferred_writes
 from quercus.storage.prepared import Prepared
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
@@ -73,7 +73,7 @@ _SINCE = Prepared(
 def begin(connection: Connection) -> None:
     """A transaction that writes begins."""
     connection.info[_HELD] = set()
-    together.begin(connection)
+    deferred_writes.begin(connection)
 
 
 def hold(connection: Connection, row: AnyRow) -> None:
@@ -90,9 +90,9 @@ def introduce(connection: Connection, key: int, name: str) -> None:
 def finish(connection: Connection) -> None:
     """Give the models that were held the number of this commit; what was only looked at is not to be told here."""
     held = sorted(connection.info.pop(_HELD))
-    if together.takes_several(connection):
-        mark = [together.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
-        together.send(connection, *mark)
+    if deferred_writes.takes_several(connection):
+        mark = [deferred_writes.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
+        deferred_writes.send(connection, *mark)
     elif held:
         (number,) = _NEXT.run(connection)
         for key in held:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import changes, together
+from quercus.storage import changes, deferred_writes
 from quercus.storage.dialect import Claim, Dialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
 
@@ -61,7 +61,9 @@ class Database:
                 before = self.dialect.rows_written(connection)
                 changes.begin(connection)
                 yield connection
-                wrote = self.dialect.rows_written(connection) > before or together.is_waiting(connection)
+                wrote = self.dialect.rows_written(connection) > before or deferred_writes.is_waiting(
+                    connection
+                )
                 if wrote:
                     changes.finish(connection)
             if wrote:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import together
+from quercus.storage import deferred_writes
 from quercus.storage.engine import Database
 from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StoreError
 
@@ -89,7 +89,7 @@ class GroupedCalls:
         try:
             with self._database.write() as connection:
                 for call in group:
-                    together.send(connection)  # the next call sees what those before it wrote
+                    deferred_writes.send(connection)  # the next call sees what those before it wrote
                     call.run(connection)
         except StoreError as error:
             for call in group:

@@ -18,7 +18,7 @@ from quercus.client.results import Lease, Query
 from quercus.client.stream_parts import StreamOptions
 
 
-class QueryCalls(LabellingCalls, ModelCalls):
+class LeasingCalls(LabellingCalls, ModelCalls):
     """The calls that give queries to labellers."""
 
     async def lease(

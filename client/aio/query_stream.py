@@ -26,7 +26,7 @@ from quercus.client.results import AnswerReport, Lease, Query
 from quercus.client.stream_parts import StreamOptions
 
 if TYPE_CHECKING:
-    from quercus.client.aio.queries import QueryCalls
+    from quercus.client.aio.queries import LeasingCalls
 
 CLOSE_S = 1.0
 
@@ -39,7 +39,7 @@ class AsyncQueryStream:
     counts once.
     """
 
-    def __init__(self, client: QueryCalls, terms: StreamOptions, idle_s: float | None) -> None:
+    def __init__(self, client: LeasingCalls, terms: StreamOptions, idle_s: float | None) -> None:
         self._client, self._terms = client, terms
         self._patience = WaitPolicy(idle_s)
         self._trial = client._outage.trial()
@@ -160,7 +160,7 @@ class AsyncQueryStream:
 class AsyncQueryLine:
     """One call of StreamQueries, with heartbeats that extend its leases every ``beat_s``."""
 
-    def __init__(self, client: QueryCalls, beat_s: float) -> None:
+    def __init__(self, client: LeasingCalls, beat_s: float) -> None:
         self._stub, self._address = client._stubs.queries, client.address
         self._incoming: AsyncInbox[Query | str | QuercusError] = AsyncInbox()
         self._waiting: dict[str, AsyncFuture[Any]] = {}

@@ -19,7 +19,7 @@ from quercus.client.sync.models import ModelCalls
 from quercus.client.sync.query_stream import QueryStream
 
 
-class QueryCalls(LabellingCalls, ModelCalls):
+class LeasingCalls(LabellingCalls, ModelCalls):
     """The calls that give queries to labellers."""
 
     def lease(

@@ -27,7 +27,7 @@ MOST: int = 2_000
 Ints = NDArray[np.int64]
 
 
-class RowsTold:
+class AccuracyCounter:
     """The rows of which nothing was known before some events, or that come with them.
 
     Parameters

@@ -9,7 +9,7 @@ from quercus.belief.codec import decode_contours
 from quercus.belief.label import contour
 from quercus.server.growth.grown_trees import GrownTrees, specification_of
 from quercus.server.growth.log_events import Heard, LogEvents
-from quercus.server.growth.rows_told import RowsTold
+from quercus.server.growth.rows_told import AccuracyCounter
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
 from quercus.specification import algorithms
@@ -61,7 +61,7 @@ class IncrementalEngine:
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         events = [self._event(said) for said in self._log.read(parts)]
-        told = RowsTold(self._state, events)
+        told = AccuracyCounter(self._state, events)
         self._state = grow(self._state, events)
         if self._grown is not None:
             self._accuracy = told.count(self._accuracy, self._grown, self._state)

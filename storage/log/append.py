@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks, together
+from quercus.storage import checks, deferred_writes
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
 from quercus.storage.log import event_log
@@ -152,7 +152,7 @@ class _Appender:
         if self.displays:
             insert_displays(self.connection, self.row.id, first, self.ids, self.displays)
         counted = {"key": self.row.id, "count": len(self.ids)}
-        together.write_prepared(self.connection, _COUNT, counted)
+        deferred_writes.write_prepared(self.connection, _COUNT, counted)
 
     def _new_rows(self, push: Push) -> Columns:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one)."""

@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from quercus.storage import checks, together
+from quercus.storage import checks, deferred_writes
 from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.deferred_writes import Write
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.log import event_log
 from quercus.storage.log.statements import Join, append_joint
@@ -24,7 +25,6 @@ from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
-from quercus.storage.together import Write
 
 _SETTLE = updating("sequence")
 _COUNT = (
@@ -124,7 +124,7 @@ def settle_query(
         claim.number, held.query.instance, kind, lifecycle.state, held.given.labeller, claim.token,
         sequence=own, why="" if over else "wants more answers",
     )  # fmt: skip
-    together.write_last(
+    deferred_writes.write_last(
         connection,
         Write(event_log.ADD, said_rows),
         Write(_COUNT, [_counted(held, said, len(said_rows), opened=not over)]),
@@ -135,7 +135,7 @@ def settle_query(
         Write(history.ADD, [history.added(held.model.id, note, now)]),
     )
     if said.settles and not refused and held.query.is_spoken_of:
-        together.send(connection)
+        deferred_writes.send(connection)
         _join_answers(connection, held.model, held.query.instance, sequence, join, now)
     return Answered(own, repeated=False, conflict=said.conflict, settled=over)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, or_, select, update
 
-from quercus.storage import checks, together
+from quercus.storage import checks, deferred_writes
 from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.deferred_writes import Write
 from quercus.storage.errors import BeyondLog, FailedPrecondition
 from quercus.storage.log.event_log import instance_history
 from quercus.storage.queries import budgets, choosing, claims, expiry, history, reading
@@ -25,7 +26,6 @@ from quercus.storage.queries.transitions import NEVER, Evict, Extend, ReturnLeas
 from quercus.storage.records import Event
 from quercus.storage.rows import lock
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
-from quercus.storage.together import Write
 
 TOKEN_BYTES = 16
 LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
@@ -206,7 +206,7 @@ def _take_queries(
             expires_at=now.on_wall(lifecycle.ends),
         )
         taken.append(record)
-    together.write_last(connection, Write(_TAKE, changes), Write(history.ADD, steps))
+    deferred_writes.write_last(connection, Write(_TAKE, changes), Write(history.ADD, steps))
     return taken
 
 

@@ -16,8 +16,8 @@ from quercus.trees.growth.batch import BatchGrowth, Branch, GrowthRules, OpenNod
 from quercus.trees.growth.sample import Ints, Sample
 from quercus.trees.learners.evidential import Likeliest
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import TIE, largest_mid_value
 from quercus.trees.rules.gain import best_splits
+from quercus.trees.rules.ties import TIE, largest_mid_value
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import BELOW
 from support.plain_rules import chance_of_split, gain_ratio_interval, non_dominated

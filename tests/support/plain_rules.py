@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import TIE, Interval
 from quercus.trees.rules.gain import split_information
+from quercus.trees.rules.ties import TIE, Interval
 
 Floats = NDArray[np.float64]
 

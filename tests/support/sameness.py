@@ -13,7 +13,7 @@ import numpy as np
 
 from quercus.trees.ask.query import Query
 from quercus.trees.growth.stream import GrowthState
-from quercus.trees.rules.dominance import TIE, first_largest, largest_mid_value
+from quercus.trees.rules.ties import TIE, first_largest, largest_mid_value
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Path, Stop
 from support.batch import Batch, Evidence

@@ -16,7 +16,7 @@ from quercus.trees.growth.sample import Bools, ContourTable, Floats, Ids, Ints, 
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import SETTLED, IntervalSolver
 from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 SLACK = (
     2.0 * SETTLED + 2e-10

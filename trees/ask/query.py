@@ -10,7 +10,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Ints, Sample
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import Interval
+from quercus.trees.rules.ties import Interval
 from quercus.trees.tree.node import Path
 
 

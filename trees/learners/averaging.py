@@ -16,7 +16,7 @@ from quercus.trees.learners.predictions import singleton_beliefs
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
 from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Table, consonant_mass
-from quercus.trees.rules.dominance import first_largest
+from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.node import Node
 
 

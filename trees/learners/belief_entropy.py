@@ -37,7 +37,7 @@ from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import two_class_shares
-from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Path, Stop
 

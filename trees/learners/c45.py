@@ -29,7 +29,7 @@ from quercus.trees.learners.stopping_rules import (
 )
 from quercus.trees.learners.subtree_raising import collapse_errors, prune_and_raise
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Node
 
 Bools = NDArray[np.bool_]

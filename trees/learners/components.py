@@ -8,7 +8,7 @@ import numpy as np
 from quercus.specification.attributes import Nominal
 from quercus.trees.learners.mixture import EPSILON, MAX_STEPS, Mixtures, fit_mixtures
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 
 class Component(Protocol):

@@ -28,8 +28,8 @@ from quercus.trees.learners.table import Floats, Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.dominance import first_largest
 from quercus.trees.rules.stopping import reason, stops_after, stops_before
+from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 
@@ -65,7 +65,7 @@ def abc45(
         Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
         that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
     pruning
-        Of the grown tree, see `quercus.trees.rules.significance`; None for no pruning.
+        Of the grown tree, see `quercus.trees.rules.pruning_tests`; None for no pruning.
     prediction_level
         Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
     split_significance

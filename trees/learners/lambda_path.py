@@ -30,7 +30,7 @@ from quercus.trees.learners.total_uncertainty import (
     node_uncertainties,
     two_class_shares,
 )
-from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import ABOVE, BELOW
 

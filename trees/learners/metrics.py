@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.mass import MassFunction, membership
 from quercus.specification.parameters import MAX_MASS_CLASSES
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 Floats = NDArray[np.float64]
 

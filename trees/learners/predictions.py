@@ -11,7 +11,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.learners.nested import mass_function, pignistic_of
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

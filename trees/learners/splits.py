@@ -22,8 +22,8 @@ from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.growth.batch import Branch, OpenNode, SplitChoice
 from quercus.trees.learners.table import Floats, Ints, Table
-from quercus.trees.rules.dominance import TIE, first_largest
 from quercus.trees.rules.gain import best_splits
+from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_quantiles
 
 Codes = NDArray[np.int64]

@@ -10,7 +10,7 @@ from quercus.specification.parameters import MAX_DEPTH, MIN_INSTANCES
 from quercus.trees.growth.batch import Criterion, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.learners.splits import weighted_statistics
 from quercus.trees.learners.table import Floats, Table
-from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Stop
 
 Wrap = Callable[[Criterion], Criterion]  # what a forest puts around a criterion

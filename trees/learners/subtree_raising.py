@@ -18,7 +18,7 @@ from quercus.trees.learners.pruning import (
     prune_idle,
     subtree_errors,
 )
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.node import Node, Stop
 
 COLLAPSE_SLACK = 1e-3  # errors; of C4.5's program

@@ -23,7 +23,7 @@ from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Floats, Table
-from quercus.trees.rules.dominance import TIE, first_largest
+from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Node, Stop
 
 DEFAULT_LAMBDA = 0.5

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.rules.dominance import TIE
 from quercus.trees.rules.earned import earned_splits
+from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.splits import BELOW
 
 Ints = NDArray[np.int64]
@@ -229,7 +229,11 @@ def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, stan
 def _compare(
     first: Ints, size: Floats, lower: Floats, upper: Floats, candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
-    """Return the fields of `Choices` but the last.
+    """Return the fields of `Choices` but the last (theory §3.1, §3.2).
+
+    The gain ratio of a split lies in ``[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]`` with ``S`` its
+    split information. A split is dominated if its upper end lies below the lower end of another. Of the rivals that
+    are left the one with the largest mid-value is chosen, of tied ones the first.
 
     Parameters
     ----------

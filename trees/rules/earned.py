@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ which needs no Numba; a test compares the two.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.node import Stop
 
 Ints = NDArray[np.int64]

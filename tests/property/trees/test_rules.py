@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from support.plain_rules import gain_ratio_interval, non_dominated
 
 from quercus.trees.rules.choice import SplitCells, choose
-from quercus.trees.rules.dominance import largest_mid_value
 from quercus.trees.rules.gain import best_splits
 from quercus.trees.rules.stopping import reason, stops_after, stops_before
+from quercus.trees.rules.ties import largest_mid_value
 from quercus.trees.tree.node import Stop
 
 Floats = NDArray[np.float64]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support.plain_rules import gain_ratio_interval, non_dominated
 
-from quercus.trees.rules.dominance import first_largest, largest_mid_value
 from quercus.trees.rules.gain import split_information
+from quercus.trees.rules.ties import first_largest, largest_mid_value
 
 
 def test_split_information() -> None:

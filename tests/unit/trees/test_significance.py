@@ -14,7 +14,12 @@ from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.rules.significance import NodeEvidence, collapsible_nodes, expected_counts, log_likelihoods
+from quercus.trees.rules.pruning_tests import (
+    NodeEvidence,
+    collapsible_nodes,
+    expected_counts,
+    log_likelihoods,
+)
 from quercus.trees.tree.node import Node, Stop
 
 A, B, AB, NOTHING = 0, 1, 2, 3

@@ -28,7 +28,7 @@ from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.growth.sample import Sample
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import LeafRows, by_lot
 from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.likelihood.cells import Cells
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 AT_ONCE = 64  # leaves whose intervals are solved together
 

@@ -17,7 +17,7 @@ from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.growth.sample import Floats, Ints
-from quercus.trees.rules.dominance import TIE
+from quercus.trees.rules.ties import TIE
 
 CONTOURS = 16
 

@@ -31,7 +31,7 @@ from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Floats, Ints
-from quercus.trees.rules.dominance import TIE, Interval, largest_mid_value
+from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
 
 LOOKED_AT = 200
 

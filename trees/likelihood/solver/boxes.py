@@ -1,4 +1,4 @@
-"""Compiled kernels: a lower bound of the entropy over the part of a level set that lies in a box.
+"""Compiled kernels: a lower bound of the entropy over the part of a level set in a box (theory §2.6).
 
 Notation as in `quadratic`, whose bounds these are: of one quadratic after another, each around the minimiser of the
 one before, while what cannot hold less than is known to be reached is shaved off the box.

@@ -1,4 +1,4 @@
-"""Compiled kernels: how much of the entropy's curvature an underestimator in a box can keep.
+"""Compiled kernels: the entropy's curvature that an underestimator in a box keeps (theory §2.6).
 
 Notation as in `boxes`: ``f_j`` is the curvature that the underestimator of ``h(t) = -t ln t`` keeps for class ``j``.
 """

@@ -1,4 +1,4 @@
-"""Compiled kernels: linear functions and the entropy over a level set of the evidential likelihood, with proof.
+"""Compiled kernels: linear functions and the entropy over a level set of the likelihood, with proof (theory §2.4).
 
 Notation as in `kernels`. `linear_bound` and `entropy_bound` are weak duality: valid for any guess (theta, multiplier).
 `minimise_over_cut` is the primal-dual interior-point method that makes good guesses.

@@ -1,4 +1,4 @@
-"""Compiled kernels: local minima of the entropy over a level set of the evidential likelihood.
+"""Compiled kernels: local minima of the entropy over a level set of the likelihood (theory §2.7).
 
 Notation as in `kernels`. Frank-Wolfe steps find the neighbourhood, Newton's method the minimum and its multiplier.
 """

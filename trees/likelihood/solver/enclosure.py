@@ -1,4 +1,4 @@
-"""Compiled kernels: boxes that provably hold what matters of a level set of the evidential likelihood.
+"""Compiled kernels: boxes that provably hold what matters of a level set of the likelihood (theory §2.5).
 
 Notation as in `kernels`. `outer_box` encloses the whole level set; `shrink` cuts from a box what a linear inequality
 excludes.

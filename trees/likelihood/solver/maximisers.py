@@ -26,7 +26,7 @@ NARROW = 0.1  # of the box around the maximisers: a wider side belongs to a free
 def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float, float]:
     """Least and greatest entropy (nats) over the maximisers, and a bound of their error.
 
-    The bound holds as far as the rank of the equations is told right (`likelihood.RANK`): it covers the rounding of
+    The bound holds as far as the rank of the equations is told right (`maximiser.RANK`): it covers the rounding of
     ``v`` and of the inactive classes.
 
     Parameters

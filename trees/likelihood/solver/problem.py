@@ -274,7 +274,7 @@ def solve_problem(
 def cell_kkt_excess(
     table: Array, columns: Shorts, counts: Array, first: int, last: int, theta: Array
 ) -> float:
-    """KKT excess of `theta`, as `kernels.excess`, without the likelihood itself."""
+    """KKT excess of `theta`, as `kernels.kkt_excess`, without the likelihood itself."""
     l = theta.shape[0]
     W = 0.0
     top = 0.0

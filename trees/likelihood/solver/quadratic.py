@@ -1,4 +1,4 @@
-"""Compiled kernels: a convex quadratic below the entropy over the part of a level set that lies in a box.
+"""Compiled kernels: a convex quadratic below the entropy, over a level set in a box (theory §2.6).
 
 Notation as in `kernels`; ``h(t) = -t ln t``, so that the entropy is ``H(t) = sum_j h(t_j)``. Around a point ``y`` of
 the box, with a multiplier ``mu >= 0``, three inequalities hold on the level set within the box (``d = t - y``):

@@ -1,4 +1,4 @@
-"""Roots of one equation each, on which the curves of precise labels stand (see `precise`)."""
+"""Roots of one equation each, on which the curves of precise labels stand (theory §2.9)."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Compiled kernels: what rounding hides of a level set, and how far its entropy is from that of the maximiser.
 
-Notation as in `kernels`. Derivations are in docs/theory/likelihood.md, sections 2.8 and 2.13. ``u = 2^-53`` is the
+Notation as in `kernels`. The derivations are in theory §2.8 and §2.13. ``u = 2^-53`` is the
 rounding of one operation.
 
 *Rounding.* A term of the log-likelihood is off by ``(4 l + 12) u`` of its weight at most: `rounding`. The KKT excess is

@@ -1,4 +1,4 @@
-"""Compiled kernels: least and greatest entropy over a level set of the evidential likelihood, with proof.
+"""Compiled kernels: least and greatest entropy over a level set of the likelihood, with proof (theory §2.7).
 
 Notation as in `kernels`. The greatest entropy is one convex program. The least is a concave minimisation, solved
 globally by branch and bound over boxes: Newton's method finds a local minimum, and a quadratic underestimator that is

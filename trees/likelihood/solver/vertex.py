@@ -1,4 +1,4 @@
-"""Least entropy over the likelihood cut of precise labels: the part of the curve towards the vertex (see `precise`).
+"""Least entropy over the likelihood cut of precise labels: the part of the curve towards the vertex (theory §2.9).
 
 For ``t < 1`` the likelihood may rise again along the curve of `precise`. The roots of ``l = c`` there are enclosed by
 bisection. A piece ``[a, b]`` of it needs no cutting where no point of it can lie on the edge of the cut; or where the
