@@ -1,4 +1,4 @@
-"""Compiled kernels: whole problems whose labels are separable, as those of three classes and set-valued labels are (theory §2.10).
+"""Compiled kernels: whole problems of separable labels, as set-valued ones of three classes are (theory §2.10).
 
 Notation as in `separable`. Everything here is either proved or refused, and what is refused goes the general way
 (`problem`).
