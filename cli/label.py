@@ -34,7 +34,7 @@ from quercus.client.client import Client
 from quercus.client.errors import InvalidArgument
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
-from quercus.client.results import Query
+from quercus.client.query_results import Query
 from quercus.client.sync.hand import Hand
 from quercus.files.labels import truth
 

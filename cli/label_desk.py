@@ -15,8 +15,9 @@ from quercus.client.client import Client
 from quercus.client.concurrency import Repeating
 from quercus.client.errors import QuercusError, Unavailable
 from quercus.client.labelling_results import ANY
+from quercus.client.query_results import Lease, Query
 from quercus.client.requests import WaitPolicy
-from quercus.client.results import Lease, Model, Query
+from quercus.client.results import Model
 from quercus.client.sync.hand import Hand
 from quercus.specification.console import SEND_DELAY_S
 

@@ -29,7 +29,7 @@ from quercus.client.client import Client
 from quercus.client.errors import QuercusError
 from quercus.client.keys import BACK_KEYS, UNSEEN_S, class_of, command_of
 from quercus.client.labels import LabelLike
-from quercus.client.results import Query
+from quercus.client.query_results import Query
 
 OWN_ANSWERS = 20
 """Own answers that are listed."""

@@ -16,8 +16,9 @@ from quercus.cli.label_row import display_lines, row_values, value_text
 from quercus.client.answers import Answer
 from quercus.client.keys import CLASS_KEYS, COMMANDS
 from quercus.client.labelling_results import Neighbour
+from quercus.client.query_results import Query, Reason, Rival
 from quercus.client.reasons import place_text, why_text
-from quercus.client.results import Model, Query, Reason, Rival
+from quercus.client.results import Model
 from quercus.client.words import TERMS, is_vacuous, known_text
 from quercus.specification.attributes import Nominal
 

@@ -27,8 +27,8 @@ from quercus.cli.label_person import (
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.labelling_results import ANY, Filter
+from quercus.client.query_results import Query
 from quercus.client.reasons import why_it_stopped
-from quercus.client.results import Query
 from quercus.client.shown import shown_text
 
 Answerer = Callable[[Query], Answer]

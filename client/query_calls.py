@@ -10,8 +10,8 @@ from quercus.client import convert
 from quercus.client.errors import invalid
 from quercus.client.labelling_results import Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.query_results import AnswerReport, Lease, Query
 from quercus.client.requests import duration, states
-from quercus.client.results import AnswerReport, Lease, Query
 from quercus.proto.v1 import query_pb2
 
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from quercus.client.conditions import condition_of, path_text
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 
 if TYPE_CHECKING:  # its module imports numpy
-    from quercus.client.results import CommitteeReason, ForestReason, Model, Query, Reason
+    from quercus.client.query_results import CommitteeReason, ForestReason, Query, Reason
+    from quercus.client.results import Model
 
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""

@@ -13,7 +13,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.display_messages import presentation_to_proto
 from quercus.client.errors import DeadlineExceeded, InvalidArgument, QuercusError, Unavailable, invalid
-from quercus.client.results import Lease, Model, Specification
+from quercus.client.query_results import Lease
+from quercus.client.results import Model, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric

@@ -10,8 +10,8 @@ from quercus.client import convert
 from quercus.client.errors import QuercusError, Unavailable, from_code
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_calls import CallSpec, answer_report
+from quercus.client.query_results import Query
 from quercus.client.requests import duration
-from quercus.client.results import Query
 from quercus.client.transport import CallAttempts, SeenSequences, is_beyond
 from quercus.proto.v1 import query_pb2
 

@@ -12,7 +12,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.client.aio import Client
 from quercus.client.aio.hand import AsyncHand
 from quercus.client.labels import LabelLike
-from quercus.client.results import AnswerReport, Query, Reason
+from quercus.client.query_results import AnswerReport, Query, Reason
 
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from quercus.cli.common import bar, sparkline
-from quercus.client.results import Model, Query
+from quercus.client.query_results import Query
+from quercus.client.results import Model
 from quercus.client.treeview import Tree
 from quercus.demo.classifier import ClassifierState
 

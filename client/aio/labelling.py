@@ -24,7 +24,7 @@ from quercus.client.answers import (
 from quercus.client.labelling_results import Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
-from quercus.client.results import AnswerReport, Query
+from quercus.client.query_results import AnswerReport, Query
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from quercus.client.aio.query_stream import AsyncQueryStream
 from quercus.client.concurrency import AsyncRepeating
 from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable
 from quercus.client.labelling_results import ANY, Filter
-from quercus.client.results import Lease, Query
+from quercus.client.query_results import Lease, Query
 from quercus.client.stream_parts import StreamOptions
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from quercus.client import convert
+from quercus.client import convert, convert_trees
 from quercus.client.aio.models import ModelCalls
 from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
@@ -57,13 +57,13 @@ class TreeCalls(ModelCalls):
 
     async def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; of several trees, number ``member``."""
-        request = tree_pb2.GetTreeRequest(name=convert.tree_resource(model, version), member=member)
-        return convert.tree(await self._call(self._stubs.trees.GetTree, request))
+        request = tree_pb2.GetTreeRequest(name=convert_trees.tree_resource(model, version), member=member)
+        return convert_trees.tree(await self._call(self._stubs.trees.GetTree, request))
 
     async def render(
         self,
         model: str,
-        form: convert.RenderFormat = "text",
+        form: convert_trees.RenderFormat = "text",
         version: int | None = None,
         member: int | None = None,
         depth: int | None = None,
@@ -72,7 +72,7 @@ class TreeCalls(ModelCalls):
 
         With ``depth``, nodes further below the root are counted, not drawn.
         """
-        request = convert.render_request(model, version, form, member, depth)
+        request = convert_trees.render_request(model, version, form, member, depth)
         return str((await self._call(self._stubs.trees.RenderTree, request)).content)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
@@ -97,7 +97,7 @@ class TreeCalls(ModelCalls):
         async with aclosing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
             async for update in updates:
                 if watched.is_new(update):  # after an outage the newest comes again
-                    yield TreeUpdate(convert.tree(update.tree), update.committed_sequence)
+                    yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
 
     async def wait_grown(
         self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from quercus.client.concurrency import sleep
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable
 from quercus.client.labelling_results import ANY, Filter
-from quercus.client.results import Query
+from quercus.client.query_results import Query
 
 if TYPE_CHECKING:
     from quercus.client.sync.client import Client

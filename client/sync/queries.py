@@ -12,7 +12,7 @@ from quercus.client import query_calls, requests, transport
 from quercus.client.concurrency import Repeating
 from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable
 from quercus.client.labelling_results import ANY, Filter
-from quercus.client.results import Lease, Query
+from quercus.client.query_results import Lease, Query
 from quercus.client.stream_parts import StreamOptions
 from quercus.client.sync.labelling import LabellingCalls
 from quercus.client.sync.models import ModelCalls

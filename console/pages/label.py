@@ -13,7 +13,8 @@ from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError
 from quercus.client.keys import CLASS_KEYS, COMMANDS, UNSEEN_S
 from quercus.client.labelling_results import ANY
-from quercus.client.results import AnswerReport, Model, Query
+from quercus.client.query_results import AnswerReport, Query
+from quercus.client.results import Model
 from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe

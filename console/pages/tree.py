@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from quercus.client.conditions import condition_of, path_text
-from quercus.client.convert import RenderFormat
+from quercus.client.convert_trees import RenderFormat
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode

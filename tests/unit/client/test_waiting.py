@@ -11,7 +11,7 @@ from quercus.client import (
     Lease,
     Numeric,
     Specification,
-    convert,
+    convert_trees,
     query_calls,
     requests,
     transport,
@@ -163,4 +163,4 @@ def test_durations_are_finite(seconds: float) -> None:
 
 def test_drawings_have_three_forms() -> None:
     with pytest.raises(InvalidArgument, match="'pdf' is none of text, dot, svg"):
-        convert.render_request("m", None, "pdf")  # type: ignore[arg-type]
+        convert_trees.render_request("m", None, "pdf")  # type: ignore[arg-type]

@@ -1,0 +1,134 @@
+"""Queries as the client gives them: why they are asked, and what became of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from quercus.client.results import Value
+from quercus.specification.display import Display
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An attribute that may still be the best split of a node, with its gain-ratio interval.
+
+    Where numbers are split at thresholds it is one ``threshold`` of the attribute.
+    """
+
+    attribute: str
+    lower: float
+    upper: float
+    threshold: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The attribute, with the threshold where there is one."""
+        return self.attribute if self.threshold is None else f"{self.attribute} < {self.threshold:.6g}"
+
+
+@dataclass(frozen=True)
+class ForestReason:
+    """Why a forest asks about an instance: its mean estimate ``theta``, and how far members are from it (in [0, 1]).
+
+    ``stands_for`` unlabelled rows are nearer to it than to any that was told or asked about before. ``entropy`` is the
+    interval of the labels' entropy in the leaf where it ends, in bits; None where the reason names a contested node.
+    """
+
+    theta: tuple[float, ...]
+    disagreement: float
+    stands_for: int
+    entropy: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class CommitteeReason:
+    """Why a committee of trees asks about an instance.
+
+    ``theta`` is the members' mean estimate, empty while nothing is known of any row; ``doubt`` is its entropy as a
+    share of the largest, in [0, 1]. ``stands_for`` unlabelled rows are nearer to the instance than to any that is
+    known or was asked about before (0: the strategy does not count them). ``by_cover``: it was chosen for those rows
+    alone.
+    """
+
+    theta: tuple[float, ...]
+    doubt: float
+    stands_for: int
+    by_cover: bool
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an instance is asked.
+
+    The node (``path``, ``node_count``): an undecided one with its ``rivals``, and the child ``attribute = value`` that
+    the instance stands for; or the leaf in which the instance ends, then these are empty. ``score`` is what the label
+    is worth in the measure of the ``strategy``; published: how much it narrows the child's entropy interval, in bits.
+    Where a ``forest`` asks, the node is of the tree beside it: the deepest contested one on the instance's path, or the
+    leaf. ``committee``: of strategies that ask one; queries of earlier versions have none.
+    """
+
+    path: tuple[tuple[str, str], ...]
+    rivals: tuple[Rival, ...]
+    attribute: str
+    value: str
+    score: float
+    node_count: int
+    strategy: str = "published"
+    forest: ForestReason | None = None
+    committee: CommitteeReason | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question to a labeller. ``instance`` is the id the row was pushed with, ``display`` what was pushed beside it.
+
+    ``expires_at`` is the end of the lease by the server's wall clock, ``left_s`` what was left of it when it was asked.
+    """
+
+    name: str
+    model: str
+    number: int
+    state: str
+    instance: str
+    values: Mapping[str, Value]
+    contour: tuple[float, ...]
+    classes: tuple[str, ...]
+    reason: Reason
+    tree_version: int
+    labeller: str
+    expires_at: datetime | None
+    lease_token: str = field(repr=False)
+    left_s: float | None = None
+    answers: int = 0
+    answers_wanted: int = 1
+    display: Display = ()
+
+
+@dataclass(frozen=True)
+class AnswerReport:
+    """An answer or refusal that is committed.
+
+    ``conflict``: it contradicted what was known totally, and won. ``wants_more``: the query wants answers of other
+    labellers too; ``degree_of_conflict`` and ``ignorance`` are those of the answers so far (mass of the empty set, and
+    of the whole frame). ``reliability``: what the answer counted with.
+    """
+
+    query: str
+    committed_sequence: int
+    conflict: bool = False
+    wants_more: bool = False
+    degree_of_conflict: float = 0.0
+    ignorance: float = 0.0
+    reliability: float | None = None
+    model_uid: str = ""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One attempt to lease: the queries, or why there was none."""
+
+    queries: tuple[Query, ...]
+    idle: str | None
+    budget_left: int
