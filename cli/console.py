@@ -60,10 +60,10 @@ def console(
         quercus console --port 9000 --media https://cam.example
     """
     with needs_extra("console", "console"):
-        from quercus.console.config import Config  # noqa: PLC0415  (the console extra)
+        from quercus.console.config import ConsoleConfig  # noqa: PLC0415  (the console extra)
         from quercus.console.run import listen, refuse_own_token, serve, url  # noqa: PLC0415
     refuse_own_token()
-    config = Config(
+    config = ConsoleConfig(
         server=server,
         host=host,
         port=port,

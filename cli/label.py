@@ -27,9 +27,9 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.completion import complete_labeller, complete_model
-from quercus.cli.label_desk import Desk
+from quercus.cli.label_desk import TerminalDesk
 from quercus.cli.label_person import CannotTell, Skip, TerminalLabeller
-from quercus.cli.label_session import Answerer, Session, Tally, answer_from_file, label_by_hand
+from quercus.cli.label_session import Answerer, LabellingSession, Tally, answer_from_file, label_by_hand
 from quercus.client.client import Client
 from quercus.client.errors import InvalidArgument
 from quercus.client.labelling_results import ANY, Filter
@@ -138,13 +138,13 @@ def label(
         name = own if labeller is None else labeller
         tally = Tally(labeller=name)
         session = partial(
-            Session, client, model, name, reliability, limit,
+            LabellingSession, client, model, name, reliability, limit,
             lease_s=lease_s, console=console, only=only, comment=comment, tally=tally,
         )  # fmt: skip
         try:
             if truth_file is None:
                 _need_terminal()
-                desk = Desk(client, Hand(client, model, name, lease_s=lease_s, only=only), idle_s)
+                desk = TerminalDesk(client, Hand(client, model, name, lease_s=lease_s, only=only), idle_s)
                 label_by_hand(
                     session(idle_s=idle_s, tell=desk.tell), desk, TerminalLabeller(client, desk, out)
                 )

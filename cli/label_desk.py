@@ -30,7 +30,7 @@ JOIN_S = 2.0
 
 
 @dataclass(eq=False)
-class Said:
+class UnsentAnswer:
     """What a person did, until the server has it.
 
     Attributes
@@ -58,7 +58,7 @@ class Said:
     is_tried: bool = False
 
 
-class Desk:
+class TerminalDesk:
     """The hand of one labeller, and what the labeller said and the server does not have yet.
 
     Two threads work beside the person: one sends what was said, in order, and waits for a server that is away; the
@@ -83,7 +83,7 @@ class Desk:
         self._patience = WaitPolicy(idle_s)
         self._changed = threading.Condition()
         self._notices: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
-        self._said: list[Said] = []
+        self._said: list[UnsentAnswer] = []
         self._shown: Query | None = None
         self._exchanged = ""  # the name of a query that is given back just now
         self._models: dict[str, Model] = {}
@@ -132,7 +132,7 @@ class Desk:
         return found
 
     @property
-    def unsent(self) -> list[Said]:
+    def unsent(self) -> list[UnsentAnswer]:
         """What the server does not have yet, in order."""
         with self._changed:
             return list(self._said)
@@ -161,7 +161,7 @@ class Desk:
         with self._changed:
             return self._ended
 
-    def say(self, said: Said) -> None:
+    def say(self, said: UnsentAnswer) -> None:
         """Take what a person did; it is sent after the delay, what was said before at once."""
         with self._changed:
             self._flush()
@@ -172,7 +172,7 @@ class Desk:
             self._patience.renew()
             self._changed.notify_all()
 
-    def take_back(self) -> Said | None:
+    def take_back(self) -> UnsentAnswer | None:
         """Forget what was said last, and show its query again; ``None``: it is on its way already."""
         with self._changed:
             last = self._said[-1] if self._said else None
@@ -233,7 +233,7 @@ class Desk:
                 self._has_news = True
                 self._changed.notify_all()
 
-    def _due(self) -> Said | None:
+    def _due(self) -> UnsentAnswer | None:
         """Wait until something must be sent, and return it; ``None``: the end."""
         with self._changed:
             while not self._closing:

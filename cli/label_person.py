@@ -10,7 +10,7 @@ from typing import Self
 
 from rich.console import Console, RenderableType
 
-from quercus.cli.label_desk import Desk
+from quercus.cli.label_desk import TerminalDesk
 from quercus.cli.label_screen import (
     HELP,
     WORDS,
@@ -102,7 +102,7 @@ class TerminalLabeller:
         Seconds from the screen of a query to the key of its answer.
     """
 
-    def __init__(self, client: Client, desk: Desk, console: Console) -> None:
+    def __init__(self, client: Client, desk: TerminalDesk, console: Console) -> None:
         self._client, self._desk, self._console = client, desk, console
         self._stack = ExitStack()
         self._classes: tuple[str, ...] = ()  # of what is asked now; empty: nothing is

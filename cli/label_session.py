@@ -12,7 +12,7 @@ from functools import partial
 
 from rich.console import Console
 
-from quercus.cli.label_desk import Desk, Said
+from quercus.cli.label_desk import TerminalDesk, UnsentAnswer
 from quercus.cli.label_person import (
     LOOK_S,
     Answer,
@@ -63,7 +63,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Session:
+class LabellingSession:
     """Who answers the queries of which model, and how; ``tell`` shows a text in a style of rich."""
 
     client: Client
@@ -85,7 +85,7 @@ class Session:
         return self.limit is not None and self.tally.answered >= self.limit
 
 
-def answer_from_file(session: Session, answerer: Answerer) -> None:
+def answer_from_file(session: LabellingSession, answerer: Answerer) -> None:
     """Answer queries one after another, each when the tree knows the answer before."""
     queries = session.client.queries(
         session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s, only=session.only
@@ -99,7 +99,7 @@ def answer_from_file(session: Session, answerer: Answerer) -> None:
     _tell_end(session)
 
 
-def label_by_hand(session: Session, desk: Desk, person: TerminalLabeller) -> None:
+def label_by_hand(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> None:
     """Let a person answer queries: the next one is there before it is wanted, and answers go in their own time."""
     with _interrupted_by_signals(desk):
         desk.open()
@@ -116,7 +116,7 @@ def label_by_hand(session: Session, desk: Desk, person: TerminalLabeller) -> Non
         _tell_end(session)
 
 
-def _label(session: Session, desk: Desk, person: TerminalLabeller) -> bool:
+def _label(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> bool:
     """Ask until there is nothing to ask; return whether the person left before."""
     while (query := _next(session, desk, person)) is not None:
         session.tally.labeller = query.labeller
@@ -127,12 +127,14 @@ def _label(session: Session, desk: Desk, person: TerminalLabeller) -> bool:
             continue
         comment = person.comment() or session.comment
         if isinstance(answer, EditEarlier):
-            desk.say(Said(person.said, partial(_taken, session, partial(_amend, session, answer, comment))))
+            desk.say(
+                UnsentAnswer(person.said, partial(_taken, session, partial(_amend, session, answer, comment)))
+            )
             continue
         shown = shown_text(query, desk.model(query.model))
         send = partial(_send, session, query, answer, comment, took_s=person.took_s, shown=shown)
         spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
-        said = Said(
+        said = UnsentAnswer(
             f"{person.said}, instance {query.instance}",
             partial(_taken, session, send),
             query,
@@ -147,7 +149,7 @@ def _label(session: Session, desk: Desk, person: TerminalLabeller) -> bool:
     return False
 
 
-def _next(session: Session, desk: Desk, person: TerminalLabeller) -> Query | None:
+def _next(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> Query | None:
     """Return the next query, and tell a person who waits for what; ``None``: none comes any more."""
     since, is_told = time.monotonic(), False
     while (query := person.wait(LOOK_S)) is None and not desk.ended:
@@ -157,7 +159,7 @@ def _next(session: Session, desk: Desk, person: TerminalLabeller) -> Query | Non
     return query
 
 
-def _waiting_text(session: Session) -> str:
+def _waiting_text(session: LabellingSession) -> str:
     """Return for what a person waits."""
     text = f"waiting for a query of {session.model} ... (Ctrl-C stops)"
     if session.model == ANY:
@@ -167,7 +169,7 @@ def _waiting_text(session: Session) -> str:
     return text
 
 
-def _send_rest(session: Session, desk: Desk, person: TerminalLabeller) -> None:
+def _send_rest(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> None:
     """Send what a person said before Ctrl-C; another Ctrl-C gives it up."""
     if desk.is_sent(1.0):
         return
@@ -182,7 +184,7 @@ def _send_rest(session: Session, desk: Desk, person: TerminalLabeller) -> None:
 
 
 @contextmanager
-def _interrupted_by_signals(desk: Desk) -> Iterator[None]:
+def _interrupted_by_signals(desk: TerminalDesk) -> Iterator[None]:
     """End by Ctrl-C, when the terminal is closed, or when the process is to end; what was said is sent first."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: desk.interrupt()) for number in numbers}
@@ -193,7 +195,7 @@ def _interrupted_by_signals(desk: Desk) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _tell_end(session: Session) -> None:
+def _tell_end(session: LabellingSession) -> None:
     if session.model == ANY:
         session.console.print("nothing more to ask")
         return
@@ -205,7 +207,7 @@ def _tell_end(session: Session) -> None:
         session.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
 
 
-def _taken(session: Session, call: Callable[[], None]) -> None:
+def _taken(session: LabellingSession, call: Callable[[], None]) -> None:
     """Make a call; what the server does not take is told, and the session goes on."""
     try:
         call()
@@ -215,7 +217,7 @@ def _taken(session: Session, call: Callable[[], None]) -> None:
 
 
 def _send(
-    session: Session,
+    session: LabellingSession,
     query: Query,
     answer: Answer,
     comment: str,
@@ -248,7 +250,7 @@ def _send(
             session.tell("others are asked about this row too; your labels are combined", "dim")
 
 
-def _amend(session: Session, back: EditEarlier, comment: str) -> None:
+def _amend(session: LabellingSession, back: EditEarlier, comment: str) -> None:
     client, tally, earlier = session.client, session.tally, back.earlier
     if isinstance(back.answer, CannotTell):
         if isinstance(earlier, Query):

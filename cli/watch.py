@@ -18,7 +18,7 @@ from quercus.cli.common import (
     out,
     print_json_line,
 )
-from quercus.cli.watch_picture import KEPT, Moment, picture
+from quercus.cli.watch_picture import KEPT, WatchedMoment, picture
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model
@@ -77,14 +77,14 @@ class _View:
     def __init__(self, client: Client, model: str, as_json: bool) -> None:
         self._client, self._model, self._json = client, model, as_json
         self.live = out.is_terminal and not as_json
-        self._moments: list[Moment] = []
+        self._moments: list[WatchedMoment] = []
         self._started = time.monotonic()
 
     def show(self, update: TreeUpdate, live: Live | None) -> None:
         """Show one update."""
         model = self._client.get_model(self._model)
         now = time.monotonic() - self._started
-        self._moments = [*self._moments[-KEPT + 1 :], Moment(now, update, model)]
+        self._moments = [*self._moments[-KEPT + 1 :], WatchedMoment(now, update, model)]
         if self._json:
             print_json_line(_numbers(update, model))
         elif live is None:

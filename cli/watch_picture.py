@@ -24,7 +24,7 @@ BRANCHES: Final = 4
 
 
 @dataclass(frozen=True)
-class Moment:
+class WatchedMoment:
     """A tree, and the state of its model when the tree came.
 
     Attributes
@@ -51,12 +51,12 @@ def rising_line(values: Sequence[float]) -> str:
     return sparkline([(value - low) / (high - low) if high > low else 0.0 for value in values])
 
 
-def picture(moments: Sequence[Moment]) -> RenderableType:
+def picture(moments: Sequence[WatchedMoment]) -> RenderableType:
     """Return the picture of the newest moment and those before it."""
     return Group(_head(moments[-1]), Text(), _numbers(moments), Text(), _top(moments[-1].update.tree))
 
 
-def _head(now: Moment) -> RenderableType:
+def _head(now: WatchedMoment) -> RenderableType:
     model = now.model
     spent = model.queries_answered / model.budget if model.budget else 0.0
     refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
@@ -69,7 +69,7 @@ def _head(now: Moment) -> RenderableType:
     return head
 
 
-def _numbers(moments: Sequence[Moment]) -> RenderableType:
+def _numbers(moments: Sequence[WatchedMoment]) -> RenderableType:
     series = {
         "rows": [each.model.instance_count for each in moments],
         "answers": [each.model.queries_answered for each in moments],

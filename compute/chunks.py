@@ -1,7 +1,7 @@
 """Tasks in chunks that are worth sending, and what a worker does with a chunk.
 
-What does not depend on the task goes to a worker once (`Job`). A chunk lasts a tenth of a second at least, as far as
-the tasks done before it tell. The results do not depend on how the tasks are divided.
+What does not depend on the task goes to a worker once (`RemoteFunction`). A chunk lasts a tenth of a second at least,
+as far as the tasks done before it tell. The results do not depend on how the tasks are divided.
 """
 
 import math
@@ -34,7 +34,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RemoteFunction:
     """A function as it goes to workers.
 
     Parameters
@@ -53,7 +53,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class TaskChunk:
     """Tasks that go to a worker together: the numbers from `first` on, and how often their worker was lost."""
 
     first: int
@@ -73,10 +73,10 @@ class ChunkPlan:
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._next = 0
-        self._again: deque[Chunk] = deque()
+        self._again: deque[TaskChunk] = deque()
         self._done, self._seconds = 0, 0.0
 
-    def take(self, workers: int) -> Chunk | None:
+    def take(self, workers: int) -> TaskChunk | None:
         """Return the next chunk, None when all tasks are given out. No worker gets more than its share of the rest."""
         if self._again:
             return self._again.popleft()
@@ -88,14 +88,14 @@ class ChunkPlan:
             count = math.ceil(CHUNK_S * self._done / max(self._seconds, 1e-9))
         count = max(1, min(count, MOST_TASKS, left // max(1, workers)))
         self._next += count
-        return Chunk(self._next - count, count)
+        return TaskChunk(self._next - count, count)
 
     def learn(self, tasks: int, seconds: float) -> None:
         """Take note how long tasks took."""
         self._done += tasks
         self._seconds += seconds
 
-    def lose(self, chunk: Chunk, executor: str, why: BaseException) -> None:
+    def lose(self, chunk: TaskChunk, executor: str, why: BaseException) -> None:
         """Give a chunk out again, whose worker was lost.
 
         Raises
@@ -110,7 +110,7 @@ class ChunkPlan:
                 f"executor {executor}: tasks {chunk.first} to {last} lost their worker {losses} times, "
                 f"at most {MOST_LOSSES} are made good; is memory short? ({type(why).__name__}: {why})"
             ) from why
-        self._again.append(Chunk(chunk.first, chunk.count, losses))
+        self._again.append(TaskChunk(chunk.first, chunk.count, losses))
 
 
 def do(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -125,7 +125,7 @@ def do(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         return Failed(error)
 
 
-def do_chunk(job: Job, tasks: bytes) -> tuple[float, bytes]:
+def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
     """Do the tasks of a chunk up to the first that fails, in a worker.
 
     Parameters
@@ -177,7 +177,7 @@ _last: tuple[str, Callable[..., Any]] | None = None
 """In a worker: the function of the last chunk, so that those of one job unpickle it once."""
 
 
-def _function_of(job: Job) -> Callable[..., Any]:
+def _function_of(job: RemoteFunction) -> Callable[..., Any]:
     global _last  # noqa: PLW0603  (once a worker and job, not once a chunk)
     known = _last
     if known is None or known[0] != job.digest:
@@ -202,6 +202,6 @@ def _sendable(failed: Failed) -> Failed:
     return Failed(error)
 
 
-def pickled(tasks: Sequence[tuple[Any, ...]], chunk: Chunk) -> bytes:
+def pickled(tasks: Sequence[tuple[Any, ...]], chunk: TaskChunk) -> bytes:
     """Return the arguments of a chunk as they go to a worker."""
     return pickle.dumps(list(tasks[chunk.first : chunk.first + chunk.count]))

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
-from quercus.compute.chunks import Job, do_chunk
+from quercus.compute.chunks import RemoteFunction, do_chunk
 from quercus.compute.errors import ExecutorError
 from quercus.compute.pooled import PooledExecutor
 from quercus.specification.compute import EXECUTOR
@@ -154,7 +154,7 @@ class DaskExecutor(PooledExecutor):
 class _SharedJob:
     """A job that lies on all workers, put there again when it was lost."""
 
-    def __init__(self, client: Any, job: Job) -> None:
+    def __init__(self, client: Any, job: RemoteFunction) -> None:
         self._client = client
         self._job = job
         self._future: Any = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import Any
 
-from quercus.compute.chunks import Chunk, ChunkPlan, Job, environment, pickled
+from quercus.compute.chunks import ChunkPlan, RemoteFunction, TaskChunk, environment, pickled
 from quercus.compute.errors import ExecutorError
 from quercus.compute.executor import Executor, Outcomes
 
@@ -52,7 +52,7 @@ class PooledExecutor(Executor):
         function = pickle.dumps(fn)
         shared = self._share(hashlib.sha256(function).hexdigest(), function)
         plan = ChunkPlan(len(tasks))
-        running: dict[Future[tuple[float, bytes]], Chunk] = {}
+        running: dict[Future[tuple[float, bytes]], TaskChunk] = {}
         try:
             while True:
                 while len(running) < AHEAD * self.workers and (chunk := plan.take(self.workers)) is not None:
@@ -69,14 +69,14 @@ class PooledExecutor(Executor):
                 future.cancel()
 
     def _first_done(
-        self, running: dict["Future[tuple[float, bytes]]", Chunk]
+        self, running: dict["Future[tuple[float, bytes]]", TaskChunk]
     ) -> set["Future[tuple[float, bytes]]"]:
         while not (done := wait(running, LOOK_S, FIRST_COMPLETED).done):
             self._look()
         return done
 
     def _outcome_of(
-        self, future: "Future[tuple[float, bytes]]", chunk: Chunk, plan: ChunkPlan
+        self, future: "Future[tuple[float, bytes]]", chunk: TaskChunk, plan: ChunkPlan
     ) -> list[Any] | None:
         """Return the outcomes of a chunk, None if it has to be done again."""
         try:
@@ -96,5 +96,5 @@ class PooledExecutor(Executor):
         return outcomes
 
     @staticmethod
-    def _job(digest: str, place: Any) -> Job:
-        return Job(digest, place, environment())
+    def _job(digest: str, place: Any) -> RemoteFunction:
+        return RemoteFunction(digest, place, environment())

@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
-from quercus.compute.chunks import Job, do_chunk
+from quercus.compute.chunks import RemoteFunction, do_chunk
 from quercus.compute.pooled import PooledExecutor
 
 T = TypeVar("T")
@@ -49,12 +49,12 @@ class ProcessExecutor(PooledExecutor):
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
-    def _share(self, digest: str, function: bytes) -> Job:
+    def _share(self, digest: str, function: bytes) -> RemoteFunction:
         path = Path(self._folder.name) / digest  # in a folder of this user alone
         path.write_bytes(function)
         return self._job(digest, path)
 
-    def _submit(self, shared: Job, tasks: bytes) -> "Future[tuple[float, bytes]]":
+    def _submit(self, shared: RemoteFunction, tasks: bytes) -> "Future[tuple[float, bytes]]":
         try:
             return give_out(self._pool, do_chunk, shared, tasks)
         except BrokenProcessPool:  # one process died, and took the others with it

@@ -16,8 +16,8 @@ from starlette.types import ASGIApp
 
 from quercus.belief.errors import InvalidInput
 from quercus.client import errors
-from quercus.console.config import Config
-from quercus.console.guard import Guard
+from quercus.console.config import ConsoleConfig
+from quercus.console.guard import RequestGuard
 from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, wants_json
 
@@ -77,7 +77,7 @@ ROUTES = [
 ]
 
 
-def application(config: Config) -> ASGIApp:
+def application(config: ConsoleConfig) -> ASGIApp:
     """Return the application of a console."""
     console = Console(config)
 
@@ -97,7 +97,7 @@ def application(config: Config) -> ASGIApp:
         },
     )
     app.state.console = console
-    return Guard(app, config.allowed_names, config.media, config.encrypted)
+    return RequestGuard(app, config.allowed_names, config.media, config.encrypted)
 
 
 async def _sign_in_first(request: Request, _: Exception) -> Response:

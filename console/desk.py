@@ -24,7 +24,7 @@ _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 
 @dataclass(frozen=True)
-class Said:
+class PendingAnswer:
     """What a labeller did with a query.
 
     Attributes
@@ -112,7 +112,7 @@ class Desk:
         """Extend all leases; return the names of the queries that are lost."""
         return await self._hand.extend()
 
-    async def say(self, said: Said, classes: tuple[str, ...]) -> AnswerReport | None:
+    async def say(self, said: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
         """Send what was done with a query; it may be one that an earlier console leased."""
         query = self._query(said, classes)
         report = await self._send(said, query)
@@ -120,7 +120,7 @@ class Desk:
         self._shown.pop(query.name, None)
         return report
 
-    async def _send(self, said: Said, query: Query) -> AnswerReport | None:
+    async def _send(self, said: PendingAnswer, query: Query) -> AnswerReport | None:
         client, comment = self._client, said.comment
         if said.act == "answer":
             took_s = self._took_s(said)
@@ -139,13 +139,13 @@ class Desk:
             await client.release(query)
         return None
 
-    def _took_s(self, said: Said) -> float | None:
+    def _took_s(self, said: PendingAnswer) -> float | None:
         if said.took_s is not None:
             return min(max(said.took_s, 0.0), MAX_TOOK_S)
         shown = self._shown.get(said.query)
         return None if shown is None else min(time.monotonic() - shown, MAX_TOOK_S)
 
-    def _query(self, said: Said, classes: tuple[str, ...]) -> Query:
+    def _query(self, said: PendingAnswer, classes: tuple[str, ...]) -> Query:
         """Return what the calls need of a query: its name, its lease, and the frame of the label."""
         model, _, number = said.query.removeprefix("models/").partition("/queries/")
         if not (model and number.isascii() and number.isdigit()):

@@ -33,7 +33,7 @@ def content_policy(media: Iterable[str] = ()) -> str:
     )
 
 
-class Guard:
+class RequestGuard:
     """Refuses requests of other sites, under other names, or too large; adds the headers of security.
 
     Parameters

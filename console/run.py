@@ -11,7 +11,7 @@ import uvicorn
 
 from quercus.belief.errors import InvalidInput
 from quercus.console.app import application
-from quercus.console.config import Config
+from quercus.console.config import ConsoleConfig
 
 TOKENS = ("QUERCUS_TOKEN", "QUERCUS_TOKEN_FILE")
 GRACE_S = 3
@@ -36,7 +36,7 @@ def refuse_own_token() -> None:
             raise InvalidInput(name, reason)
 
 
-def listen(config: Config) -> socket.socket:
+def listen(config: ConsoleConfig) -> socket.socket:
     """Return a socket that listens.
 
     Raises
@@ -59,7 +59,7 @@ def listen(config: Config) -> socket.socket:
     return made
 
 
-def serve(config: Config, listening: socket.socket) -> None:
+def serve(config: ConsoleConfig, listening: socket.socket) -> None:
     """Answer browsers until SIGINT or SIGTERM."""
     try:
         settings = uvicorn.Config(
@@ -87,7 +87,7 @@ def serve(config: Config, listening: socket.socket) -> None:
     uvicorn.Server(settings).run(sockets=[listening])
 
 
-def url(config: Config, listening: socket.socket) -> str:
+def url(config: ConsoleConfig, listening: socket.socket) -> str:
     """Return the address to open in a browser."""
     port = listening.getsockname()[1]
     name = config.names[0] if config.names else f"[{config.host}]" if ":" in config.host else config.host

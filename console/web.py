@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from quercus.client.aio import Client
 from quercus.client.errors import PermissionDenied
-from quercus.console.config import Config
+from quercus.console.config import ConsoleConfig
 from quercus.console.sessions import FailureThrottle, Session, Sessions
 
 FOLDER = Path(__file__).parent
@@ -32,7 +32,7 @@ class SignInNeeded(Exception):  # noqa: N818  (what is needed)
 class Console:
     """What lives as long as the console."""
 
-    config: Config
+    config: ConsoleConfig
     sessions: Sessions = field(default_factory=Sessions)
     throttle: FailureThrottle = field(default_factory=FailureThrottle)
 

@@ -46,7 +46,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Column:
+class UploadedColumn:
     """A column, the kind that is guessed, and its first values."""
 
     name: str
@@ -107,7 +107,7 @@ async def _in_thread(work: Any, *given: Any) -> Any:
         ) from None
 
 
-def _guess(path: Path) -> tuple[list[Column], str | None, int]:
+def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
     """Return the columns of a file with their likely kinds, the class column, and how many rows there are."""
     table = open_table(path)
     if len(table.names) > MAX_COLUMNS:
@@ -131,7 +131,7 @@ def _guess(path: Path) -> tuple[list[Column], str | None, int]:
         "number" if numeric and values else "names" for numeric, values in zip(is_number, seen, strict=True)
     ]
     columns = [
-        Column(name, kind if values else "leave out", ", ".join(values))
+        UploadedColumn(name, kind if values else "leave out", ", ".join(values))
         for name, kind, values in zip(table.names, kinds, seen, strict=True)
     ]
     return columns, class_column(table, None), rows

@@ -18,7 +18,7 @@ from quercus.client.results import Model
 from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe
-from quercus.console.desk import ACTS, MAX_COMMENT, Desk, Said, label_of
+from quercus.console.desk import ACTS, MAX_COMMENT, Desk, PendingAnswer, label_of
 from quercus.console.display import value_text
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, fragment, page, posted, session_of
@@ -203,7 +203,7 @@ async def act(request: Request) -> Response:
             "query", f"is {name[:80]!r}, must be one of the model {request.path_params['model']}"
         )
     classes = tuple((await session.client.get_model(model_name)).specification.classes)
-    said = Said(
+    said = PendingAnswer(
         what,
         name,
         _text(given, "lease_token"),
@@ -230,7 +230,7 @@ def _report(report: AnswerReport | None) -> dict[str, Any]:
     return {"conflict": report.conflict, "wants_more": report.wants_more}
 
 
-def _sentence(said: Said, report: AnswerReport | None) -> str:
+def _sentence(said: PendingAnswer, report: AnswerReport | None) -> str:
     number = said.query.rpartition("/")[2]
     words = {
         "answer": "Your answer is kept.",

@@ -32,7 +32,7 @@ HALF_TICK_S: Final = 5e-7
 
 
 @dataclass(frozen=True)
-class AnswerFilter:
+class AnswerSelection:
     """Which answers are wanted; what is empty passes. `since` and `until` in seconds since 1970."""
 
     labellers: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class AnswerFilter:
         return not self.classes or bool(self.classes & most_plausible_classes(words.event, frame))
 
 
-def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> AnswerFilter:
+def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> AnswerSelection:
     """Read what is wanted; ``InvalidInput`` names what is wrong."""
     for name in ("labellers", "classes", "kinds", "states", "instances"):
         if (count := len(getattr(request, name))) > MAX_FILTER:
@@ -69,7 +69,7 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
         raise InvalidInput(
             "until", f"is {_shown_time(until)}, must be later than since, {_shown_time(since)}"
         )
-    return AnswerFilter(
+    return AnswerSelection(
         tuple(dict.fromkeys(request.labellers)),
         frozenset(request.classes),
         frozenset(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2
 from quercus.server.core.service_core import STOPPING, ServiceCore
-from quercus.server.labelling.answer_messages import AnswerFilter, encode_answer, read_filter
+from quercus.server.labelling.answer_messages import AnswerSelection, encode_answer, read_filter
 from quercus.server.labelling.combined_labels import label_events
 from quercus.server.wire.errors import PermissionDenied, Unavailable
 from quercus.server.wire.limits import ANSWER_PAGE
@@ -50,7 +50,7 @@ async def stream_answers(
         look = replace(look, after=last)
 
 
-def _of_whom(wanted: AnswerFilter, only: str | None) -> AnswerFilter:
+def _of_whom(wanted: AnswerSelection, only: str | None) -> AnswerSelection:
     if only is None:
         return wanted
     if others := [name for name in wanted.labellers if name != only]:
@@ -59,7 +59,7 @@ def _of_whom(wanted: AnswerFilter, only: str | None) -> AnswerFilter:
 
 
 def _read_selection(
-    store: Store, schema: ModelSchema, wanted: AnswerFilter, request: query_pb2.StreamAnswersRequest
+    store: Store, schema: ModelSchema, wanted: AnswerSelection, request: query_pb2.StreamAnswersRequest
 ) -> EventSelection:
     instances = None
     if wanted.instances:
@@ -74,7 +74,7 @@ def _read_selection(
 
 
 def _read_page(
-    store: Store, schema: ModelSchema, wanted: AnswerFilter, look: EventSelection, with_values: bool
+    store: Store, schema: ModelSchema, wanted: AnswerSelection, look: EventSelection, with_values: bool
 ) -> tuple[list[query_pb2.Answer], int | None]:
     """Return a page, and the event behind which the next one begins, None when it was the last.
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from quercus.cli.watch_picture import BRANCHES, KEPT, Moment, picture, rising_line
+from quercus.cli.watch_picture import BRANCHES, KEPT, WatchedMoment, picture, rising_line
 from quercus.client.results import Model, Specification
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 from quercus.specification.attributes import Numeric
@@ -30,7 +30,7 @@ def node(index: int, parent: int | None, depth: int, children: tuple[int, ...] =
     )
 
 
-def moment(seconds: float, nodes: tuple[TreeNode, ...], answered: int) -> Moment:
+def moment(seconds: float, nodes: tuple[TreeNode, ...], answered: int) -> WatchedMoment:
     tree = Tree("wine", 7, 100, ("red", "white"), (), nodes, datetime.now(UTC))
     model = Model(
         name="wine",
@@ -46,10 +46,10 @@ def moment(seconds: float, nodes: tuple[TreeNode, ...], answered: int) -> Moment
         queries_open=5,
         conflicts=0,
     )
-    return Moment(seconds, TreeUpdate(tree, 100), model)
+    return WatchedMoment(seconds, TreeUpdate(tree, 100), model)
 
 
-def drawn(moments: list[Moment]) -> list[str]:
+def drawn(moments: list[WatchedMoment]) -> list[str]:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(picture(moments))
     return console.export_text().splitlines()

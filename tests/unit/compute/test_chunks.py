@@ -3,7 +3,7 @@
 import pytest
 
 from quercus.compute import ExecutorError, open_executor
-from quercus.compute.chunks import MOST_LOSSES, ChunkPlan, Job, do_chunk
+from quercus.compute.chunks import MOST_LOSSES, ChunkPlan, RemoteFunction, do_chunk
 
 
 def test_every_task_is_given_out_once_in_order():
@@ -49,7 +49,7 @@ def test_a_lost_chunk_comes_again_and_not_for_ever():
 
 def test_a_worker_of_another_version_refuses():
     with pytest.raises(ExecutorError, match=r"a worker runs Quercus .*; the tasks come from Quercus 9"):
-        do_chunk(Job("", b"", ("Quercus 9",)), b"")
+        do_chunk(RemoteFunction("", b"", ("Quercus 9",)), b"")
 
 
 def test_results_come_in_order_and_as_they_are_asked_for():

@@ -7,7 +7,7 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.client.aio import Client
 from quercus.client.results import Caller
-from quercus.console.config import Config
+from quercus.console.config import ConsoleConfig
 from quercus.console.sessions import IDLE_S, MAX_PER_CALLER, FailureThrottle, Session, Sessions
 
 TOKEN = "quercus_0123456789ab_" + "s" * 43
@@ -110,8 +110,11 @@ def test_failures_are_throttled_by_address_and_forgotten() -> None:
 )
 def test_a_configuration_that_is_wrong_is_refused(given: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        Config(**given)  # type: ignore[arg-type]
+        ConsoleConfig(**given)  # type: ignore[arg-type]
 
 
 def test_media_of_this_machine_may_be_plain() -> None:
-    assert Config(media=("http://127.0.0.1:9000", "https://cam.example")).media[0] == "http://127.0.0.1:9000"
+    assert (
+        ConsoleConfig(media=("http://127.0.0.1:9000", "https://cam.example")).media[0]
+        == "http://127.0.0.1:9000"
+    )
