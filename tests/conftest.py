@@ -16,9 +16,15 @@ from integration.client.serving import Serving
 from support.postgres import TEMPLATE, Cluster, require_binaries
 
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS, EXAMPLES = 4, 30
+SEEDS, EXAMPLES = 3, 20
 """So many cases of a law on random problems are enough for every change; `make test-all` has them all."""
 ALL_EXAMPLES = 40
+OTHER_PROGRAMS = tuple(
+    ROOT / "tests" / folder
+    for folder in ("acceptance", "browser", "integration/cluster", "integration/compute", "integration/console",
+                   "integration/deploy", "integration/docs", "unit/experiments")
+)  # fmt: skip
+"""Tests of whole programs, browsers and clusters: slow ones, which `make test-all` has."""
 KERNELS = sorted(
     path
     for part in ("likelihood/solver", "growth/incremental")
@@ -40,8 +46,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put files with slow tests first, and of a test with many seeds call all but the first ones slow.
 
+    Tests of other programs are slow too.
+
     With the slow files first no worker is left alone with one at the end.
     """
+    for item in items:
+        if any(folder in item.path.parents for folder in OTHER_PROGRAMS):
+            item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:
