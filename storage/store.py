@@ -117,7 +117,7 @@ class Store(QueryCalls, GrowthCalls):
     ) -> int:
         """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
 
-        See `quercus.storage.admin.transfer.load_model`.
+        See `quercus.storage.admin.transfer_log.load_model`.
         """
         with self._database.write(unhurried=True) as connection:
             return transfer.load_model(connection, lines, self._clock(connection), name, meaning)

@@ -27,8 +27,8 @@ OTHER_PROGRAMS = tuple(
 """Tests of whole programs, browsers and clusters: slow ones, which `make test-all` has."""
 KERNELS = sorted(
     path
-    for part in ("likelihood/solver", "growth/incremental")
-    for path in (ROOT / "trees" / part).glob("*.py")
+    for path in (ROOT / "trees").rglob("*.py")
+    if path.parent.name == "solver" or "solver.compiled import" in path.read_text()
 )
 
 

@@ -26,7 +26,7 @@ FIXED = ("attributes", "frame", "warmup_rows")
 
 
 class LogChecker:
-    """Checks an exported log, see `quercus.storage.admin.transfer.LogValidator`."""
+    """Checks an exported log, see `quercus.storage.admin.transfer_log.LogValidator`."""
 
     _specification: Specification
 

@@ -2,12 +2,13 @@
 
 The *deviance* of a split is twice what the estimates of its branches ``h`` add to the evidential log likelihood of the
 node, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. If the split means nothing, ``D`` is distributed like chi-square with
-``(h - 1)(l - 1)`` degrees of freedom; branches without an informative label and classes that do not occur do not count.
+``(b - 1)(c - 1)`` degrees of freedom, for ``b`` branches with an informative label and ``c`` classes that occur.
 The best of ``m`` candidates has so large a ``D`` by chance with a probability of at most ``m`` times the tail of one
-(Bonferroni). A split is earned where this is below the level, which is halved at each depth.
+(Bonferroni); an attribute with n informative rows counts as ``n - 1`` candidates at most. A split is earned where this
+is below the level, which is halved at each depth.
 
-The deviance is a proven lower bound: of the branches the likelihood that was reached, of the node the bound of its
-maximum (`quercus.trees.likelihood.maxima`).
+The deviance is a lower bound, proven up to rounding: of the branches the likelihood that was reached, of the node the
+bound of its maximum (`quercus.trees.likelihood.maxima`).
 """
 
 import math
