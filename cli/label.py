@@ -165,7 +165,8 @@ def label(
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
         finally:  # also before an error is told: what was answered is answered
-            _report(tally, as_json)
+            if tally.has_any() or sys.exc_info()[0] is None:
+                _report(tally, as_json)
 
 
 def _need_terminal() -> None:

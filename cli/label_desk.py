@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from quercus.client.client import Client
 from quercus.client.concurrency import Repeating
-from quercus.client.errors import QuercusError, Unavailable
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable
 from quercus.client.labelling_results import ANY
 from quercus.client.query_results import Lease, Query
 from quercus.client.requests import WaitPolicy
@@ -88,10 +88,11 @@ class TerminalDesk:
         self._exchanged = ""  # the name of a query that is given back just now
         self._models: dict[str, Model] = {}
         self._failure: Exception | None = None
+        self._failed: set[str] = set()  # threads
         self._has_news = self._ended = self._closing = self._is_away = self._is_interrupted = False
         self._heart = Repeating(self._beat, hand.lease_s / 3, "quercus-desk-leases")
         self._threads = [
-            threading.Thread(target=self._run, args=(work,), name=f"quercus-desk-{name}", daemon=True)
+            threading.Thread(target=self._run, args=(name, work), name=f"quercus-desk-{name}", daemon=True)
             for name, work in (("answers", self._send_all), ("queries", self._fetch_all))
         ]
 
@@ -186,7 +187,8 @@ class TerminalDesk:
         """Send all now, and return whether the server has it within ``wait_s`` seconds."""
         with self._changed:
             self._flush()
-            return self._changed.wait_for(lambda: not self._said or self._failure is not None, wait_s)
+            self._changed.wait_for(lambda: not self._said or "answers" in self._failed, wait_s)
+            return not self._said
 
     def close(self) -> None:
         """End, and give back what is held; what is not sent is lost."""
@@ -200,13 +202,14 @@ class TerminalDesk:
 
     # The work beside
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self, name: str, work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
             with self._changed:
                 if not self._closing:
-                    self._failure = error
+                    self._failure = self._failure or error
+                    self._failed.add(name)
                 self._changed.notify_all()
 
     def _flush(self) -> None:
@@ -223,15 +226,14 @@ class TerminalDesk:
     def _send_all(self) -> None:
         while (said := self._due()) is not None:
             self._patiently(said.send)
-            model = self._patiently(partial(self._client.get_model, said.model)) if said.model else None
             with self._changed:
                 self._said.remove(said)
                 if said.query is not None:
                     self._hand.put_away(said.query.name)
-                if model is not None:
-                    self._models[said.model] = model
                 self._has_news = True
                 self._changed.notify_all()
+            if said.model:
+                self._models[said.model] = self._patiently(partial(self._client.get_model, said.model))
 
     def _due(self) -> UnsentAnswer | None:
         """Wait until something must be sent, and return it; ``None``: the end."""
@@ -282,7 +284,8 @@ class TerminalDesk:
             self._exchanged = "" if unseen is None else unseen.name
         try:
             if unseen is not None:
-                self._hand.exchange(unseen)
+                with suppress(FailedPrecondition):  # it was settled meanwhile: the next one is taken
+                    self._hand.exchange(unseen)
         finally:
             with self._changed:
                 self._exchanged = ""
@@ -308,7 +311,7 @@ class TerminalDesk:
         while True:
             try:
                 return call()
-            except Unavailable as error:
+            except (Unavailable, DeadlineExceeded) as error:
                 with self._changed:
                     is_first, self._is_away = not self._is_away, True
                 if is_first:

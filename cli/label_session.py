@@ -34,6 +34,7 @@ from quercus.client.shown import shown_text
 Answerer = Callable[[Query], Answer]
 
 TELL_AFTER_S = 1.0
+SEND_REST_S = 5.0
 """A wait that is longer is explained."""
 
 
@@ -50,6 +51,10 @@ class Tally:
     late: int = 0
     conflicts: int = 0
     labeller: str = ""
+
+    def has_any(self) -> bool:
+        """Whether anything is counted."""
+        return any(count for name, count in asdict(self).items() if name != "labeller")
 
     def text(self) -> str:
         """Return the counts in words, without those that are 0."""
@@ -109,6 +114,10 @@ def label_by_hand(session: LabellingSession, desk: TerminalDesk, person: Termina
                 person.send_all()
         except KeyboardInterrupt:
             _send_rest(session, desk, person)
+            raise
+        except Exception:
+            desk.is_sent(SEND_REST_S)
+            _tell_unsent(session, desk)
             raise
         finally:
             desk.close()
@@ -179,8 +188,12 @@ def _send_rest(session: LabellingSession, desk: TerminalDesk, person: TerminalLa
     try:
         person.send_all()
     except KeyboardInterrupt:
-        for said in desk.unsent:
-            session.console.print(f"not sent: {said.text}", style="yellow", markup=False)
+        _tell_unsent(session, desk)
+
+
+def _tell_unsent(session: LabellingSession, desk: TerminalDesk) -> None:
+    for said in desk.unsent:
+        session.console.print(f"not sent: {said.text}", style="yellow", markup=False)
 
 
 @contextmanager

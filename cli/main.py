@@ -24,7 +24,7 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 COMMANDS = {
     "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
     "models": ("models", "app", "List, show, create, change and delete models."),
-    "push": ("push", "push", "Push the rows of a CSV or ARFF file."),
+    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file."),
     "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks."),
     "label": (
         "label",

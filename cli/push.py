@@ -166,7 +166,9 @@ def push(
         else:
             label_source = None
         shown = display_columns(table, beside or (), "--beside")
-        records, shown_records = itertools.tee(records)
+        shown_records: Iterator[Any] = iter(())
+        if shown:
+            records, shown_records = itertools.tee(records)
         records, id_records = itertools.tee(records)
         id_source = _ids(table, id_records, ids, id_prefix)
         with _progress(table.path) as advance:

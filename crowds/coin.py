@@ -3,7 +3,6 @@
 from typing import Final
 
 import numpy as np
-from scipy.special import digamma
 
 from quercus.crowds.answers import Floats
 
@@ -36,6 +35,8 @@ def likeliest_coins(logs: Floats) -> Floats:
 
     What they maximise is concave, so its slope is halved to 0.
     """
+    from scipy.special import digamma  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
+
     size = logs.shape[1]
     right = np.einsum("jcc->jc", logs)
     wrong = (logs.sum(axis=2) - right) / (size - 1)

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from scipy.special import digamma, gammaln
 
 from quercus.belief.errors import InvalidInput
 from quercus.crowds.answers import CrowdAnswers, Floats, Ints, normalised, sum_by
@@ -161,12 +160,16 @@ def _shares_of_answers(answers: CrowdAnswers) -> Floats:
 
 def _expected_logs(cells: Floats) -> Floats:
     """Expected logarithms of the probabilities of Dirichlet distributions (..., l)."""
+    from scipy.special import digamma  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
+
     found: Floats = digamma(cells) - digamma(cells.sum(axis=-1, keepdims=True))
     return found
 
 
 def _divergence(cells: Floats, prior: Floats) -> float:
     """Kullback-Leibler divergence of Dirichlet distributions (..., l) from their priors, summed."""
+    from scipy.special import gammaln  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
+
     total, total_prior = cells.sum(axis=-1), prior.sum(axis=-1)
     norm = gammaln(total) - gammaln(total_prior) - (gammaln(cells) - gammaln(prior)).sum(axis=-1)
     return float((norm + ((cells - prior) * _expected_logs(cells)).sum(axis=-1)).sum())

@@ -98,9 +98,10 @@ class Database:
             self._write_connection = connection
 
     def _close_kept(self) -> None:
-        connection, self._write_connection = self._write_connection, None
-        if connection is not None:
-            connection.close()
+        with self._writer:
+            connection, self._write_connection = self._write_connection, None
+            if connection is not None:
+                connection.close()
 
     def delete(self, remove: Callable[[Connection], bool], few: Callable[[Connection], bool]) -> bool:
         """Write transaction that deletes; returns what the function returned, which is whether there is more.

@@ -111,12 +111,14 @@ class AsyncHand:
             asked = time.monotonic()
             try:
                 await self._client.extend_lease(query, self.lease_s)
-                if query.name in self._until:
+                if self._held.get(query.name) is query:
                     self._until[query.name] = asked + self.lease_s
             except (Unavailable, DeadlineExceeded):
                 continue  # the server may be back before the lease ends
             except QuercusError as error:
-                if error.retry_s is None:
+                if (
+                    error.retry_s is None and self._held.get(query.name) is query
+                ):  # else it was leased again meanwhile
                     self.put_away(query.name)
                     lost.append(query.name)
         return lost

@@ -61,11 +61,11 @@ async def answer_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
-        await core.read(core.store.get_query, model, number)  # an unknown query before a bad label
+        crowd = await core.read(_crowd_of, core.store, schema, number)  # an unknown query before a bad label
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
         said = _NewAnswer(number, request.lease_token, label, declared, request.comment, took, request.shown)
-        return await core.write(_answer_in_store, core.store, schema, said, request.name)
+        return await core.write(_answer_in_store, core.store, schema, said, request.name, crowd)
 
     return await with_schema(core, model, attempt)
 
@@ -82,7 +82,8 @@ async def refuse_query(
         said = _NewAnswer(
             number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took, request.shown
         )
-        return await core.write(_refuse_in_store, core.store, schema, said, request.name)
+        crowd = await core.read(_crowd_of, core.store, schema, number)
+        return await core.write(_refuse_in_store, core.store, schema, said, request.name, crowd)
 
     return await with_schema(core, model, attempt)
 
@@ -95,11 +96,11 @@ async def correct_answer(
     check_labeller(labeller)
 
     async def attempt(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
-        await core.read(core.store.get_query, model, number)
+        crowd = await core.read(_crowd_of, core.store, schema, number)
         label = await core.convert(request, decode_label, request.label, schema.frame)
         declared = request.reliability if request.HasField("reliability") else None
         change = _AnswerEdit(number, labeller, label, declared, request.comment, corrects_all())
-        done = await core.write(_amend_answer, core.store, schema, change)
+        done = await core.write(_amend_answer, core.store, schema, change, crowd)
         return (
             None
             if done is None
@@ -120,7 +121,8 @@ async def undo_answer(
 
     async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
         change = _AnswerEdit(number, labeller, None, 1.0, request.comment, corrects_all())
-        done = await core.write(_amend_answer, core.store, schema, change)
+        crowd = await core.read(_crowd_of, core.store, schema, number)
+        done = await core.write(_amend_answer, core.store, schema, change, crowd)
         return (
             None
             if done is None
@@ -180,7 +182,7 @@ async def _attempt_twice(
 
 
 def _answer_in_store(
-    store: Store, schema: ModelSchema, said: _NewAnswer, name: str
+    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, crowd: Crowd | None
 ) -> query_pb2.AnswerQueryResponse | None:
     """Look and store in the writer thread, so that nothing comes between; None: the schema is of another model."""
     model = schema.model
@@ -189,16 +191,21 @@ def _answer_in_store(
     query, policy = store.get_query(model, said.number), store.policy(model)
     history = store.history(model, [query.instance])[query.instance]
     if policy.answers_per_query == 1 and not labellers_with_partial_answers(history, said.number):
-        return _answer_alone(store, schema, said, name, history)
-    return _answer_among(store, schema, said, name, history)
+        return _answer_alone(store, schema, said, name, crowd=crowd, history=history)
+    return _answer_among(store, schema, said, name, crowd=crowd, history=history)
 
 
 def _answer_alone(
-    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, history: Sequence[Event]
+    store: Store,
+    schema: ModelSchema,
+    said: _NewAnswer,
+    name: str,
+    *,
+    crowd: Crowd | None,
+    history: Sequence[Event],
 ) -> query_pb2.AnswerQueryResponse:
     size = schema.frame.size
     labeller = store.holder(schema.model, said.number, said.token)
-    crowd = _crowd_of(store, schema)
     reliability = _reliability_of(crowd, said.declared, labeller)
     known = known_contour(history, size)
     conflict = evidence.update(known, contour(said.label, size), reliability).conflict
@@ -213,13 +220,18 @@ def _answer_alone(
 
 
 def _answer_among(
-    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, history: Sequence[Event]
+    store: Store,
+    schema: ModelSchema,
+    said: _NewAnswer,
+    name: str,
+    *,
+    crowd: Crowd | None,
+    history: Sequence[Event],
 ) -> query_pb2.AnswerQueryResponse:
     """One of several answers: the last of them settles the query with what all say together."""
     model, size = schema.model, schema.frame.size
     record, policy = store.get_model(model), store.policy(model)
     labeller = store.holder(model, said.number, said.token)
-    crowd = _crowd_of(store, schema)
     reliability = _reliability_of(crowd, said.declared, labeller)
     others = {
         author: words
@@ -258,7 +270,7 @@ def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
 
 
 def _refuse_in_store(
-    store: Store, schema: ModelSchema, said: _NewAnswer, name: str
+    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, crowd: Crowd | None
 ) -> query_pb2.RefuseQueryResponse | None:
     model = schema.model
     if store.get_model(model).key != schema.key:
@@ -266,7 +278,7 @@ def _refuse_in_store(
     query = store.get_query(model, said.number)
     history = store.history(model, [query.instance])[query.instance]
     if partial_answers(history, said.number, schema.frame.size):
-        done = _answer_in_store(store, schema, said, name)
+        done = _answer_in_store(store, schema, said, name, crowd)
         return done and query_pb2.RefuseQueryResponse(name=name, committed_sequence=done.committed_sequence)
     refused = store.refuse(
         model, said.number, said.token, comment=said.comment, took_s=said.took_s, shown=said.shown
@@ -274,14 +286,15 @@ def _refuse_in_store(
     return query_pb2.RefuseQueryResponse(name=name, committed_sequence=refused.sequence)
 
 
-def _amend_answer(store: Store, schema: ModelSchema, change: _AnswerEdit) -> Answered | None:
+def _amend_answer(
+    store: Store, schema: ModelSchema, change: _AnswerEdit, crowd: Crowd | None
+) -> Answered | None:
     model, size, number = schema.model, schema.frame.size, change.number
     if store.get_model(model).key != schema.key:
         return None
     query = store.get_query(model, number)
     history = store.history(model, [query.instance])[query.instance]
     said = None if change.label is None else encode(change.label)
-    crowd = _crowd_of(store, schema)
     join = label_combiner(size, crowd)
     reliability = 1.0 if change.label is None else _reliability_of(crowd, change.declared, change.labeller)
     make = partial(
@@ -334,8 +347,17 @@ def check_declared(reliability: float | None) -> None:
         raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
 
 
-def _crowd_of(store: Store, schema: ModelSchema) -> Crowd | None:
-    """Return the labellers of a model, None where reliability is not estimated."""
+def _crowd_of(store: Store, schema: ModelSchema, number: int) -> Crowd | None:
+    """Return the labellers of a model, None where reliability is not estimated.
+
+    It may take a second, so it is no part of the transaction that stores an answer, for which all others wait.
+
+    Raises
+    ------
+    NotFound
+        The model has no query of this number.
+    """
+    store.get_query(schema.model, number)
     if store.policy(schema.model).reliability is Reliability.DECLARED:
         return None
     return crowd_of_model(store, schema.model, schema.frame.size)

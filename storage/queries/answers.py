@@ -159,7 +159,9 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
     said = event_log.instance_history(connection, name, [found.instance])[found.instance]
     events = [event for event in said if event.query == number]
     own = _own_words(events, change.labeller)
-    if own is not None and (own.label, own.reliability) == (change.said, change.reliability):
+    # an estimated reliability may be another by now
+    same = own is not None and own.label == change.said
+    if own is not None and same and (own.reliability == change.reliability or not change.declared):
         return _done_before(events, own)
     if not change.permitted:
         _check_may_amend(policies.policy_of(connection, row.id).corrections, change.labeller, events)

@@ -18,7 +18,7 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.parameters import CONFIDENCE
 from quercus.trees.learners.table import Floats
 from quercus.trees.likelihood.cells import Cells
-from quercus.trees.rules.pruning_tests import NodeEvidence, collapsible_nodes
+from quercus.trees.rules.pruning_statistics import NodeEvidence, collapsible_nodes
 from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.flat import PLAIN, FlatTree
 from quercus.trees.tree.node import Node, Stop
@@ -51,7 +51,7 @@ def prune_idle(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
 
 
 def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
-    """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.rules.pruning_tests`.
+    """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.rules.pruning_statistics`.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def test_labellers(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
-    assert re.search(r"^ann +1,234 +21 +10 +0\.83 +0\.91 +4\.2 s$", shown, re.MULTILINE)
+    assert re.search(r"^ann +1,234 +21 +10 +\.83±\.00 +\.91±\.00 +4\.2 s$", shown, re.MULTILINE)
     assert "ann: also 3 skipped, 1 postponed, 2 corrected" in shown
     assert "bob: also 2 expired" in shown
     folded = "".join(line.split("  ")[0].strip() for line in shown.splitlines())

@@ -14,7 +14,7 @@ from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.rules.pruning_tests import (
+from quercus.trees.rules.pruning_statistics import (
     NodeEvidence,
     collapsible_nodes,
     expected_counts,
