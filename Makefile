@@ -28,8 +28,8 @@ checks: $(STAMP)
 	    || { kill $$compiling; exit 1; }; \
 	wait $$compiling
 
-# Many tests wait for other processes: one worker more than the machine has cores keeps the cores busy.
-WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+# Many tests wait for other processes: two workers more than the machine has cores keep the cores busy.
+WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 SELECTED := -m "not slow"
