@@ -34,8 +34,9 @@ from quercus.client.shown import shown_text
 Answerer = Callable[[Query], Answer]
 
 TELL_AFTER_S = 1.0
-SEND_REST_S = 5.0
 """A wait that is longer is explained."""
+SEND_REST_S = 5.0
+"""After a failure, what was said before has so long to reach the server."""
 
 
 @dataclass

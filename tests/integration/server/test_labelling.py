@@ -112,6 +112,19 @@ def test_reliability_is_estimated_from_agreement(api: Any, asking: str) -> None:
     assert found["ann"].HasField("median_time")
 
 
+def test_the_same_correction_again_changes_nothing(api: Any, asking: str) -> None:
+    """Although the reliability that it counts with is estimated anew, from the first correction too."""
+    set_policy(api, asking, answers_per_query=2, reliability=query_pb2.RELIABILITY_SOURCE_ESTIMATED)
+    for _ in range(2):
+        for labeller in ("ann", "bob"):
+            (query,) = lease(api, asking, labeller).queries
+            api.answer(query, label=label("s"))
+    api.queries.CorrectAnswer(correction(query, "bob", "x"))
+    once = instance(api, query.instance).history
+    api.queries.CorrectAnswer(correction(query, "bob", "x"))
+    assert instance(api, query.instance).history == once
+
+
 def test_nobody_can_tell_after_somebody_did(api: Any, asking: str) -> None:
     set_policy(api, asking, answers_per_query=2)
     (query,) = lease(api, asking, "ann").queries
