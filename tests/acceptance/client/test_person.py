@@ -256,6 +256,8 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
         screen = Screen("label", "m", "--labeller", "ann", server=address)
         try:
             assert "answer 1 of 6" in screen.expect(PROMPT)
+            with Client(address) as client:
+                await_count(client, "m", "queries_leased", 2)  # the next one is held too
             serving.kill()
             screen.press("2")
             killed_at = time.monotonic()

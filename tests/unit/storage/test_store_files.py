@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -596,6 +597,12 @@ def test_the_connection_that_writes_is_kept_until_a_write_fails_or_the_store_is_
 
 def test_a_store_that_is_closed_during_a_write_is_closed_after_it(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'q.db'}")
-    with store._database.write() as connection:
-        store.close()
+    with ThreadPoolExecutor(1) as closing_thread:
+        with store._database.write() as connection:
+            closed = closing_thread.submit(store.close)
+            with pytest.raises(TimeoutError):
+                closed.result(timeout=0.2)  # it waits for the write
+            assert connection.exec_driver_sql("SELECT count(*) FROM lease_clock").scalar_one() == 1
+        closed.result(timeout=30.0)
     assert connection.closed
+    assert not open_files(tmp_path / "q.db")
