@@ -759,6 +759,7 @@ class Model(_message.Message):
     """Queries answered, and leased at this moment: their sum never exceeds the budget."""
     queries_leased: _builtins.int
     queries_refused: _builtins.int
+    """Without refusals that were taken back."""
     queries_open: _builtins.int
     """Open entries of the agenda now."""
     conflicts: _builtins.int

@@ -108,7 +108,7 @@ TREE_VERSION: Final = _of_a_model("tree_version", "Version of the newest tree.")
 OPEN: Final = _of_a_model("queries_open", "Queries that wait for a labeller.")
 LEASED: Final = _of_a_model("queries_leased", "Queries that labellers hold.")
 ANSWERED: Final = _of_a_model("queries_answered", "Queries answered, ever.")
-REFUSED: Final = _of_a_model("queries_refused", "Queries refused, ever.")
+REFUSED: Final = _of_a_model("queries_refused", "Queries refused, without refusals that were taken back.")
 BUDGET: Final = _of_a_model("budget", "Queries that may ever be answered.")
 CONFLICTS: Final = _of_a_model(
     "conflicts", "Answers that contradicted all earlier evidence on their instance."

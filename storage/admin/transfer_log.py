@@ -40,6 +40,7 @@ class LogReader:
         self._asked: dict[int, int] = {}  # instance of each query
         self._opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
         self._settled: list[int] = []  # query of each answer
+        self._refused: set[int] = set()  # queries, without those whose refusal was taken back
         self._apart: set[int] = set()  # instances with statements behind which nothing says what they come to
 
     def take(self, event: dict[str, Any], where: str) -> None:
@@ -84,7 +85,7 @@ class LogReader:
             "instance_count": self._count[EventKind.INSTANCE],
             "queries_answered": self.answered,
             "query_count": max(self._asked, default=0),  # their numbers are in the log, and not given again
-            "queries_refused": self._count[EventKind.REFUSAL],
+            "queries_refused": len(self._refused),
             "conflicts": self._conflicts,
         }
 
@@ -112,8 +113,12 @@ class LogReader:
             self._settled.append(query or 0)
         elif kind is EventKind.STATEMENT:
             self._apart.add(instance)
+        elif kind is EventKind.REFUSAL:
+            self._refused.add(query or -event["sequence"])
         elif kind is EventKind.CORRECTION and query is None:
             self._apart.discard(instance)
+        elif kind is EventKind.CORRECTION:
+            self._refused.discard(query or 0)
 
 
 def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:

@@ -329,6 +329,11 @@ def _append_amendment(
         reliability=1.0 if change.among else change.reliability, conflict=change.conflict,
         assumed=None if change.among or change.declared else True, **words, **about,
     )  # fmt: skip
-    counts = {"sequence_committed": sequence, "conflicts": row.conflicts + int(change.conflict)}
+    undone = found.state == QueryState.REFUSED and change.said is None
+    counts = {
+        "sequence_committed": sequence,
+        "conflicts": row.conflicts + int(change.conflict),
+        "queries_refused": row.queries_refused - int(undone),
+    }
     connection.execute(update(model).where(model.c.id == row.id).values(counts))
     return sequence

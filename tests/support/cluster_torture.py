@@ -29,7 +29,8 @@ from integration.client.serving import Serving
 from quercus.trees.precompile import prepare
 from support.postgres import Cluster, binaries
 from support.processes import children
-from support.torture import MODEL, Torture, show, tell
+from support.torture import Torture, show, tell
+from support.unbroken import TREE
 
 INSTALL: Final = "skipped: PostgreSQL is not installed: apt-get install postgresql"
 SERVERS: Final = 2
@@ -124,7 +125,7 @@ class ClusterTorture(Torture):
             found = connection.execute(
                 "SELECT coalesce(grower.place, ''), growing.epoch FROM growing JOIN model ON model.id = model_id "
                 "LEFT JOIN grower ON grower.id = owner WHERE model.name = %s",
-                (MODEL,),
+                (TREE,),
             ).fetchone()
         return (str(found[0]), int(found[1])) if found else ("", 0)
 

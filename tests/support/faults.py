@@ -2,7 +2,8 @@
 
     python tests/support/faults.py
 
-Every fault strikes a server of its own in which rows were acknowledged. Afterwards the store is read anew and held
+Every fault strikes a server of its own in which rows were acknowledged, once with a model of the default (the forest
+that asks) and once with the published tree. Afterwards the store is read anew and held
 against what was acknowledged. Disks take root and the right to mount; without them two faults are NOT TESTED.
 """
 
@@ -13,11 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,21 +25,14 @@ if __name__ == "__main__":
 
 import grpc
 import pytest
-from integration.client.serving import Serving
 
-from quercus.client import Client, DeadlineExceeded, Nominal, Outbox, QuercusError
+from quercus.client import Client, QuercusError
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
-from quercus.storage import EventKind, Store, file_url
-from quercus.storage.admin.verify import verify_store
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
-from support.published import published_model
+from support.struck import LEARNERS, MODEL, WAIT_S, Trial
 
-MODEL: Final = "m"
-WAIT_S: Final = 120.0
-SENSOR_S: Final = 0.1
-"""Between two rows of the outbox that runs through every fault."""
-
+DEFAULT: Final = next(iter(LEARNERS))
 HELD_S: Final = 3600
 SLOW_GROWTH_BYTES: Final = 64 * 1024 * 1024
 """By which the server may grow while readers do not read: what gRPC and the sockets hold, and pieces of free memory."""
@@ -72,121 +64,6 @@ done.wait()
 """
 
 
-@dataclass
-class Trial:
-    """A server with a model, and what it acknowledged.
-
-    Parameters
-    ----------
-    folder : of the store.
-    flags : of the server.
-    outage_s : for how long its client tries again.
-    """
-
-    folder: Path
-    flags: tuple[str, ...] = ()
-    outage_s: float = 60.0
-    pushed: list[str] = field(default_factory=list)
-    answered: list[int] = field(default_factory=list)
-    saw: list[str] = field(default_factory=list)
-    sensed: list[str] = field(default_factory=list)
-    left: bytes = b""
-
-    @contextmanager
-    def server(self) -> Iterator[Client]:
-        """Run the server with a model of 60 rows; afterwards hold the store against what was acknowledged."""
-        self.serving = Serving(self.folder, 0, "--log-level", "error", *self.flags)
-        try:
-            with Client(self.serving.address, outage_s=self.outage_s) as client:
-                attributes = [Nominal(name, "abc") for name in "xyz"]
-                specification = published_model(attributes, "os", alpha=0.9, budget=1000, min_instances=2)
-                client.create_model(MODEL, specification)
-                rows = [["abc"[k % 3], "abc"[k // 3 % 3], "abc"[k // 9 % 3]] for k in range(60)]
-                self.push(client, rows, ["os"[k * k % 5 % 2] if k % 3 else None for k in range(60)])
-                client.wait_grown(MODEL, timeout_s=WAIT_S)
-                with self._sensor():
-                    yield client
-        finally:
-            self.serving.stop()
-
-    @contextmanager
-    def _sensor(self) -> Iterator[None]:
-        """Put row after row into an outbox while the fault strikes; in the end the server has all of them, once."""
-        ended = threading.Event()
-        with tempfile.TemporaryDirectory() as folder, Client(self.serving.address) as sensor:
-            file = Path(folder) / "rows.buffer"
-            outbox = sensor.outbox(MODEL, file)
-            feeder = threading.Thread(target=self._feed, args=(outbox, ended), name="sensor")
-            feeder.start()
-            try:
-                yield
-            finally:
-                ended.set()
-                feeder.join()
-                if self.serving.process.poll() is None:
-                    outbox.close(WAIT_S)
-                else:
-                    self._deliver_later(outbox, file)
-
-    def _feed(self, outbox: Outbox, ended: threading.Event) -> None:
-        while not ended.wait(SENSOR_S):
-            self.sensed.append(f"sensed-{len(self.sensed)}")
-            outbox.put([["a", "b", "c"]], ids=self.sensed[-1:])
-
-    def _deliver_later(self, outbox: Outbox, file: Path) -> None:
-        """Keep the buffer of an outbox whose server is gone, for the next one."""
-        with suppress(DeadlineExceeded):
-            outbox.close(0.1)
-        self.left = file.read_bytes() if file.exists() else b""
-
-    def deliver(self) -> None:
-        """Send what was left to a server that is started anew."""
-        self.serving = Serving(self.folder, 0, "--log-level", "error", *self.flags)
-        try:
-            with tempfile.TemporaryDirectory() as folder, Client(self.serving.address) as sensor:
-                file = Path(folder) / "rows.buffer"
-                file.write_bytes(self.left)
-                sensor.outbox(MODEL, file).close(WAIT_S)
-        finally:
-            self.serving.stop()
-
-    def push(self, client: Client, rows: Any, labels: Any = None) -> None:
-        """Push rows; they are acknowledged when this returns."""
-        ids = [f"row-{len(self.pushed) + k}" for k in range(len(rows))]
-        client.push(MODEL, rows, labels, ids)
-        self.pushed += ids
-
-    def answer(self, client: Client) -> None:
-        """Answer one query, as a labeller who pushed nothing and so waits for no tree of it."""
-        with Client(client.address) as labeller:
-            (query,) = labeller.lease(MODEL, "bob", wait_s=30).queries
-            self.answered.append(labeller.answer(query, "o").committed_sequence)
-
-    def refused(self, what: str, call: Callable[[], object]) -> bool:
-        """Note what the caller sees; whether it was an error."""
-        try:
-            call()
-        except QuercusError as error:
-            self.saw.append(f"{what}: {type(error).__name__} ({error.message[:100]})")
-            return True
-        self.saw.append(f"{what}: OK")
-        return False
-
-    def check(self) -> str:
-        """Hold the store against what was acknowledged; say how much was."""
-        with Store.open(file_url(self.folder / "quercus.db")) as store:
-            events = store.read_events(MODEL, limit=10**9)
-        assert verify_store(file_url(self.folder / "quercus.db")) == []
-        ids = [event.id for event in events if event.kind is EventKind.INSTANCE]
-        assert len(ids) == len(set(ids)), "a row is stored twice"
-        assert set(self.pushed) <= set(ids), "an acknowledged row is gone"
-        assert set(self.sensed) <= set(ids), "a row of the outbox is gone"
-        assert set(self.answered) <= {e.sequence for e in events if e.kind is EventKind.ANSWER}, (
-            "an answer is gone"
-        )
-        return f"{len(self.pushed):,} rows, {len(self.answered)} answers"
-
-
 def _until(true: Callable[[], object], what: str) -> float:
     started = time.monotonic()
     while not true():
@@ -195,10 +72,10 @@ def _until(true: Callable[[], object], what: str) -> float:
     return time.monotonic() - started
 
 
-def disk_full(folder: Path) -> Trial:
+def disk_full(folder: Path, learner: str = DEFAULT) -> Trial:
     """The disk fills, and is emptied again."""
     with small_disk(folder / "disk", megabytes=8) as disk:
-        trial = Trial(disk, outage_s=2.0)
+        trial = Trial(disk, outage_s=2.0, learner=learner)
         with trial.server() as client:
             trial.answer(client)
             filler = fill(disk, left_bytes=400_000)
@@ -222,10 +99,10 @@ def _fails(trial: Trial, client: Client, rows: Any) -> bool:
     return False
 
 
-def read_only(folder: Path) -> Trial:
+def read_only(folder: Path, learner: str = DEFAULT) -> Trial:
     """The file system of the store becomes read-only under the running server."""
     with aborted_disk(folder / "disk", megabytes=48) as (disk, abort, mount_again):
-        trial = Trial(disk, outage_s=2.0)
+        trial = Trial(disk, outage_s=2.0, learner=learner)
         with trial.server() as client:
             trial.answer(client)
             abort()
@@ -239,9 +116,9 @@ def read_only(folder: Path) -> Trial:
     return trial
 
 
-def grower_stopped(folder: Path, rows: int = 2000, silent: bool = True) -> Trial:
+def grower_stopped(folder: Path, learner: str = DEFAULT, rows: int = 2000, silent: bool = True) -> Trial:
     """The grower is stopped by SIGSTOP, and goes on by SIGCONT."""
-    trial = Trial(folder)
+    trial = Trial(folder, learner=learner)
     with trial.server() as client:
         (grower,) = children(trial.serving.process.pid)
         os.kill(grower, signal.SIGSTOP)
@@ -287,9 +164,9 @@ def sleeper(trial: Trial, what: str) -> Iterator[str]:
             process.stdout.close()
 
 
-def slow_readers(folder: Path, pushes: int = 1500) -> Trial:
+def slow_readers(folder: Path, learner: str = DEFAULT, pushes: int = 1500) -> Trial:
     """Twenty watches whose client reads nothing, while tree follows tree."""
-    trial = Trial(folder, ("--snapshot-interval-s", "0"))
+    trial = Trial(folder, ("--snapshot-interval-s", "0"), learner=learner)
     with trial.server() as client, sleeper(trial, "watch"):
         for _ in range(pushes // 5):
             trial.push(client, [["a", "b", "c"]], ["o"])
@@ -305,9 +182,9 @@ def slow_readers(folder: Path, pushes: int = 1500) -> Trial:
     return trial
 
 
-def half_open(folder: Path) -> Trial:
+def half_open(folder: Path, learner: str = DEFAULT) -> Trial:
     """A client with leases of an hour falls silent; its connection stays, no FIN comes."""
-    trial = Trial(folder)
+    trial = Trial(folder, learner=learner)
     with trial.server() as client, sleeper(trial, "hold") as held:
         seconds = _until(
             lambda: held not in {query.name for query in client.list_queries(MODEL, ["leased"])},
@@ -321,9 +198,9 @@ def half_open(folder: Path) -> Trial:
     return trial
 
 
-def idle_streams(folder: Path, count: int = 1000) -> Trial:
+def idle_streams(folder: Path, learner: str = DEFAULT, count: int = 1000) -> Trial:
     """Many streams on which nothing happens."""
-    trial = Trial(folder)
+    trial = Trial(folder, learner=learner)
     with trial.server() as client:
         before = resident_bytes(trial.serving.process.pid)
         with grpc.insecure_channel(trial.serving.address) as channel:
@@ -346,9 +223,9 @@ def idle_streams(folder: Path, count: int = 1000) -> Trial:
     return trial
 
 
-def queued_pushes(folder: Path, count: int = 10_000) -> Trial:
+def queued_pushes(folder: Path, learner: str = DEFAULT, count: int = 10_000) -> Trial:
     """Pushes sent without waiting for one acknowledgement."""
-    trial = Trial(folder)
+    trial = Trial(folder, learner=learner)
     with trial.server() as client:
         ids = [f"queued-{k}" for k in range(count)]
         rows = {"packed": {"values": [0.0, 1.0, 2.0]}}
@@ -369,9 +246,9 @@ def queued_pushes(folder: Path, count: int = 10_000) -> Trial:
     return trial
 
 
-def late_answer(folder: Path) -> Trial:
+def late_answer(folder: Path, learner: str = DEFAULT) -> Trial:
     """A labeller thinks for longer than the lease; another has the query by then."""
-    trial = Trial(folder)
+    trial = Trial(folder, learner=learner)
     with trial.server() as client:
         late = client.lease(MODEL, "eve", lease_s=1.0, wait_s=30).queries[0]
         _until(lambda: _takes(client, late.name), "that another gets it")
@@ -384,7 +261,7 @@ def _takes(client: Client, name: str) -> bool:
     return any(query.name == name for query in client.lease(MODEL, "bob", lease_s=60).queries)
 
 
-FAULTS: Final[dict[str, Callable[[Path], Trial]]] = {
+FAULTS: Final[dict[str, Callable[[Path, str], Trial]]] = {
     "disk full": disk_full,
     "disk read-only": read_only,
     "grower stopped": grower_stopped,
@@ -397,27 +274,30 @@ FAULTS: Final[dict[str, Callable[[Path], Trial]]] = {
 
 
 def main() -> None:
-    """Let every fault strike, or those that are named, and print what was seen."""
-    failed = 0
-    for name, strike in FAULTS.items():
-        if sys.argv[1:] and name not in sys.argv[1:]:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                trial = strike(Path(folder))
-            except pytest.skip.Exception as reason:
-                print(f"{name:28} | {reason}", flush=True)
-                continue
-            except (AssertionError, QuercusError, ValueError) as error:
-                failed += 1
-                print(f"{name:28} | FAILED: {error}", flush=True)
-                continue
-            kept = (
-                f"{len(trial.pushed):,} rows and {len(trial.answered)} answers acknowledged, {len(trial.sensed)} rows "
-                "through an outbox, none lost"
-            )
-            print(f"{name:28} | {'; '.join(trial.saw)} | {kept}", flush=True)
-    sys.exit(failed)
+    """Let every fault strike, or those that are named, for both learners, and print what was seen."""
+    chosen = [name for name in FAULTS if not sys.argv[1:] or name in sys.argv[1:]]
+    fine = [_strikes(name, learner) for name in chosen for learner in LEARNERS]
+    sys.exit(fine.count(False))
+
+
+def _strikes(name: str, learner: str) -> bool:
+    """Let a fault strike a server; tell whether all was as it must be, or the fault could not be tried."""
+    title = f"{name}, {learner}"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            trial = FAULTS[name](Path(folder), learner)
+        except pytest.skip.Exception as reason:
+            print(f"{title:43} | {reason}", flush=True)
+            return True
+        except (AssertionError, QuercusError, ValueError) as error:
+            print(f"{title:43} | FAILED: {error}", flush=True)
+            return False
+    kept = (
+        f"{len(trial.pushed):,} rows and {len(trial.answered)} answers acknowledged, {len(trial.sensed)} rows "
+        "through an outbox, none lost"
+    )
+    print(f"{title:43} | {'; '.join(trial.saw)} | {kept}", flush=True)
+    return True
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
 
 Whatever comes, a server answers with a status that says what is wrong with the message, and goes on. Most messages are
 right ones of which a few fields were changed, so that they get past the door; others are made of nothing but their
-type, and of some the bytes are spoilt. One call in ten is left in the middle, and storms of callers that leave follow:
-the server logs at level debug, since once it asked calls that were gone.
+type, and of some the bytes are spoilt. One of the two models that messages speak of learns what the service learns by
+default, the forest that asks, the other the published tree. One call in ten is left in the middle, and storms of
+callers that leave follow: the server logs at level debug, since once it asked calls that were gone.
 """
 
 from __future__ import annotations
@@ -26,17 +27,16 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import grpc
-from google.protobuf import message_factory
-from google.protobuf.descriptor import FieldDescriptor
 from integration.client.serving import Serving
 
-from quercus.client import Client, Nominal, Numeric
+from quercus.client import Client, Nominal, Numeric, Specification
 from quercus.proto.inference import open_inference_pb2
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.trees.precompile import prepare
+from support.mutated import Maker
 from support.published import published_model
 from support.right import Labelling, Queries, right_messages
-from support.storm import LONGEST_S, Storm
+from support.storm import BUGS, LONGEST_S, Storm, says_the_server
 
 FILES: Final = (
     *(model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2, admin_pb2),
@@ -48,10 +48,6 @@ METHODS: Final = {
     for service in file.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
-BUGS: Final = frozenset({"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DATA_LOSS"})
-TEXTS: Final = ["a", "b", "o", "s", "ann", "row-1", "é\u0000", " ", "x" * 300, "?", "latest", "info", "m", ""]
-INTEGERS: Final = [0, 1, 2, 3, 7, 100, 1000, 65535, 2**31 - 1, -1]
-DOUBLES: Final = [0.0, 1.0, 0.5, -1.0, 2.0, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324]
 AT_ONCE: Final = 16
 WAITING_AT_ONCE: Final = 128
 """Calls that wait for something to come cost nothing meanwhile."""
@@ -62,10 +58,15 @@ WAITING_S: Final = 0.5
 """Deadline of calls that may wait for something to come; no other call should come to its deadline."""
 LONG_S: Final = 60.0
 ROWS: Final = 80
-SPECIFICATION: Final = published_model(
+LEARNED: Final[tuple[Any, ...]] = (
     [Nominal("a", ["a", "b"]), Numeric("b", bins=3), Nominal("o", ["s", "t"])],
-    ["o", "s"], budget=100_000, alpha=0.9, min_instances=2, warmup_rows=4,
-)  # fmt: skip
+    ["o", "s"],
+)
+SETTINGS: Final[dict[str, Any]] = {"budget": 100_000, "alpha": 0.9, "min_instances": 2, "warmup_rows": 4}
+MODELS: Final = {
+    "m": Specification(*LEARNED, **SETTINGS),  # the forest that asks
+    "n": published_model(*LEARNED, **SETTINGS),
+}
 AGAIN: Final = 250
 """After so many messages names and lease tokens are looked up anew."""
 
@@ -78,146 +79,6 @@ PARTS: Final = 4
 MOST_GROWTH: Final = 1.05
 """Of memory in the last part."""
 
-Rng = random.Random
-
-
-def names(model: str) -> list[str]:
-    """Resources that are there, that are not, and what is none."""
-    of = f"models/{model}"
-    return [
-        of, f"{of}/queries/1", f"{of}/instances/row-1", f"{of}/trees/latest", f"{of}/trees/1", model, "models/none",
-        "models/-", "models/", "", f"{of}/", f"{of}/queries/-1", f"{of}/queries/99999999999999999999",
-    ]  # fmt: skip
-
-
-class Maker:
-    """Makes messages.
-
-    Parameters
-    ----------
-    rng : what it draws from.
-    model : that names speak of.
-    """
-
-    def __init__(self, rng: Rng, model: str) -> None:
-        self.rng = rng
-        self._names = names(model)
-
-    def bytes(self, right: Any) -> bytes:
-        """Return a message made from a right one: hardly ever just as it is."""
-        kind = self.rng.random()
-        if kind < 0.2:
-            made = self._message(right.DESCRIPTOR)
-        else:
-            made = type(right)()
-            made.CopyFrom(right)
-            for _ in range(self.rng.choice((0, 1, 1, 1, 2, 4)) if kind < 0.9 else 0):
-                self._change(made)
-        data: bytes = made.SerializeToString()
-        return self._spoilt(data) if kind > 0.85 else data
-
-    def _change(self, made: Any) -> None:
-        """Change, fill or clear one field of a message, or of one inside it."""
-        fields = made.DESCRIPTOR.fields
-        if not fields:
-            return
-        field = self.rng.choice(fields)
-        inner = field.message_type is not None and not _is_map(field)
-        if inner and self.rng.random() < 0.7:
-            value = getattr(made, field.name)
-            if not field.is_repeated:
-                if made.HasField(field.name) or self.rng.random() < 0.3:
-                    self._change(value)
-                return
-            if value:
-                self._change(self.rng.choice(value))
-                return
-        value = getattr(made, field.name)
-        if field.is_repeated and not _is_map(field) and value and self.rng.random() < 0.5:
-            self._bend(value, field)
-            return
-        made.ClearField(field.name)
-        if self.rng.random() < 0.8:
-            self._fill(made, field, 1)
-
-    def _bend(self, values: Any, field: FieldDescriptor) -> None:
-        """Drop, double or change one of several values."""
-        at = self.rng.randrange(len(values))
-        match self.rng.randrange(3):
-            case 0:
-                del values[at]
-            case 1:
-                values.extend([values[at]])
-            case _ if field.message_type is None:
-                values[at] = self._scalar(field)
-
-    def _message(self, descriptor: Any, depth: int = 0) -> Any:
-        """Return a message of a type, each field there or not, with values often right and often extreme."""
-        made = message_factory.GetMessageClass(descriptor)()
-        for field in descriptor.fields:
-            if self.rng.random() >= (0.35 if depth else 0.2) and depth <= 5:
-                self._fill(made, field, depth)
-        return made
-
-    def _fill(self, made: Any, field: FieldDescriptor, depth: int) -> None:
-        if _is_map(field):
-            value = field.message_type.fields_by_name["value"]
-            for _ in range(self.rng.randrange(3)):
-                key = self.rng.choice(TEXTS)
-                if value.message_type is not None:
-                    getattr(made, field.name)[key].CopyFrom(self._message(value.message_type, depth + 1))
-                else:
-                    getattr(made, field.name)[key] = self._scalar(value)
-        elif field.is_repeated:
-            count = self.rng.choice((0, 1, 2, 3, 6, 12, 40))
-            if field.message_type is not None:
-                values = [self._message(field.message_type, depth + 1) for _ in range(min(count, 3))]
-            else:
-                values = [self._scalar(field) for _ in range(count)]
-            getattr(made, field.name).extend(values)
-        elif field.message_type is not None:
-            getattr(made, field.name).CopyFrom(self._message(field.message_type, depth + 1))
-        else:
-            setattr(made, field.name, self._scalar(field))
-
-    def _scalar(self, field: FieldDescriptor) -> Any:
-        """Return a value that fits the type of a field."""
-        kind, rng = field.cpp_type, self.rng
-        if kind == FieldDescriptor.CPPTYPE_STRING:
-            if field.type == FieldDescriptor.TYPE_BYTES:
-                return rng.randbytes(rng.randrange(20))
-            named = field.name in ("name", "model", "parent", "instance")
-            return rng.choice(self._names if named and rng.random() < 0.7 else TEXTS)
-        if kind in (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT):
-            return rng.choice(DOUBLES)
-        if kind == FieldDescriptor.CPPTYPE_BOOL:
-            return rng.random() < 0.5
-        if kind == FieldDescriptor.CPPTYPE_ENUM:
-            return rng.randrange(-1, len(field.enum_type.values) + 1)
-        value = rng.choice(INTEGERS)
-        unsigned = kind in (FieldDescriptor.CPPTYPE_UINT32, FieldDescriptor.CPPTYPE_UINT64)
-        return abs(value) if unsigned else value
-
-    def _spoilt(self, data: bytes) -> bytes:
-        """Return bytes with some of them changed, doubled, cut out or put in."""
-        cells, rng = bytearray(data), self.rng
-        for _ in range(rng.randrange(1, 5)):
-            at = rng.randrange(len(cells) + 1)
-            match rng.randrange(4):
-                case 0 if at < len(cells):
-                    cells[at] = rng.randrange(256)
-                case 1:
-                    cells[at:at] = rng.randbytes(rng.randrange(1, 9))
-                case 2:
-                    del cells[at : at + rng.randrange(1, 9)]
-                case _:
-                    cells[at:at] = cells[at : at + rng.randrange(1, 30)]
-        return bytes(cells)
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
-
 
 class Fuzz:
     """Sends messages to a live server, and keeps what it answered.
@@ -226,7 +87,7 @@ class Fuzz:
     ----------
     address : of the server.
     seed : of the messages.
-    model : that this one speaks of; another may speak of another at the same time.
+    model : of `MODELS`, that this one speaks of; another may speak of the other at the same time.
     """
 
     def __init__(self, address: str, seed: int = 0, model: str = "m") -> None:
@@ -263,7 +124,7 @@ class Fuzz:
             if not queries.answered:
                 self._create_again(client)
                 held = self._lease(queries)
-            client.create_model(f"{self.model}-gone", SPECIFICATION)
+            client.create_model(f"{self.model}-gone", MODELS[self.model])
             self._right = right_messages(self.model, held, queries.answered, self._prepared)
 
     def _lease(self, queries: Labelling) -> Queries:
@@ -279,7 +140,7 @@ class Fuzz:
         self._create(client)
 
     def _create(self, client: Client) -> None:
-        client.create_model(self.model, SPECIFICATION)
+        client.create_model(self.model, MODELS[self.model])
         chance = random.Random(0)  # noqa: S311 - noise: much is left to ask
         rows = [[chance.choice("ab"), float(chance.randrange(5)), chance.choice("st")] for _ in range(ROWS)]
         labels = [chance.choice(["o", "s", None, None]) for _ in range(ROWS)]
@@ -333,7 +194,7 @@ class Fuzz:
             code = "OK"
         except grpc.aio.AioRpcError as error:
             code = error.code().name
-            if code in BUGS and not _came_from_the_server(error):
+            if code in BUGS and not await says_the_server(call):
                 code = "CLOSED"  # while this client still wrote
             if code in BUGS:
                 self.bugs.append(f"{method} {code} {error.details()} {[data.hex() for data in sent]}")
@@ -352,11 +213,6 @@ class Fuzz:
             if rng.random() < 0.5:
                 call.cancel()
         self.codes[method, "LEFT"] += 1
-
-
-def _came_from_the_server(error: grpc.aio.AioRpcError) -> bool:
-    """The server names every request; what gRPC says by itself has no name."""
-    return any(key == "x-request-id" for key, _ in error.trailing_metadata() or ())
 
 
 def garbage(address: str, count: int, seed: int = 0) -> None:
@@ -384,7 +240,7 @@ def _part(address: str, seed: int, model: str, count: int) -> tuple[Counter[tupl
     storm = Storm(address, model, seed)
     asyncio.run(storm.blow(count))
     codes = fuzz.codes + Counter({("storm", code): number for code, number in storm.codes.items()})
-    return codes, fuzz.bugs
+    return codes, fuzz.bugs + storm.bugs
 
 
 def main() -> None:
@@ -395,14 +251,13 @@ def main() -> None:
     codes: Counter[tuple[str, str]] = Counter()
     bugs: list[str] = []
     memory = []
-    models = ("m", "n")
-    with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(len(models)) as pool:
+    with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(len(MODELS)) as pool:
         serving = Serving(Path(folder), 0, "--log-level", "debug")
         try:
             with Client(serving.address) as client:
                 for part in range(PARTS):
-                    each = -(-count // PARTS // len(models))
-                    work = [(serving.address, 2 * part + k, model, each) for k, model in enumerate(models)]
+                    each = -(-count // PARTS // len(MODELS))
+                    work = [(serving.address, 2 * part + k, model, each) for k, model in enumerate(MODELS)]
                     for found, wrong in pool.starmap(_part, work):
                         codes += found
                         bugs += wrong

@@ -3,12 +3,13 @@
     python tests/support/leases.py 2000
 
 The server runs with a wall clock that jumps by hours, forth and back, several times a second, and every query wants
-several answers. Each labeller now and then thinks longer than its lease, dies with queries in its hands (its connection
-is torn, or it falls silent), skips, postpones or gives back, refuses, corrects or takes back. Others state labels
-unasked. An operator ends leases and revokes tokens. At the end every instance must be settled; that nobody ever held
-what another held is checked twice: in the history of the queries, and by what the labellers themselves thought they
-held. What is known of each instance must be what a slow reading of the log says; the store must check clean, and so
-must a backup and what is restored from it.
+several answers. Queries come from this trial, which asks about everything that is not settled, and in a further run
+from the grower of the server, whose forest (the default) asks as it does for everybody. Each labeller now and then
+thinks longer than its lease, dies with queries in its hands (its connection is torn, or it falls silent), skips,
+postpones or gives back, refuses, corrects or takes back. Others state labels unasked. An operator ends leases and
+revokes tokens. At the end every instance must be settled; that nobody ever held what another held is checked twice: in
+the history of the queries, and by what the labellers themselves thought they held. What is known of each instance must
+be what a slow reading of the log says; the store must check clean, and so must a backup and what is restored from it.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ from support.labellers import (
 from support.ledger import Ledgers
 
 STATERS: Final = 4
-ANSWERS: Final = (2, 3)
-"""A query, in one run and the next."""
+RUNS: Final = ((2, False), (3, False), (2, True))
+"""Answers a query, and whether the grower of the server asks, or this trial in its place."""
 
 MOST_ANSWERS: Final = 20
 """An instance has, with what is taken back: more than any has."""
@@ -73,7 +74,7 @@ def jumping():
 time.time = jumping  # before anything of quercus is imported
 from quercus.server.app import serve
 from quercus.server.config import Config
-serve(Config(store=sys.argv[1], port=0, grower=False, log_level="error", access="tokens"))
+serve(Config(store=sys.argv[1], port=0, grower=sys.argv[2] == "True", log_level="error", access="tokens"))
 """
 
 
@@ -86,6 +87,7 @@ class Trial:
     folder : of the store.
     count : queries.
     answers : that each query wants.
+    grows : whether the grower of the server asks, by the forest that is the default.
     labellers : how many.
     seed : of what they do.
     """
@@ -93,6 +95,7 @@ class Trial:
     folder: Path
     count: int
     answers: int = 2
+    grows: bool = False
     labellers: int = 32
     seed: int = 0
     did: Counter[str] = field(default_factory=Counter)
@@ -124,7 +127,7 @@ class Trial:
         with Store.open(self.url) as self.store:
             self._create()
             server = subprocess.Popen(
-                [sys.executable, "-c", SERVER, self.url], stdout=subprocess.PIPE, text=True
+                [sys.executable, "-c", SERVER, self.url, str(self.grows)], stdout=subprocess.PIPE, text=True
             )
             stop = threading.Event()
             grower = threading.Thread(target=self._grow, args=(stop,))
@@ -229,10 +232,11 @@ class Trial:
         self.store.set_policy(MODEL, Policy(answers_per_query=self.answers))
         labels = encode_sets(np.full(self.count, 3, dtype=np.uint64))
         ids = [f"i{k}" for k in range(self.count)]
-        self.store.append_instances(MODEL, ids, np.zeros((self.count, 1)), labels)
+        values = np.random.default_rng(self.seed).integers(0, 2, (self.count, 1)).astype(float)
+        self.store.append_instances(MODEL, ids, values, labels)
 
     def _grow(self, stop: threading.Event) -> None:
-        """Publish an agenda of what is not settled, in the place of the grower, which would ask less."""
+        """Publish an agenda of what is not settled, unless the grower does; see when all is over."""
         ledgers, seen, wanted = Ledgers(len(CLASSES)), 0, [0]
         while not stop.wait(0.02):
             news = self.store.read_events(MODEL, seen, 10_000)
@@ -244,8 +248,9 @@ class Trial:
             seen = news[-1].sequence
             wanted = [instance for instance, ledger in ledgers.of.items() if not ledger.is_settled]
             self.stirs &= len(wanted) > (1 - STIRRED) * self.count
-            agenda = [AgendaEntry(instance, b"[[],0,0,[0]]", b"") for instance in wanted[:100]]
-            self.store.publish(MODEL, as_of=seen, snapshot=b"", agenda=agenda, keep=1)
+            if not self.grows:
+                agenda = [AgendaEntry(instance, b"[[],0,0,[0]]", b"") for instance in wanted[:100]]
+                self.store.publish(MODEL, as_of=seen, snapshot=b"", agenda=agenda, keep=1)
 
     def _live(self) -> bool:
         """Whether a query waits for an answer: also one that has some, and whose instance is settled otherwise."""
@@ -269,17 +274,18 @@ class Trial:
 def main() -> None:
     """Run as many queries as the first argument says, and say what was reached."""
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    for answers in ANSWERS:
+    for answers, grows in RUNS:
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             seed = random.randrange(2**32)  # noqa: S311
-            trial = Trial(Path(folder), number // len(ANSWERS), answers, seed=seed)
+            trial = Trial(Path(folder), number // len(RUNS), answers, grows, seed=seed)
             trial.run(60.0 + 5 * number)
             steps = trial.check()
         seconds = time.monotonic() - started
+        asks = "the forest asks" if grows else "all is asked about"
         print(
-            f"{trial.count:,} instances, {answers} answers a query, {trial.labellers} labellers, {STATERS} who state, "
-            f"{seconds:.0f} s, seed {trial.seed}"
+            f"{trial.count:,} instances, {answers} answers a query, {asks}, {trial.labellers} labellers, "
+            f"{STATERS} who state, {seconds:.0f} s, seed {trial.seed}"
         )
         print(f"0 double holdings among {steps['holdings']:,} leases, every instance settled, none stuck")
         print("people:  " + ", ".join(f"{name} {times:,}" for name, times in trial.did.most_common()))

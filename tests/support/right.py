@@ -28,21 +28,22 @@ TIMEOUT_S: Final = 60.0
 Queries = list[query_pb2.Query]
 
 
-def specification() -> model_pb2.Specification:
-    """Return what is learned."""
+def specifications() -> list[model_pb2.Specification]:
+    """Return what is learned: by the default, and by the published tree."""
     nominal, numeric = model_pb2.NominalAttribute, model_pb2.NumericAttribute
-    return published_message(
-        attributes=[
+    fields: dict[str, Any] = {
+        "attributes": [
             model_pb2.Attribute(name="a", nominal=nominal(values=["a", "b"])),
             model_pb2.Attribute(name="b", numeric=numeric(bins=3)),
             model_pb2.Attribute(name="o", nominal=nominal(values=["s", "t"])),
         ],
-        classes=["o", "s"],
-        alpha=0.9,
-        budget=100_000,
-        min_instances=2,
-        warmup_rows=4,
-    )
+        "classes": ["o", "s"],
+        "alpha": 0.9,
+        "budget": 100_000,
+        "min_instances": 2,
+        "warmup_rows": 4,
+    }
+    return [model_pb2.Specification(**fields), published_message(**fields)]
 
 
 class Labelling:
@@ -101,7 +102,8 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
     named = {"name": answered, "labeller": LABELLER}
     return {
         "CreateModel": [
-            model_pb2.CreateModelRequest(model_id=f"{model}-{number}", specification=specification())
+            model_pb2.CreateModelRequest(model_id=f"{model}-{number}-{k}", specification=specification)
+            for k, specification in enumerate(specifications())
         ],
         "GetModel": [model_pb2.GetModelRequest(name=of)],
         "ListModels": [model_pb2.ListModelsRequest(page_size=2)],

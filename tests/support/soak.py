@@ -2,10 +2,11 @@
 
     python tests/support/soak.py 20
 
-Rows are pushed, queries answered, rows classified and the tree watched, each at a steady rate; once a second it is
-written down how much memory server and grower hold. The server is to hold the same all the time.
+Rows are pushed, queries answered, rows classified and the trees watched, each at a steady rate, in turn of a model of
+the default, the forest that asks, and of the published tree; once a second it is written down how much memory server
+and grower hold. The server is to hold the same all the time.
 
-The grower may hold what the rows take that the tree was grown from, `ROW_BYTES` each (`bench/memory.py`), and it
+The grower may hold what the rows take that trees were grown from, `ROW_BYTES` each (`bench/memory.py`), and it
 remembers what it has computed of cells, up to bounds that it has reached after some thousand trees. So the first half
 of the time is a warm-up; what is judged is the trend of the second half, beside a limit in MB an hour.
 
@@ -25,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,15 +38,20 @@ from integration.client.serving import Serving
 from numpy.typing import NDArray
 from scipy.stats import theilslopes
 
-from quercus.client import Client, FailedPrecondition, Nominal, QuercusError
+from quercus.client import Client, FailedPrecondition, Nominal, QuercusError, Specification
 from support.processes import children, cpu_s, resident_bytes
 from support.published import published_model
 
-MODEL: Final = "m"
+ATTRIBUTES: Final = 4
 VALUES: Final = ("a", "b", "c")
 CLASSES: Final = ("o", "s", "x")
-ATTRIBUTES: Final = 4
 BATCH_ROWS: Final = 5
+LEARNED: Final[tuple[Any, ...]] = ([Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)], CLASSES)
+SETTINGS: Final[dict[str, Any]] = {"alpha": 0.9, "budget": 1_000_000, "min_instances": 20}
+MODELS: Final = {
+    "forest": Specification(*LEARNED, **SETTINGS),
+    "tree": published_model(*LEARNED, **SETTINGS),
+}
 RATES: Final = {"push": 4.0, "classify": 20.0, "label": 4.0}
 """Calls a second."""
 
@@ -57,7 +64,7 @@ LEAST_BLOCKS: Final = 3
 LIMIT_MB_H: Final = 10.0
 """Growth below this is called none: a quarter of a gigabyte a day, and what 20 minutes can tell from noise."""
 
-ROW_BYTES: Final = 100.0
+ROW_BYTES: Final = (437.0 + 100.0) / 2  # of the forest with the tree beside it, and of the tree
 CONFIDENCE: Final = 0.95
 Samples = NDArray[np.float64]
 Sample = tuple[float, int, int, int, int]  # seconds, bytes of the server, bytes of the grower, rows, trees
@@ -121,40 +128,40 @@ class Soak:
         serving = Serving(self.folder, 0, "--log-level", "error")
         self._stop = threading.Event()
         self._chance = random.Random(self.seed)  # noqa: S311
-        works: dict[str, Callable[[Client], None]] = {
+        works: dict[str, Callable[[Client, str], None]] = {
             "push": self._push, "classify": self._classify, "label": self._label
         }  # fmt: skip
         try:
             with Client(serving.address) as client:
-                attributes = [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)]
-                client.create_model(
-                    MODEL, published_model(attributes, CLASSES, alpha=0.9, budget=1_000_000, min_instances=20)
-                )
-                self._push(client)
-                client.wait_grown(MODEL, timeout_s=300)
+                for model, specification in MODELS.items():
+                    client.create_model(model, specification)
+                    self._push(client, model)
+                    client.wait_grown(model, timeout_s=300)
             threads = [
                 threading.Thread(target=self._at_rate, args=(serving.address, name, work))
                 for name, work in works.items()
             ]
-            watch = threading.Thread(target=self._watch, args=(serving.address,))
-            for thread in (*threads, watch):
+            threads += [
+                threading.Thread(target=self._watch, args=(serving.address, model)) for model in MODELS
+            ]
+            for thread in threads:
                 thread.start()
             self._sample(serving.process.pid, seconds)
             self._stop.set()
-            for thread in (*threads, watch):
+            for thread in threads:
                 thread.join()
         finally:
             self._stop.set()
             assert serving.stop() == 0
         assert self.wrong == []
 
-    def _at_rate(self, address: str, name: str, work: Callable[[Client], None]) -> None:
-        due = time.monotonic()
+    def _at_rate(self, address: str, name: str, work: Callable[[Client, str], None]) -> None:
+        due, turns = time.monotonic(), cycle(MODELS)
         with Client(address) as client:
             while not self._stop.wait(max(0.0, due - time.monotonic())):
                 due = max(due + 1 / RATES[name], time.monotonic() - 1.0)
                 try:
-                    work(client)
+                    work(client, next(turns))
                 except QuercusError as error:
                     self.wrong.append(f"{name}: {type(error).__name__}: {error}")
                     return
@@ -163,28 +170,28 @@ class Soak:
     def _row(self) -> list[str]:
         return [self._chance.choice(VALUES) for _ in range(ATTRIBUTES)]
 
-    def _push(self, client: Client) -> None:
+    def _push(self, client: Client, model: str) -> None:
         rows = [self._row() for _ in range(BATCH_ROWS)]
         labels: list[Any] = [
             self._chance.choice((_class_of(row), set(CLASSES[:2]), None, None)) for row in rows
         ]
-        client.push(MODEL, rows, labels)
+        client.push(model, rows, labels)
         self.rows += len(rows)
 
-    def _classify(self, client: Client) -> None:
-        client.classify(MODEL, [self._row() for _ in range(BATCH_ROWS)])
+    def _classify(self, client: Client, model: str) -> None:
+        client.classify(model, [self._row() for _ in range(BATCH_ROWS)])
 
-    def _label(self, client: Client) -> None:
-        for query in client.lease(MODEL, "ann").queries:
+    def _label(self, client: Client, model: str) -> None:
+        for query in client.lease(model, "ann").queries:
             try:
                 client.answer(query, _class_of([str(query.values[f"x{k}"]) for k in range(ATTRIBUTES)]))
                 self.calls["answer"] += 1
             except FailedPrecondition:
                 return  # growth wants it no more
 
-    def _watch(self, address: str) -> None:
+    def _watch(self, address: str, model: str) -> None:
         with Client(address) as client:
-            for _ in client.watch(MODEL):
+            for _ in client.watch(model):
                 self.calls["tree"] += 1
                 if self._stop.is_set():
                     return

@@ -19,6 +19,7 @@ LONGEST_S: Final = 0.02
 """After which a caller leaves at the latest."""
 
 DEADLINE_S: Final = 60.0
+BUGS: Final = frozenset({"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DATA_LOSS"})
 
 
 def messages(model: str) -> dict[str, list[Any]]:
@@ -53,6 +54,11 @@ KINDS: Final = {
 }
 
 
+async def says_the_server(call: Any) -> bool:
+    """Whether the server said how a call ended: it names every request; what gRPC says by itself has no name."""
+    return any(key == "x-request-id" for key, _ in await call.trailing_metadata() or ())
+
+
 class Storm:
     """Calls that are left in the middle.
 
@@ -64,7 +70,8 @@ class Storm:
 
     Attributes
     ----------
-    codes : how often calls ended with each status.
+    codes : how often calls ended with each status; some are what gRPC says of a connection that this dropped.
+    bugs : what the server itself says must never be.
     """
 
     def __init__(self, address: str, model: str, seed: int = 0) -> None:
@@ -72,6 +79,7 @@ class Storm:
         self._rng = random.Random(seed)  # noqa: S311
         self._messages = messages(model)
         self.codes: Counter[str] = Counter()
+        self.bugs: list[str] = []
 
     async def blow(self, count: int) -> None:
         """Make so many calls, a connection for every `AT_ONCE` of them; half the connections are dropped."""
@@ -99,6 +107,8 @@ class Storm:
                 await asyncio.sleep(leave_s)
             call.cancel()
             code = (await call.code()).name
+            if code in BUGS and await says_the_server(call):
+                self.bugs.append(f"storm: {method} {code} {await call.details()}")
         except grpc.aio.UsageError:  # the connection was closed before the call was made
             code = "CLOSED"
         except TimeoutError:

@@ -4,14 +4,16 @@
 
 Rows are pushed and classified, queries answered, and labels stated unasked. After every kill the store is backed up
 while all goes on, and the backup is checked and restored. At the end everything that was acknowledged must be there
-once, no query may have answers from two holders, the budget must hold, and the tree must be that of batch induction on
-the same evidence; so must the forest of a second model, which learns again in a process of its own.
+once, no query may have answers from two holders, the budgets must hold, and what was grown must be what the same
+evidence gives without a kill (`support.unbroken`): an active tree, a forest that learns again in a process of its own,
+and the forest of many memories, which is what the service learns by default and asks by itself.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import signal
 import sys
@@ -30,39 +32,28 @@ if __name__ == "__main__":
 import numpy as np
 from integration.client.serving import Serving
 
-from quercus.belief.frame import Frame
-from quercus.client import (
-    Client,
-    FailedPrecondition,
-    Nominal,
-    QuercusError,
-    Specification,
-    Statement,
-    Unavailable,
-)
+from quercus.client import Client, FailedPrecondition, QuercusError, Statement, Unavailable
 from quercus.server.gate import access
-from quercus.specification.algorithms import C45, Forest
-from quercus.specification.model import Specification as ModelSpecification
 from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
-from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.model import fit
-from quercus.trees.learners.table import Table
 from quercus.trees.precompile import prepare
-from quercus.trees.tree.encoding import Encoder
 from support.processes import children
-from support.published import published_model
+from support.unbroken import (
+    ASKED,
+    ATTRIBUTES,
+    BATCH_ROWS,
+    CLASSES,
+    MODELS,
+    TREE,
+    VALUES,
+    check_models,
+    check_remembering,
+    codes_of,
+    specifications,
+    truth,
+)
 
-MODEL = "m"
-FOREST = "forest"  # the second model
-TREES = 20
-VALUES = ("a", "b", "c")
-CLASSES = ("o", "s", "x")
-ATTRIBUTES = 4
-BATCH_ROWS = 5
-ALPHA = 0.9
-MIN_INSTANCES = 20
 OUTAGE_S = 120.0
 SETTLE_S = 120.0
 STATE_S = 0.1
@@ -74,31 +65,6 @@ TARGETS = ("server", "grower", "learner")
 assert access.ROLES  # the server's package is there: this is no client-only installation
 
 
-def specification(budget: int) -> Specification:
-    """What the tortured model learns."""
-    return published_model(
-        [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)],
-        CLASSES,
-        alpha=ALPHA,
-        budget=budget,
-        min_instances=MIN_INSTANCES,
-        strategy="published",
-    )
-
-
-def forest() -> Specification:
-    """What the second model learns."""
-    algorithm = {"name": "forest", "base": "c45", "trees": TREES}
-    return published_model(
-        [Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES)], CLASSES, algorithm=algorithm
-    )
-
-
-def truth(row: np.ndarray) -> int:
-    """The class of a row of codes, which labellers know."""
-    return int((row[0] + 2 * row[1] * row[2]) % 3)
-
-
 @dataclass
 class Outcome:
     """What the load was told, to be held against what is stored."""
@@ -107,7 +73,7 @@ class Outcome:
     answered: dict[str, tuple[str, int]] = field(default_factory=dict)  # query: labeller and sequence
     stated: list[tuple[str, str, str]] = field(default_factory=list)  # model, instance and comment
     classified: int = 0
-    spent: bool = False  # no answer is wanted any more
+    spent: set[str] = field(default_factory=set)  # models that want no answer any more
     kills: Counter[str] = field(default_factory=Counter)
     calm: int = 0  # kills that came when all that clients do had gone on since the kill before
     wrong: list[str] = field(default_factory=list)
@@ -120,7 +86,7 @@ class Torture:
     ----------
     folder : where the store is.
     seed : of rows and of kills.
-    budget : of the model.
+    budget : of each model.
     """
 
     targets: tuple[str, ...] = TARGETS
@@ -137,8 +103,8 @@ class Torture:
         self._statements = itertools.count()
         with Client(self.addresses[0]) as client:
             client.wait_ready(OUTAGE_S)
-            client.create_model(MODEL, specification(budget))
-            client.create_model(FOREST, forest())
+            for model, specification in specifications(budget).items():
+                client.create_model(model, specification)
 
     def begin(self) -> None:
         """Start what is tortured."""
@@ -173,14 +139,16 @@ class Torture:
         try:
             with Client(self.addresses[-1], outage_s=OUTAGE_S) as client:
                 client.wait_ready(OUTAGE_S)
-                for model in (MODEL, FOREST):
+                for model in MODELS:
                     client.wait_grown(model, timeout_s=SETTLE_S)
-                self._check(client)
-                self._check_forest(client)
+                told = self.outcome
+                assert told.wrong == []
+                check_models(client, told.pushed, told.answered, told.stated, self.budget)
         finally:
             self.end()
         self._back_up()
         assert verify_store(self.url) == []
+        check_remembering(self.url)
         return self.outcome
 
     def _plan(self, kills: int) -> list[tuple[str, bool]]:
@@ -208,9 +176,10 @@ class Torture:
         ids = [f"row-{start + i}" for i in range(BATCH_ROWS)]
         rows = [[VALUES[code] for code in row] for row in codes]
         self._rows |= dict(zip(ids, codes, strict=True))
-        client.push(MODEL, rows, labels, ids)
-        self.outcome.pushed += ids
-        client.push(FOREST, rows, labels, ids)
+        for model in MODELS:
+            client.push(model, rows, labels, ids)
+            if model == TREE:
+                self.outcome.pushed += ids
 
     def _source_label(self, row: np.ndarray) -> Any:
         known = CLASSES[truth(row)]
@@ -222,13 +191,16 @@ class Torture:
         return None
 
     def _label(self, labeller: str) -> Callable[[Client], None]:
+        turns = itertools.cycle(ASKED)
+
         def work(client: Client) -> None:
-            lease = client.lease(MODEL, labeller, lease_s=5, wait_s=0.5)
-            self.outcome.spent |= lease.idle == "budget_spent"
+            model = next(turns)
+            lease = client.lease(model, labeller, lease_s=5, wait_s=0.5)
+            if lease.idle == "budget_spent":
+                self.outcome.spent.add(model)
             for query in lease.queries:
-                row = np.array([VALUES.index(str(query.values[f"x{k}"])) for k in range(ATTRIBUTES)])
                 try:
-                    report = client.answer(query, CLASSES[truth(row)])
+                    report = client.answer(query, CLASSES[truth(codes_of(query.values))])
                 except FailedPrecondition:
                     continue  # the lease ended while the server was away, and somebody else has it
                 self.outcome.answered[query.name] = (labeller, report.committed_sequence)
@@ -239,10 +211,10 @@ class Torture:
         """Say unasked of a row that was pushed what eve knows."""
         if not self._stop.wait(STATE_S) and len(self.outcome.pushed) > BATCH_ROWS:
             k = next(self._statements)
-            name = self.outcome.pushed[k * k % (len(self.outcome.pushed) - BATCH_ROWS)]  # both models have it
+            name = self.outcome.pushed[k * k % (len(self.outcome.pushed) - BATCH_ROWS)]  # all models have it
             known, comment = truth(self._rows[name]), f"no. {k}"
             label = {CLASSES[known], CLASSES[(known + k) % 3]}
-            for model in (MODEL, FOREST):
+            for model in MODELS:
                 statement = Statement(name, label, reliability=1 - k % 1000 / 2000, comment=comment)
                 if client.state(model, [statement], labeller="eve").stored:
                     self.outcome.stated.append((model, name, comment))
@@ -250,21 +222,24 @@ class Torture:
     def _classify(self, client: Client) -> None:
         codes = self.rng.integers(0, len(VALUES), (2, ATTRIBUTES))
         try:
-            client.classify(MODEL, [[VALUES[code] for code in row] for row in codes])
+            client.classify(
+                ASKED[self.outcome.classified % 2], [[VALUES[code] for code in row] for row in codes]
+            )
         except FailedPrecondition:
             return  # no tree yet
         self.outcome.classified += 1
         time.sleep(0.01)
 
     def _wait_for_progress(self) -> None:
-        """Until rows were pushed, rows were classified and, while the budget lasts, an answer was accepted."""
+        """Until rows were pushed and classified and, while budgets last, each model that asks had an answer."""
         told = self.outcome
 
-        def reached() -> list[int]:
+        def reached() -> list[float]:
+            answers = Counter(name.split("/")[1] for name in told.answered)
             done = [len(told.pushed), told.classified, len(told.stated)]
-            return done if told.spent else [*done, len(told.answered)]
+            return [*done, *(math.inf if model in told.spent else answers[model] for model in ASKED)]
 
-        before = [len(told.pushed), told.classified, len(told.stated), len(told.answered)]
+        before = [0 if math.isinf(number) else number for number in reached()]
         self._wait(
             lambda: all(new > old for new, old in zip(reached(), before, strict=False)), "nothing goes on"
         )
@@ -308,64 +283,6 @@ class Torture:
         restore_backup(copy, file_url(restored), force=True)
         assert verify_store(file_url(restored)) == []
 
-    def _check(self, client: Client) -> None:
-        told = self.outcome
-        assert told.wrong == []
-        instances = list(client.instances(MODEL))
-        ids = Counter(instance.id for instance in instances)
-        assert max(ids.values()) == 1, "a row is stored twice"
-        assert set(told.pushed) <= set(ids), "an acknowledged row is gone"
-        said = {answer.number: answer for answer in client.answers(MODEL) if answer.kind == "answered"}
-        for name, (labeller, sequence) in told.answered.items():
-            assert said[sequence].labeller == labeller, f"{name}: the answer {sequence} is not there"
-        assert len({sequence for _, sequence in told.answered.values()}) == len(told.answered)
-        model = client.get_model(MODEL)
-        assert len(said) == model.queries_answered <= self.budget
-        assert max(Counter(answer.instance for answer in said.values()).values(), default=0) <= 1
-        self._check_statements(client)
-        self._check_tree(client, instances)
-
-    def _check_statements(self, client: Client) -> None:
-        for model in (MODEL, FOREST):
-            found = [answer for answer in client.answers(model) if answer.kind == "stated"]
-            there = Counter((answer.instance, answer.comment) for answer in found)
-            assert max(there.values(), default=0) <= 1, "a statement is stored twice"
-            mine = {(name, comment) for of, name, comment in self.outcome.stated if of == model}
-            assert mine <= set(there), "an acknowledged statement is gone"
-
-    def _check_tree(self, client: Client, instances: list[Any]) -> None:
-        values = np.array([[VALUES.index(i.values[f"x{k}"]) for k in range(ATTRIBUTES)] for i in instances])
-        contours = np.array([instance.contour for instance in instances])
-        attributes = tuple(Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
-        spec = ModelSpecification(attributes, Frame(CLASSES))
-        codes = Encoder(spec.attributes, ((),) * ATTRIBUTES).codes(values.astype(float))
-        grown = induce(
-            codes, [len(VALUES) + 1] * ATTRIBUTES, contours, alpha=ALPHA, min_instances=MIN_INSTANCES
-        )
-        wanted = list(grown.tree.preorder())
-        tree = client.tree(MODEL)
-        assert len(tree.nodes) == len(wanted)
-        for node, (other, parent, _) in zip(tree.nodes, wanted, strict=True):
-            assert node.parent == (None if parent < 0 else parent)
-            assert node.attribute == (None if other.attribute is None else f"x{other.attribute}")
-            assert (node.class_name, node.count) == (CLASSES[other.klass], other.count)
-            np.testing.assert_allclose(node.theta, other.theta, atol=1e-9)
-            np.testing.assert_allclose(node.belief, other.belief, atol=1e-6)
-
-    def _check_forest(self, client: Client) -> None:
-        instances = list(client.instances(FOREST))
-        ids = [instance.id for instance in instances]
-        assert len(set(ids)) == len(ids)
-        assert set(self.outcome.pushed[:-BATCH_ROWS]) <= set(ids), "an acknowledged row is gone"
-        rows = [[i.values[f"x{k}"] for k in range(ATTRIBUTES)] for i in instances]
-        values = np.array([[VALUES.index(str(value)) for value in row] for row in rows], dtype=float)
-        attributes = tuple(Nominal(f"x{k}", VALUES) for k in range(ATTRIBUTES))
-        contours = np.array([instance.contour for instance in instances])
-        learned = fit(Forest(C45(), trees=TREES), Table.of_contours(values, attributes, contours))
-        some = slice(0, 200)
-        served = client.classify(FOREST, rows[some])
-        assert served.theta.tolist() == learned.predict(values[some]).theta.tolist()
-
 
 def show(outcome: Outcome) -> None:
     """Say now and then how far it is."""
@@ -391,7 +308,8 @@ def tell(outcome: Outcome, seconds: float) -> None:
     print(
         f"{len(outcome.pushed):,} rows, {len(outcome.answered):,} answers and {len(outcome.stated):,} statements "
         f"acknowledged, all there once; "
-        f"{outcome.classified:,} rows classified meanwhile; the tree is that of batch induction"
+        f"{outcome.classified:,} rows classified meanwhile; the tree is that of batch induction, "
+        "the forests are those of their evidence"
     )
 
 

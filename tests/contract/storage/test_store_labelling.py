@@ -200,8 +200,10 @@ def test_a_refusal_can_be_taken_back_and_not_turned_into_an_answer(asking):
     asking.refuse("m", query.number, query.token)
     with pytest.raises(FailedPrecondition, match="undo the refusal"):
         asking.amend("m", query.number, AnswerChange("ann", b"?", b"?"))
+    assert asking.get_model("m").queries_refused == 1
     assert asking.amend("m", query.number, AnswerChange("ann", None, None)).sequence == 7
     assert asking.read_events("m", after=6)[0].kind is EventKind.CORRECTION
+    assert asking.get_model("m").queries_refused == 0
 
 
 @pytest.mark.parametrize(

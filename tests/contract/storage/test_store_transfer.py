@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, Corrections, NewValue, NotFound, Policy, Push, Reliability, Store
+from quercus.storage import (
+    AlreadyExists,
+    AnswerChange,
+    Corrections,
+    NewValue,
+    NotFound,
+    Policy,
+    Push,
+    QueryState,
+    Reliability,
+    Store,
+)
 from quercus.storage.admin.verify import verify_store
 
 
@@ -45,6 +56,13 @@ def test_what_is_read_back_is_the_same_log(filled: Store) -> None:
     assert (copy.sequence_grown, copy.tree_version, copy.queries_open) == (0, 0, 0)
     again = list(filled.dump("copy"))
     assert again[1:] == lines[1:]
+
+
+def test_a_refusal_that_was_taken_back_is_not_counted(filled: Store) -> None:
+    (query,) = filled.list_queries("m", [QueryState.REFUSED])
+    filled.amend("m", query.number, AnswerChange("ann", None, None))
+    filled.load(list(filled.dump("m")), "copy")
+    assert filled.get_model("copy").queries_refused == filled.get_model("m").queries_refused == 0
 
 
 def test_another_store_reads_it_too(filled: Store, tmp_path: Path) -> None:

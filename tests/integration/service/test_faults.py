@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 from support import faults
+from support.struck import LEARNERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-def test_a_stopped_grower_costs_nothing_but_time(tmp_path: Path) -> None:
-    trial = faults.grower_stopped(tmp_path, rows=100, silent=False)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_stopped_grower_costs_nothing_but_time(tmp_path: Path, learner: str) -> None:
+    trial = faults.grower_stopped(tmp_path, learner, rows=100, silent=False)
     assert trial.saw == ["push, answer: OK", "classify: OK", "after SIGCONT: grown to the end"]
 
 
@@ -31,4 +33,4 @@ def test_many_idle_streams_and_many_pushes_at_once(tmp_path: Path) -> None:
     for name, strike, count in (("idle", faults.idle_streams, 100), ("queued", faults.queued_pushes, 500)):
         folder = tmp_path / name
         folder.mkdir()
-        strike(folder, count)
+        strike(folder, count=count)

@@ -22,3 +22,14 @@ def test_a_query_has_one_holder_whatever_happens(tmp_path: Path) -> None:
     assert steps["CORRECTED"] >= trial.did["corrected"] > 0
     assert steps["UNDONE"] >= trial.did["undone"] > 0
     assert trial.did["retracted"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_so_it_is_where_the_forest_asks(tmp_path: Path) -> None:
+    """The forest of the server, which is the default, asks about every row until all are settled."""
+    trial = Trial(tmp_path, 40, 2, grows=True, seed=6)
+    trial.run(250.0)
+    steps = trial.check()
+    assert steps["ANSWERED"] > 40
+    assert trial.did["retracted"] > 0
