@@ -10,6 +10,8 @@ STAMP := $(VENV)/installed.stamp
 DEMO_STAMP := $(VENV)/demo.stamp
 BENCH_STAMP := $(VENV)/bench.stamp
 OUT := src
+# Where it is set, each of the many processes that tests and the demo start would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto src/quercus/proto/inference/*.proto))
 
 help: ## Show this list
