@@ -21,17 +21,21 @@ from quercus.cli.common import (
     out,
     print_json,
 )
+from quercus.cli.label_studio import label_studio
+from quercus.cli.options import secret_of
 
 if TYPE_CHECKING:
     from quercus.client.bridges.mqtt import BridgeTally
     from quercus.client.bridges.webhook import WebhookTally
 
-app = typer.Typer(no_args_is_help=True, help="Connect a model with other systems: MQTT, webhooks.")
+app = typer.Typer(
+    no_args_is_help=True, help="Connect a model with other systems: MQTT, webhooks, Label Studio."
+)
 
 
 @app.callback()
 def bridge() -> None:
-    """Connect a model with other systems: MQTT, webhooks."""
+    """Connect a model with other systems: MQTT, webhooks, Label Studio."""
 
 
 @app.command("mqtt")
@@ -164,7 +168,10 @@ def webhook(
         if error.name != "urllib3":
             raise
         fail("`quercus bridge webhook` needs urllib3: pip install 'quercus[webhook]'")
-    signer = Signer(_secret(secret_file))
+    secret = secret_of(secret_file, "QUERCUS_WEBHOOK_SECRET")
+    if not secret:
+        raise typer.BadParameter("give the secret by --secret-file or QUERCUS_WEBHOOK_SECRET")
+    signer = Signer(secret)
     receiver = hooks.Receiver(url, max_attempts, None if receiver_ca is None else str(receiver_ca))
     with ExitStack() as stack:
         client = stack.enter_context(connect(server))
@@ -189,17 +196,7 @@ def webhook(
             _report_events(made.tally, as_json)
 
 
-def _secret(file: Path | None) -> str:
-    """The secret of the file, else of the environment."""
-    if file is not None:
-        try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise typer.BadParameter(f"--secret-file: cannot read {file}: {error}") from None
-    found = os.environ.get("QUERCUS_WEBHOOK_SECRET", "")
-    if not found:
-        raise typer.BadParameter("give the secret by --secret-file or QUERCUS_WEBHOOK_SECRET")
-    return found
+app.command("label-studio")(label_studio)
 
 
 def _report_events(tally: WebhookTally, as_json: bool) -> None:

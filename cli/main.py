@@ -25,7 +25,7 @@ COMMANDS = {
     "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
     "models": ("models", "app", "List, show, create, change and delete models."),
     "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file."),
-    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks."),
+    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
     "label": (
         "label",
         "label",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -40,3 +42,13 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
 def server_option(parameter: Parameter) -> Any:
     """As `option`, for what the server has a default of."""
     return option(parameter, default=parameter.default if parameter.default is not None else parameter.none)
+
+
+def secret_of(file: Path | None, variable: str) -> str:
+    """The secret in the file of ``--secret-file``, else in a variable of the environment; empty: none."""
+    if file is None:
+        return os.environ.get(variable, "")
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"--secret-file: cannot read {file}: {error}") from None

@@ -275,6 +275,7 @@ def query(message: query_pb2.Query) -> Query:
         answers=message.answers,
         answers_wanted=message.answers_wanted,
         display=display_from_proto(message.display),
+        place=message.place or None,
     )
 
 

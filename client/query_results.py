@@ -84,6 +84,7 @@ class Reason:
 class Query:
     """A question to a labeller. ``instance`` is the id the row was pushed with, ``display`` what was pushed beside it.
 
+    ``place`` is its place on the agenda of the newest tree while it is open or leased (1 is asked first).
     ``expires_at`` is the end of the lease by the server's wall clock, ``left_s`` what was left of it when it was asked.
     """
 
@@ -104,6 +105,7 @@ class Query:
     answers: int = 0
     answers_wanted: int = 1
     display: Display = ()
+    place: int | None = None
 
 
 @dataclass(frozen=True)

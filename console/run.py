@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import ssl
-
-import uvicorn
 
 from quercus.belief.errors import InvalidInput
+from quercus.client import http_serving
 from quercus.console.app import application
 from quercus.console.config import ConsoleConfig
 
 TOKENS = ("QUERCUS_TOKEN", "QUERCUS_TOKEN_FILE")
-GRACE_S = 3
-MAX_CONNECTIONS = 2_000
-MAX_HEADER_BYTES = 16 * 1024
 
 
 def refuse_own_token() -> None:
@@ -37,54 +31,13 @@ def refuse_own_token() -> None:
 
 
 def listen(config: ConsoleConfig) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises
-    ------
-    InvalidInput
-        When the address cannot be listened on.
-    """
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        made = socket.socket(family, kind)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen()  # what comes before the first page waits
-    except OSError as error:
-        raise InvalidInput(
-            "port", f"cannot listen on {config.host}:{config.port}: {error.strerror or error}"
-        ) from None
-    return made
+    """Return a socket that listens."""
+    return http_serving.listen(config.host, config.port)
 
 
 def serve(config: ConsoleConfig, listening: socket.socket) -> None:
     """Answer browsers until SIGINT or SIGTERM."""
-    try:
-        settings = uvicorn.Config(
-            application(config),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            ws="none",
-            timeout_graceful_shutdown=GRACE_S,
-            limit_concurrency=MAX_CONNECTIONS,
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-            http="h11",
-            ssl_certfile=config.tls_cert or None,
-            ssl_keyfile=config.tls_key or None,
-        )
-        settings.load()
-    except (ssl.SSLError, OSError) as error:
-        reason = f"{config.tls_cert} and {config.tls_key} are not a certificate and its private key in PEM ({error})"
-        raise InvalidInput("tls", reason) from None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            number, lambda *_: None
-        )  # uvicorn ends by them, and raises them again when it has ended
-    uvicorn.Server(settings).run(sockets=[listening])
+    http_serving.serve(application(config), listening, config.tls_cert, config.tls_key)
 
 
 def url(config: ConsoleConfig, listening: socket.socket) -> str:

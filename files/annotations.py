@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from quercus.client.bridges.label_studio_tasks import (
+    BadTaskError,
+    choices_of,
+    fields_of,
+    item_of,
+    labeller_of,
+)
 from quercus.client.labels import LabelLike
 from quercus.files.answers import FileAnswer
 from quercus.files.errors import FileError
@@ -28,11 +35,12 @@ class _Source:
 
     def item(self, places: Sequence[dict[str, Any]], number: int) -> str:
         """Return the id of an item: the named field of the first place that has it."""
-        for place in places:
-            found = place.get(self.id_field)
-            if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
-                return str(found)
-        raise FileError(self.path, f"item {number} has no field {self.id_field!r}; name another with --item")
+        found = item_of(places, self.id_field)
+        if found is None:
+            raise FileError(
+                self.path, f"item {number} has no field {self.id_field!r}; name another with --item"
+            )
+        return found
 
     def answer(self, number: int, item: str, labeller: str, names: object) -> FileAnswer:
         """Return an answer: one class, or one of several."""
@@ -104,51 +112,35 @@ def _parsed(path: Path, text: str, line: int) -> Any:
         raise FileError(path, "is nested too deep", line) from None
 
 
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 def _label_studio(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    annotations = [_dict(each) for each in _list(task.get("annotations"))]
-    for annotation in annotations:
-        if annotation.get("was_cancelled"):
-            continue
-        results = [_dict(each) for each in _list(annotation.get("result"))]
-        chosen = [
-            each
-            for each in results
-            if each.get("type") == "choices" and source.question in {"", each.get("from_name")}
-        ]
-        if not chosen:
-            continue
-        if len(chosen) > 1:
-            names = ", ".join(str(each.get("from_name")) for each in chosen)
-            raise FileError(
-                source.path, f"item {number} has several choices ({names}); name one with --question"
-            )
-        by = annotation.get("completed_by")
-        who = _dict(by).get("email") or _dict(by).get("id") if isinstance(by, dict) else by
-        names_of = _dict(chosen[0].get("value")).get("choices") or [None]
-        item = source.item((_dict(task.get("data")), task), number)
-        yield source.answer(number, item, "" if who is None else str(who), names_of)
+    for annotation in map(fields_of, _list(task.get("annotations"))):
+        try:
+            names = choices_of(annotation, source.question)
+        except BadTaskError as error:
+            raise FileError(source.path, f"item {number} {error}") from None
+        if names is not None:
+            item = source.item((fields_of(task.get("data")), task), number)
+            yield source.answer(number, item, labeller_of(annotation), names)
 
 
 def _argilla(source: _Source, record: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    responses = _dict(record.get("responses"))
+    responses = fields_of(record.get("responses"))
     names = [source.question] if source.question else list(responses)
     if len(names) > 1:
         raise FileError(
             source.path, f"item {number} has the questions {', '.join(names)}; name one with --question"
         )
     for name in names:
-        for response in map(_dict, _list(responses.get(name))):
+        for response in map(fields_of, _list(responses.get(name))):
             if response.get("status", "submitted") != "submitted" or response.get("value") is None:
                 continue
-            item = source.item((record, _dict(record.get("metadata")), _dict(record.get("fields"))), number)
+            item = source.item(
+                (record, fields_of(record.get("metadata")), fields_of(record.get("fields"))), number
+            )
             yield source.answer(number, item, str(response.get("user_id") or ""), response["value"])
 
 
@@ -156,7 +148,7 @@ def _prodigy(source: _Source, task: dict[str, Any], number: int) -> Iterator[Fil
     said = task.get("answer")
     if said not in {"accept", "reject"}:
         return  # ignored
-    item = source.item((task, _dict(task.get("meta"))), number)
+    item = source.item((task, fields_of(task.get("meta"))), number)
     who = str(task.get("_annotator_id") or task.get("_session_id") or "")
     if "accept" in task:
         if said == "accept" and task["accept"]:

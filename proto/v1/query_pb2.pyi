@@ -421,6 +421,7 @@ class Query(_message.Message):
     ANSWERS_FIELD_NUMBER: _builtins.int
     ANSWERS_WANTED_FIELD_NUMBER: _builtins.int
     DISPLAY_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}/queries/{number}"""
     state: Global___QueryState.ValueType
@@ -434,6 +435,8 @@ class Query(_message.Message):
     answers: _builtins.int
     """How many answers it has, and how many it wants."""
     answers_wanted: _builtins.int
+    place: _builtins.int
+    """While open or leased: its place on the agenda of the newest tree; 1 is asked first."""
     @_builtins.property
     def values(self) -> _values_pb2.NamedRow: ...
     @_builtins.property
@@ -476,10 +479,11 @@ class Query(_message.Message):
         answers: _builtins.int = ...,
         answers_wanted: _builtins.int = ...,
         display: _display_pb2.Display | None = ...,
+        place: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "reason", b"reason", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "display", b"display", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "display", b"display", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "place", b"place", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

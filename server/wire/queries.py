@@ -12,7 +12,9 @@ from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Event, QueryRecord
+from quercus.storage import Event, QueryRecord, QueryState
+
+_ASKED = frozenset({QueryState.OPEN, QueryState.LEASED})
 
 
 def encode_queries(
@@ -46,6 +48,7 @@ def _encode_query(
         lease_token=record.token,
         answers=record.answers,
         answers_wanted=max(wanted, 1),
+        place=record.position + 1 if record.state in _ASKED else 0,
     )
     if record.expires_at is not None:
         query.lease_expire_time.CopyFrom(to_timestamp(record.expires_at))

@@ -16,6 +16,7 @@ from quercus.cli.main import COMMANDS, command
 WITHOUT_JSON = {
     "serve",  # prints where it listens, and logs: --log-format json
     "console",  # prints where it listens
+    "bridge label-studio",  # prints where it listens
     "demo",  # for people; its results are files
     *(
         f"experiment {protocol}" for protocol in ("labels", "learners", "queries", "restaurant", "plot")

@@ -47,6 +47,7 @@ def shown(*arguments: str) -> str:
         "labellers evict",
         "bridge mqtt",
         "bridge webhook",
+        "bridge label-studio",
         "labellers show",
         *(f"experiment {protocol}" for protocol in PROTOCOLS),
     ],

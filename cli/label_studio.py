@@ -1,0 +1,88 @@
+"""``quercus bridge label-studio``: a machine-learning backend for Label Studio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quercus.cli.common import DEFAULT_SERVER, ServerOption, connect, err, needs_extra, out
+from quercus.cli.options import secret_of
+from quercus.client.transport import is_loopback
+
+MAX_CONNECTIONS = 64
+
+
+def label_studio(
+    *,
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="That predicts and learns.", show_default=False)
+    ],
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 9090,
+    item: Annotated[
+        str, typer.Option("--item", metavar="FIELD", help="Field of a task's data with the id of the row.")
+    ] = "id",
+    question: Annotated[
+        str, typer.Option("--question", metavar="NAME", help="Of the choices, if several offer the classes.")
+    ] = "",
+    labeller: Annotated[
+        str, typer.Option("--labeller", metavar="NAME", help="Who states answers (whoever gave them).")
+    ] = "",
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file", metavar="FILE", help="First part of the path (QUERCUS_LABEL_STUDIO_SECRET)."
+        ),
+    ] = None,
+    tls_cert: Annotated[str, typer.Option("--tls-cert", metavar="FILE", help="Certificate, PEM.")] = "",
+    tls_key: Annotated[str, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")] = "",
+    plaintext: Annotated[
+        bool, typer.Option("--plaintext", help="No TLS beyond loopback: something before it encrypts.")
+    ] = False,
+    server: ServerOption = DEFAULT_SERVER,
+) -> None:
+    """Be a machine-learning backend of Label Studio, until Ctrl-C or SIGTERM.
+
+    Label Studio gets the classes that a row may have, and a score by which the rows to label first come first. What
+    people choose there is stated about the row, whose id is in a field of the task. It prints "backend at URL", which
+    Label Studio wants under Settings, Model; with a secret, as URL/SECRET, and nobody else may state labels.
+
+    Try:
+
+        quercus bridge label-studio --model wine --item row
+        quercus bridge label-studio -m wine --secret-file studio.secret
+    """
+    with needs_extra("bridge label-studio", "console"):
+        from quercus.client.bridges.label_studio import TaskFormat  # noqa: PLC0415  (the console extra)
+        from quercus.client.bridges.label_studio_app import BackendConfig, application  # noqa: PLC0415
+        from quercus.client.http_serving import listen, serve  # noqa: PLC0415
+    if bool(tls_cert) != bool(tls_key):
+        raise typer.BadParameter("a certificate and its private key go together: --tls-cert and --tls-key")
+    secret = secret_of(secret_file, "QUERCUS_LABEL_STUDIO_SECRET").strip()
+    if not is_loopback(f"[{host}]:0" if ":" in host else f"{host}:0"):
+        _check_open(host, secret, encrypted=bool(tls_cert) or plaintext)
+    config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)
+    with connect(server) as client:
+        client.get_model(model)  # what is wrong with server, token or name is said now
+    listening = listen(host, port)
+    where = f"[{host}]" if ":" in host else host
+    url = f"{'https' if tls_cert else 'http'}://{where}:{listening.getsockname()[1]}"
+    if secret:
+        err.print(f"Label Studio wants {url}/SECRET, with the secret of this backend", soft_wrap=True)
+    out.print(f"backend at {url}", soft_wrap=True)
+    app = application(config, lambda text: err.print(text, style="dim", soft_wrap=True))
+    serve(app, listening, tls_cert, tls_key, max_connections=MAX_CONNECTIONS)
+
+
+def _check_open(host: str, secret: str, *, encrypted: bool) -> None:
+    """Refuse a backend that others reach without secret or unencrypted."""
+    if not secret:
+        raise typer.BadParameter(
+            f"others reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 writes it"
+        )
+    if not encrypted:
+        raise typer.BadParameter(
+            f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if something before it encrypts"
+        )

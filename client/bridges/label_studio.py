@@ -1,0 +1,211 @@
+"""Label Studio's machine-learning backend: what a model says of its tasks, and what people said there as statements.
+
+Tasks are rows that the model has already: a field of their data holds the id. A prediction chooses the classes that
+none dominates, and its score is the place of the row on the agenda, so that sorting by score, lowest first, shows the
+rows first whose labels settle most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quercus.client.aio import Client
+from quercus.client.answers import Statement
+from quercus.client.bridges.label_studio_tasks import (
+    BadTaskError,
+    Control,
+    choices_of,
+    fields_of,
+    item_of,
+    labeller_of,
+    read_control,
+)
+from quercus.client.errors import FailedPrecondition, NotFound
+from quercus.client.results import Instance, Model
+
+MAX_TASKS: Final = 2_000
+"""Of one request."""
+MAX_ROWS_AT_ONCE: Final = 32
+"""Rows that are asked for at once."""
+NOT_ASKED: Final = 1.0
+"""Score of a row that is not on the agenda; those on it have less."""
+SAID: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"})
+"""Events that say something about a row; the others are passed."""
+
+
+@dataclass(frozen=True)
+class TaskFormat:
+    """How tasks and annotations are read.
+
+    Attributes
+    ----------
+    id_field
+        The field of a task's data that holds the id of the row; where the data lack it, the field of the task.
+    question
+        Name of the question, where a project has several.
+    labeller
+        Under whose name answers are stated; empty: of whoever gave them, which takes the role operator.
+    """
+
+    id_field: str = "id"
+    question: str = ""
+    labeller: str = ""
+
+
+class LabelStudioBridge:
+    """Answers what Label Studio asks of a machine-learning backend.
+
+    Parameters
+    ----------
+    reading
+        For reading: it does not wait for a server that is away.
+    stating
+        For statements: it waits, because Label Studio sends an answer once.
+    model
+        Name of the model.
+    form
+        How tasks are read.
+    """
+
+    def __init__(self, reading: Client, stating: Client, model: str, form: TaskFormat) -> None:
+        self._reading, self._stating = reading, stating
+        self._model, self._form = model, form
+        self._order = asyncio.Lock()  # two answers about a row are stated in the order in which they came
+        self._rows = asyncio.Semaphore(MAX_ROWS_AT_ONCE)
+
+    async def health(self) -> str:
+        """Return the version of the model; fails while the server is away, or there is no such model."""
+        return _version(await self._reading.get_model(self._model))
+
+    async def setup(self, config: str) -> str:
+        """Return the version of the model, if the labelling configuration fits it.
+
+        Raises
+        ------
+        BadTaskError
+            When the configuration does not offer its classes.
+        """
+        model = await self._reading.get_model(self._model)
+        self._control(config, model)
+        return _version(model)
+
+    def _control(self, config: str, model: Model) -> Control:
+        return read_control(config, model.specification.classes, self._form.question)
+
+    async def predict(self, tasks: Sequence[Mapping[str, Any]], config: str) -> list[dict[str, Any]]:
+        """Return a prediction for each task; one without choices where nothing can be said of it.
+
+        Raises
+        ------
+        BadTaskError
+            When there are too many, or the configuration does not offer the classes.
+        """
+        if len(tasks) > MAX_TASKS:
+            raise BadTaskError(f"tasks: are {len(tasks):,}, may be {MAX_TASKS:,}")
+        model = await self._reading.get_model(self._model)
+        control = self._control(config, model)
+        rows = await asyncio.gather(*(self._row(self._item(each)) for each in tasks))
+        chosen = await self._label_sets(model, rows)
+        scores = await self._scores()
+        version = _version(model)
+        return [
+            {
+                "result": control.prediction(classes),
+                "score": NOT_ASKED if row is None else scores.get(row.id, NOT_ASKED),
+                "model_version": version,
+            }
+            for row, classes in zip(rows, chosen, strict=True)
+        ]
+
+    def _item(self, task: Mapping[str, Any]) -> str | None:
+        return item_of((fields_of(task.get("data")), task), self._form.id_field)
+
+    async def _row(self, item: str | None) -> Instance | None:
+        if item is None:
+            return None
+        async with self._rows:
+            try:
+                return await self._reading.get_instance(self._model, item)
+            except NotFound:
+                return None
+
+    async def _label_sets(self, model: Model, rows: Sequence[Instance | None]) -> Iterable[Sequence[str]]:
+        """Return the classes that none dominates, for each row; none where the model withholds what it believes."""
+        look = model.specification.presentation
+        known = [row for row in rows if row is not None]
+        if not known or (look is not None and "belief" in look.withheld):
+            return [()] * len(rows)
+        try:
+            found = await self._reading.classify(self._model, [row.values for row in known])
+        except FailedPrecondition:  # there is no tree yet
+            return [()] * len(rows)
+        sets = iter([found.label_set(row) for row in range(len(found))])
+        everything = set(model.specification.classes)
+        chosen = [() if row is None else next(sets) for row in rows]
+        return [() if set(each) == everything else each for each in chosen]  # that would say nothing
+
+    async def _scores(self) -> dict[str, float]:
+        """Return a score in (0, 1) for each row on the agenda; what is asked first has the lowest."""
+        asked = [each async for each in self._reading.list_queries(self._model, ["open", "leased"])]
+        return {each.instance: (each.place or len(asked)) / (len(asked) + 1) for each in asked}
+
+    async def take(self, event: Mapping[str, Any]) -> int:
+        """State what an event of Label Studio says; return how many statements were stored.
+
+        Raises
+        ------
+        BadTaskError
+            When an annotation cannot be read.
+        QuercusError
+            When the server does not take it.
+        """
+        if event.get("action") not in SAID:
+            return 0
+        annotations, tasks = _several(event.get("annotation")), _several(event.get("task"))
+        if len(annotations) > MAX_TASKS:
+            raise BadTaskError(f"annotation: are {len(annotations):,}, may be {MAX_TASKS:,}")
+        by_number = {task.get("id"): task for task in tasks}
+        statements = []
+        for annotation in annotations:
+            task = by_number.get(annotation.get("task")) or (tasks[0] if len(tasks) == 1 else {})
+            said = self._statement(task, annotation, is_new=event["action"] != "ANNOTATION_UPDATED")
+            statements += [] if said is None else [said]
+        if not statements:
+            return 0
+        async with self._order:
+            report = await self._stating.state(self._model, statements)
+        return report.stored
+
+    def _statement(
+        self, task: Mapping[str, Any], annotation: Mapping[str, Any], *, is_new: bool
+    ) -> Statement | None:
+        where = f"annotation {annotation.get('id')}"
+        item = self._item(task)
+        if item is None:
+            raise BadTaskError(f"{where}: its task has no field {self._form.id_field!r}")
+        labeller = self._form.labeller or labeller_of(annotation)
+        if not labeller:
+            raise BadTaskError(f"{where}: names nobody who gave it; name a labeller with --labeller")
+        try:
+            names = choices_of(annotation, self._form.question)
+        except BadTaskError as error:
+            raise BadTaskError(f"{where}: {error}") from None
+        if names is None:  # nothing is chosen any more: what this labeller stated is taken back
+            return None if is_new else Statement(item, labeller=labeller, retract=True)
+        for name in names:
+            if not isinstance(name, str):
+                raise BadTaskError(f"{where}: chooses {name!r}, must choose names")
+        label = names[0] if len(names) == 1 else frozenset(names)
+        return Statement(item, label, labeller)
+
+
+def _version(model: Model) -> str:
+    """Name what predictions came from: another tree has another name, and Label Studio asks again."""
+    return f"{model.name}-{model.tree_version}"
+
+
+def _several(found: object) -> list[dict[str, Any]]:
+    return [fields_of(each) for each in found] if isinstance(found, list) else [fields_of(found)]

@@ -1,0 +1,183 @@
+"""Label Studio's tasks, annotations and labelling configurations: what of them is about the class of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from xml.parsers import expat
+
+MAX_CONFIG_CHARACTERS: Final = 1 << 18
+"""Of a labelling configuration."""
+
+
+class BadTaskError(ValueError):
+    """A task, an annotation or a configuration of no use; the text says why."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """The question of a project that asks for the class: an element ``Choices`` of its labelling configuration.
+
+    Attributes
+    ----------
+    name, to_name : its own name, and that of the object it is about.
+    is_multiple : several choices may be chosen.
+    choices : what may be chosen.
+    """
+
+    name: str
+    to_name: str
+    is_multiple: bool
+    choices: tuple[str, ...]
+
+    def prediction(self, classes: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the result of a prediction that chooses classes.
+
+        Several classes where one may be chosen, or none at all, choose nothing: whoever labels decides.
+
+        Examples
+        --------
+        >>> Control("q", "row", False, ("o", "s")).prediction(["o", "s"])
+        []
+        """
+        if not classes or (len(classes) > 1 and not self.is_multiple):
+            return []
+        value = {"choices": list(classes)}
+        return [{"from_name": self.name, "to_name": self.to_name, "type": "choices", "value": value}]
+
+
+def read_control(config: str, classes: Sequence[str], question: str = "") -> Control:
+    """Return the question of a labelling configuration that offers all classes of a model.
+
+    Parameters
+    ----------
+    config
+        The configuration, XML.
+    classes
+        Of the model. A question may offer more, such as "unsure".
+    question
+        Name of the question, where several offer the classes.
+
+    Raises
+    ------
+    BadTaskError
+        When there is none, or several.
+
+    Examples
+    --------
+    >>> read_control(
+    ...     '<View><Text name="t" value="$id"/><Choices name="q" toName="t">'
+    ...     '<Choice value="oak"/><Choice value="beech tree" alias="beech"/></Choices></View>',
+    ...     ["oak", "beech"],
+    ... )
+    Control(name='q', to_name='t', is_multiple=False, choices=('oak', 'beech'))
+    """
+    controls = _controls(config)
+    if question:
+        controls = [each for each in controls if each.name == question]
+        if not controls:
+            raise BadTaskError(f"the labelling configuration has no Choices named {question!r}")
+    fitting = [each for each in controls if set(classes) <= set(each.choices)]
+    if len(fitting) > 1:
+        names = ", ".join(each.name for each in fitting)
+        raise BadTaskError(f"several Choices offer the classes ({names}): name one with --question")
+    if not fitting:
+        missing = [_lacks(each, classes) for each in controls] or ["there is no Choices"]
+        raise BadTaskError(
+            f"the labelling configuration offers not all classes of the model: {'; '.join(missing)}"
+        )
+    return fitting[0]
+
+
+def _lacks(control: Control, classes: Sequence[str]) -> str:
+    absent = [name for name in classes if name not in control.choices]
+    return f"{control.name} lacks {', '.join(absent[:10])}"
+
+
+def _controls(config: str) -> list[Control]:
+    """Return every ``Choices`` of a configuration, in order."""
+    if len(config) > MAX_CONFIG_CHARACTERS:
+        raise BadTaskError(
+            f"the labelling configuration has {len(config):,} characters, may have {MAX_CONFIG_CHARACTERS:,}"
+        )
+    found: list[tuple[dict[str, str], list[str]]] = []
+    inside = False
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal inside
+        if tag == "Choices":
+            found.append((attributes, []))
+            inside = True
+        elif tag == "Choice" and inside:
+            found[-1][1].append(attributes.get("alias") or attributes.get("value", ""))
+
+    def end(tag: str) -> None:
+        nonlocal inside
+        inside = inside and tag != "Choices"
+
+    def refuse(*_: object) -> None:
+        raise BadTaskError("the labelling configuration declares a document type: it must not")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartDoctypeDeclHandler = refuse  # no entities, so nothing that grows when it is read
+    try:
+        parser.Parse(config, True)
+    except expat.ExpatError as error:
+        raise BadTaskError(f"the labelling configuration is not XML: {error}") from None
+    return [
+        Control(
+            attributes.get("name", ""),
+            attributes.get("toName", ""),
+            attributes.get("choice") == "multiple",
+            tuple(choices),
+        )
+        for attributes, choices in found
+    ]
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    """Return an object of JSON, or an empty one in the place of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def item_of(places: Sequence[Mapping[str, Any]], id_field: str) -> str | None:
+    """Return the id of an item: the named field of the first place that has it, as text."""
+    for place in places:
+        found = place.get(id_field)
+        if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
+            return str(found)
+    return None
+
+
+def labeller_of(annotation: Mapping[str, Any]) -> str:
+    """Return who gave an annotation: the address where it is said, else the number of the user; empty: nobody."""
+    by = annotation.get("completed_by")
+    who = by.get("email") or by.get("id") if isinstance(by, dict) else by
+    return "" if who is None else str(who)
+
+
+def choices_of(annotation: Mapping[str, Any], question: str = "") -> list[Any] | None:
+    """Return what an annotation chooses; None: it was cancelled, or chooses nothing.
+
+    Raises
+    ------
+    BadTaskError
+        When it answers several questions, and none is named.
+    """
+    if annotation.get("was_cancelled"):
+        return None
+    results = annotation.get("result")
+    chosen = [
+        each
+        for each in map(fields_of, results if isinstance(results, list) else [])
+        if each.get("type") == "choices" and question in {"", each.get("from_name")}
+    ]
+    if not chosen:
+        return None
+    if len(chosen) > 1:
+        names = ", ".join(str(each.get("from_name")) for each in chosen)
+        raise BadTaskError(f"has several choices ({names}); name one with --question")
+    found = fields_of(chosen[0].get("value")).get("choices")
+    return found if isinstance(found, list) and found else [None]

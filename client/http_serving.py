@@ -1,0 +1,78 @@
+"""How programs of this package that speak HTTP listen and run: the console, and bridges that others call."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from quercus.belief.errors import InvalidInput
+
+GRACE_S = 3
+MAX_CONNECTIONS = 2_000
+MAX_HEADER_BYTES = 16 * 1024
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises
+    ------
+    InvalidInput
+        When the address cannot be listened on.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen()  # what comes before the first request is answered waits
+    except OSError as error:
+        raise InvalidInput("port", f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    return made
+
+
+def serve(
+    application: ASGIApp,
+    listening: socket.socket,
+    tls_cert: str = "",
+    tls_key: str = "",
+    *,
+    max_connections: int = MAX_CONNECTIONS,
+) -> None:
+    """Answer until SIGINT or SIGTERM; requests beyond ``max_connections`` at once get status 503.
+
+    Raises
+    ------
+    InvalidInput
+        When certificate and key are none.
+    """
+    try:
+        settings = uvicorn.Config(
+            application,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            ws="none",
+            timeout_graceful_shutdown=GRACE_S,
+            limit_concurrency=max_connections,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            http="h11",
+            ssl_certfile=tls_cert or None,
+            ssl_keyfile=tls_key or None,
+        )
+        settings.load()
+    except (ssl.SSLError, OSError) as error:
+        reason = f"{tls_cert} and {tls_key} are not a certificate and its private key in PEM ({error})"
+        raise InvalidInput("tls", reason) from None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(
+            number, lambda *_: None
+        )  # uvicorn ends by them, and raises them again when it has ended
+    uvicorn.Server(settings).run(sockets=[listening])
