@@ -62,7 +62,8 @@ class TerminalDesk:
     """The hand of one labeller, and what the labeller said and the server does not have yet.
 
     Two threads work beside the person: one sends what was said, in order, and waits for a server that is away; the
-    other leases the next query and exchanges it, as long as nobody saw it, for the one that the newest tree asks.
+    other leases the next query and exchanges it, as long as nobody saw it, for the one that the newest tree asks. Where
+    no key is pressed for longer than a lease, the next query goes back, and comes again with the next key.
 
     Parameters
     ----------
@@ -89,6 +90,7 @@ class TerminalDesk:
         self._models: dict[str, Model] = {}
         self._failure: Exception | None = None
         self._failed: set[str] = set()  # threads
+        self._pressed_at = time.monotonic()
         self._has_news = self._ended = self._closing = self._is_away = self._is_interrupted = False
         self._heart = Repeating(self._beat, hand.lease_s / 3, "quercus-desk-leases")
         self._threads = [
@@ -162,10 +164,23 @@ class TerminalDesk:
         with self._changed:
             return self._ended
 
+    def touch(self, pressed_at: float) -> None:
+        """Note when (monotonic) the person last pressed a key."""
+        with self._changed:
+            was_away, self._pressed_at = self._is_left, max(self._pressed_at, pressed_at)
+            if was_away and not self._is_left:
+                self._changed.notify_all()
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether a query is shown, and no key was pressed for longer than a lease."""
+        return self._shown is not None and time.monotonic() - self._pressed_at > self._hand.lease_s
+
     def say(self, said: UnsentAnswer) -> None:
         """Take what a person did; it is sent after the delay, what was said before at once."""
         with self._changed:
             self._flush()
+            self._pressed_at = time.monotonic()
             if said.query is not None:
                 said.due = time.monotonic() + self._delay_s
                 self._shown = None
@@ -249,12 +264,22 @@ class TerminalDesk:
     def _fetch_all(self) -> None:
         while not self._closing:
             with self._changed:
-                wants_one = self._unseen() is None
-                if not wants_one and not self._has_news:
+                work = self._next_work()
+                if work is None:
                     self._changed.wait()
                     continue
-                self._has_news = False  # a query that is leased now is of a tree that knows what was sent
-            self._patiently(self._take if wants_one else self._refresh)
+                if work != self._give_back:
+                    self._has_news = False  # a query that is leased now is of a tree that knows what was sent
+            self._patiently(work)
+
+    def _next_work(self) -> Callable[[], None] | None:
+        """Return what is to be done with the next query; the heart wakes who waits for that."""
+        is_there = self._unseen() is not None
+        if self._is_left:
+            return self._give_back if is_there else None
+        if not is_there:
+            return self._take
+        return self._refresh if self._has_news else None
 
     def _take(self) -> None:
         asked = time.monotonic()
@@ -277,15 +302,21 @@ class TerminalDesk:
         self._ended = self._patience.ended(Lease((), self._hand.idle, 0), now)
 
     def _refresh(self) -> None:
-        if not self._hand.has_newer_tree(GROWN_S):
-            return
+        if self._hand.has_newer_tree(GROWN_S):
+            self._without_unseen(self._hand.exchange)
+
+    def _give_back(self) -> None:
+        self._without_unseen(self._hand.give_back)
+
+    def _without_unseen(self, call: Callable[[Query], object]) -> None:
+        """Make a call with the query that nobody saw; meanwhile nobody will."""
         with self._changed:
             unseen = self._unseen()
             self._exchanged = "" if unseen is None else unseen.name
         try:
             if unseen is not None:
                 with suppress(FailedPrecondition):  # it was settled meanwhile: the next one is taken
-                    self._hand.exchange(unseen)
+                    call(unseen)
         finally:
             with self._changed:
                 self._exchanged = ""

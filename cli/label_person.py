@@ -148,6 +148,7 @@ class TerminalLabeller:
         return bool(notices)
 
     def _tick(self, *, quietly: bool) -> None:
+        self._desk.touch(self._keyboard.pressed_at)
         if quietly:
             self._desk.raise_interrupt()
         elif self.show_notices():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -38,6 +39,7 @@ class Keys:
     def __init__(self, terminal: Terminal, on_return: Callable[[], None], on_tick: Tick) -> None:
         self._terminal = terminal
         self._on_return, self._on_tick = on_return, on_tick
+        self.pressed_at = time.monotonic()  # the last key
         self.returned = (
             False  # set by a signal handler, which must not print: it may have interrupted a print
         )
@@ -53,6 +55,8 @@ class Keys:
                 key = self._terminal.inkey(timeout=_SIGNAL_S, esc_delay=_SEQUENCE_S)
             except EOFError:
                 return END
+            if key:
+                self.pressed_at = time.monotonic()
             if self.returned:
                 self.returned = False
                 self._on_return()

@@ -99,10 +99,14 @@ class AsyncHand:
 
     async def exchange(self, unseen: Query) -> Query | None:
         """Give a query back that was not shown, and lease the one that is asked first; often it is the same."""
-        if self.put_away(unseen.name) is None:  # it was answered or lost meanwhile
-            return None
-        await self._client.release(unseen)
-        return await self.take()
+        return await self.take() if await self.give_back(unseen) else None
+
+    async def give_back(self, query: Query) -> bool:
+        """Give a query back; False: it is not held any more."""
+        if self.put_away(query.name) is None:  # it was answered or lost meanwhile
+            return False
+        await self._client.release(query)
+        return True
 
     async def extend(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""

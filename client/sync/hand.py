@@ -100,10 +100,14 @@ class Hand:
 
     def exchange(self, unseen: Query) -> Query | None:
         """Give a query back that was not shown, and lease the one that is asked first; often it is the same."""
-        if self.put_away(unseen.name) is None:  # it was answered or lost meanwhile
-            return None
-        self._client.release(unseen)
-        return self.take()
+        return self.take() if self.give_back(unseen) else None
+
+    def give_back(self, query: Query) -> bool:
+        """Give a query back; False: it is not held any more."""
+        if self.put_away(query.name) is None:  # it was answered or lost meanwhile
+            return False
+        self._client.release(query)
+        return True
 
     def extend(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""

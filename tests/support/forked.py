@@ -74,6 +74,7 @@ class ForkedProcess:
         reading = os.open(folder / "stdout", os.O_RDONLY | os.O_NONBLOCK)  # does not wait for who writes
         os.set_blocking(reading, True)
         self.stdout = os.fdopen(reading)
+        self._unread = b""  # by `readline`, behind the line before
         given = (folder, function, arguments, dict(environment or os.environ), str(Path.cwd()))
         self._process = _forking.Process(target=_run, args=given)
         self._process.start()
@@ -105,14 +106,21 @@ class ForkedProcess:
         return code
 
     def readline(self, timeout: float) -> str:
-        """Return the first line that it prints; "" if it ends, or is silent for so long."""
+        """Return the next line that it prints; "" if it ends, or is silent for so long."""
         until = time.monotonic() + timeout
-        while not select.select([self.stdout], [], [], 0.1)[0]:
-            if self.poll() is not None:
-                break  # what it printed last may be there by now
-            if time.monotonic() > until:
+        while b"\n" not in self._unread:
+            has_ended = self.poll() is not None  # what it printed last is there by now
+            if select.select([self.stdout], [], [], 0.1)[0]:
+                found = os.read(self.stdout.fileno(), 65_536)
+                self._unread += found
+                if not found:
+                    break
+            elif has_ended:
+                break
+            elif time.monotonic() > until:
                 return ""
-        return self.stdout.readline()
+        line, end, self._unread = self._unread.partition(b"\n")
+        return (line + end).decode()
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """Wait for the end, and return what it printed and what it wrote to standard error."""
@@ -121,7 +129,7 @@ class ForkedProcess:
         late.start()
         try:
             first = self.readline(timeout)
-            printed = first + self.stdout.read() if first else ""
+            printed = first + self._unread.decode() + self.stdout.read() if first else ""
         finally:
             late.cancel()
         self.wait(timeout)

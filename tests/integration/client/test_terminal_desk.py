@@ -1,0 +1,39 @@
+"""The queries that a person at a terminal holds, on a live server."""
+
+from contextlib import closing
+from functools import partial
+
+from quercus.cli.label_desk import TerminalDesk, UnsentAnswer
+from quercus.client import Client, Nominal, Specification
+from quercus.client.query_results import Query
+from quercus.client.sync.hand import Hand
+
+LEASE_S = 1.0
+WAIT_S = 60.0
+
+
+def answer(client: Client, query: Query) -> None:
+    client.answer(query, "o")
+
+
+def test_who_leaves_the_keyboard_holds_one_query_and_not_the_next(client: Client, name: str) -> None:
+    """The next one, which nobody saw, is for others; with the first key the person is there again."""
+    client.create_model(name, Specification([Nominal("X", ["a", "b", "c"])], ["o", "s"], budget=9))
+    client.push(name, [["a"], ["b"], ["c"]])
+    client.wait_grown(name)
+    with Client(client.address) as mine:
+        desk = TerminalDesk(mine, Hand(mine, name, "ann", lease_s=LEASE_S), None)
+        with closing(desk):
+            desk.open()
+            shown = desk.next(WAIT_S)
+            assert shown is not None
+            client.lease(name, "bob", lease_s=WAIT_S, wait_s=WAIT_S)  # one is left, besides what ann has
+            (taken,) = client.lease(name, "bob", lease_s=WAIT_S, wait_s=WAIT_S / 2).queries
+            leased = {query.name: query.labeller for query in client.list_queries(name, ["leased"])}
+            assert leased[shown.name] == "ann"
+            assert leased[taken.name] == "bob"
+            client.release(taken)
+            desk.say(UnsentAnswer("o", partial(answer, mine, shown), shown, name))
+            following = desk.next(WAIT_S)
+            assert following is not None
+            assert following.name == taken.name
