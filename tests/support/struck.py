@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -64,8 +65,15 @@ class Trial:
                 client.wait_grown(MODEL, timeout_s=WAIT_S)
                 with self._sensor():
                     yield client
+        except QuercusError as error:
+            raise AssertionError(f"{error}; the server: {self._how_it_is()}") from error
         finally:
-            self.serving.stop()
+            code = self.serving.stop()
+        assert code in {0, -signal.SIGKILL}, f"the server ended with {code}"
+
+    def _how_it_is(self) -> str:
+        code = self.serving.process.poll()
+        return "runs" if code is None else f"ended with {code}"
 
     @contextmanager
     def _sensor(self) -> Iterator[None]:
