@@ -174,7 +174,7 @@ def _rivals(reason: Reason, width: int) -> list[RenderableType]:
         return []
     low = min(rival.lower for rival in reason.rivals)
     high = max(rival.upper for rival in reason.rivals)
-    ends = [f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}" for rival in shown]
+    ends = [f"gain ratio {rival.lower:6.3f} to {rival.upper:6.3f}" for rival in shown]
     beside = max(map(cell_len, ends)) + max(cell_len(rival.name) for rival in shown) + 6
     room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - beside))
     grid = RichTable.grid(padding=(0, 2))

@@ -17,6 +17,7 @@ from quercus.console.web import check_may, page, posted, session_of
 from quercus.files.schema import number
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.presentation import AttributeView, Presentation
 
 MAX_ATTRIBUTES = 300
 MAX_BOXES = 12
@@ -30,6 +31,7 @@ async def classify(request: Request) -> Response:
     name = request.path_params["model"]
     model = await session.client.get_model(name)
     attributes = tuple(model.specification.attributes)
+    look = model.specification.presentation or Presentation()
     if len(attributes) > MAX_ATTRIBUTES:
         reason = (
             f"are {len(attributes):,}, a form has at most {MAX_ATTRIBUTES}; use quercus classify {name} FILE"
@@ -53,7 +55,7 @@ async def classify(request: Request) -> Response:
         model=name,
         tab="classify",
         has_tree=bool(model.tree_version),
-        fields=[_field(each, k, given) for k, each in enumerate(attributes)],
+        fields=[_field(each, look.view_of(each.name), k, given) for k, each in enumerate(attributes)],
         answer=answer,
         beside=name_of(model.specification.algorithm) == ActiveForest.name,
         fault=fault,
@@ -99,14 +101,15 @@ def _number(name: str, texts: Any) -> float | None:
     return value
 
 
-def _field(attribute: Attribute, k: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _field(attribute: Attribute, view: AttributeView, k: int, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the form shows of an attribute."""
+    named = {"title": view.title or attribute.name, "unit": view.unit, "k": k}
     if isinstance(attribute, Nominal):
         chosen = [str(each) for each in given.get(f"value-{k}", [])]
-        return {"kind": "boxes" if len(attribute.values) <= MAX_BOXES else "text", "name": attribute.name, "k": k,
-                "options": attribute.values[:MAX_BOXES], "chosen": chosen}  # fmt: skip
+        kind = "boxes" if len(attribute.values) <= MAX_BOXES else "text"
+        return named | {"kind": kind, "options": attribute.values[:MAX_BOXES], "chosen": chosen}
     ends = {end: str(given.get(f"{end}-{k}", [""])[0]) for end in ("low", "high")}
-    return {"kind": "number", "name": attribute.name, "k": k} | ends
+    return named | {"kind": "number"} | ends
 
 
 def _has_members(algorithm: Any) -> bool:

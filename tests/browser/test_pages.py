@@ -5,13 +5,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import CLASSES, answer, kept, make_wine, press
 from playwright.sync_api import Page, expect
 
-from quercus.client import Client, Nominal, Numeric, Specification
+from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
+from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
+from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
@@ -172,6 +175,60 @@ def test_what_others_write_is_text(visit: Visit, client: Client) -> None:
     page.get_by_role("button", name="Classify").click()
     page.get_by_role("heading", name=re.compile("^It is")).wait_for()
     assert page.evaluate(foreign) == 0
+
+
+GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_what_stands_beside_a_row_is_text(visit: Visit, client: Client, evil: str) -> None:
+    """Every field of every item of a display and of a presentation; the one element is the picture that was pushed."""
+    name = f"b-evil-{EVIL.index(evil)}"
+    attributes = [Numeric("t0"), Numeric("t1"), Nominal("x", ["a", "b"])]
+    look = Presentation(
+        [AttributeView("x", evil, evil, evil, group=evil)],
+        [SeriesView(evil, ("t0", "t1"), unit=evil, step_unit=evil, plot=evil)],
+        [
+            MediaTemplate("image", evil, "https://pictures.example/{x}?" + quote(evil)),
+            MediaTemplate("link", evil, "https://pages.example/{id}"),
+        ],
+    )
+    client.create_model(name, Specification(attributes, ["yes", "no"], budget=9, presentation=look))
+    beside = [
+        TextItem(evil, evil),
+        SeriesItem(evil, [0.0, 1.0], unit=evil, step_unit=evil),
+        MediaItem("image", evil, data=GIF, alt=evil),
+        MediaItem("audio", evil, "https://sounds.example/" + quote(evil), alt=evil),
+        LinkItem(evil, "https://pages.example/?" + quote(evil)),
+    ]
+    rows = [[k / 8, k / 4, "ab"[k % 2]] for k in range(8)]
+    client.push(name, rows, ids=[evil.replace("/", "") + str(k) for k in range(8)], displays=[beside] * 8)
+    client.wait_grown(name)
+    page = visit(f"/m/{name}/label")
+    page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+    page.get_by_role("img", name=evil, exact=True).last.wait_for()
+    foreign = (
+        "[...document.querySelectorAll('main img, main script, main iframe, [onerror], [onload], [onfocus]')]"
+    )
+    sources = "each => new URL(each.src, location).pathname.split('/').slice(0, 5).join('/')"
+    assert page.evaluate(f"{foreign}.map({sources})") == [f"/m/{name}/label/beside"]
+    assert page.locator("main a:not([href^='https://']):not([href^='/'])").count() == 0
+    page.goto(page.url.replace("/label", "/classify"))
+    assert page.evaluate(f"{foreign}.length") == 0
+    assert evil in page.locator("legend").last.inner_text()
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "data:text/html,<script>alert(1)</script>", "file:///etc/passwd"]
+)
+def test_addresses_that_are_no_pages_are_refused(url: str) -> None:
+    for made in (
+        lambda: LinkItem("manual", url),
+        lambda: MediaItem("image", "picture", url),
+        lambda: MediaTemplate("link", "manual", url),
+    ):
+        with pytest.raises((InvalidArgument, ValueError), match="url"):
+            made()
 
 
 def test_a_new_tree_comes_without_a_reload(visit: Visit, client: Client, wine: str) -> None:

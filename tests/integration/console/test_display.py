@@ -85,6 +85,9 @@ def test_a_row_is_shown_as_the_model_presents_it(client: Client, visitor: Visito
     assert (picture.status, picture.headers["content-type"]) == (200, "image/gif")
     assert picture.headers["content-security-policy"] == "sandbox; default-src 'none'"
     assert visitor.get(found[1] + "9").status == 404
+    assert (
+        '<legend>Speed <span class="unit">mm/s</span></legend>' in visitor.get("/m/c-display/classify").text
+    )
     other = Visitor(visitor.port)
     other.sign_in(name="bob")
     assert other.get(found[1]).status == 404  # it holds another query

@@ -15,6 +15,7 @@ def test_every_response_carries_the_headers(ann: Visitor, path: str) -> None:
     policy = headers["content-security-policy"]
     assert "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';" in policy
     assert "form-action 'self'; base-uri 'none'; frame-ancestors 'none'" in policy
+    assert "media-src 'self'; connect-src 'self';" in policy
     assert "unsafe" not in policy
     assert headers["x-frame-options"] == "DENY"
     assert headers["x-content-type-options"] == "nosniff"

@@ -1,13 +1,18 @@
 """Sessions end, make room for each other, and show no secret."""
 
 import asyncio
+import threading
 
 import pytest
+from grpc.aio import UsageError
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.aio import Client
+from quercus.client.errors import Unavailable
 from quercus.client.results import Caller
+from quercus.console import sessions as sessions_module
 from quercus.console.config import ConsoleConfig
+from quercus.console.pages import create
 from quercus.console.sessions import IDLE_S, MAX_PER_CALLER, FailureThrottle, Session, Sessions
 
 TOKEN = "quercus_0123456789ab_" + "s" * 43
@@ -56,6 +61,49 @@ def test_one_caller_has_a_bounded_number() -> None:
         assert len(sessions) == MAX_PER_CALLER + 1
         await sessions.close()
         assert len(sessions) == 0
+
+    asyncio.run(run())
+
+
+def test_all_callers_together_have_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sessions_module.MAX_SESSIONS == 1000
+    monkeypatch.setattr(sessions_module, "MAX_SESSIONS", 5)
+
+    async def run() -> None:
+        clock = Clock()
+        sessions = Sessions(clock)
+        secrets = []
+        for clock.now in range(7):
+            secrets.append(await sessions.add(session(f"caller {clock.now}", clock.now)))
+        assert [sessions.get(each) is not None for each in secrets] == [False] * 2 + [True] * 5
+        await sessions.close()
+
+    asyncio.run(run())
+
+
+def test_signing_out_closes_the_connection() -> None:
+    async def run() -> None:
+        sessions = Sessions()
+        ann = session("ann")
+        secret = await sessions.add(ann)
+        with pytest.raises(Unavailable):  # there is no server, but the connection is open
+            await ann.client.get_model("m")
+        await sessions.end(secret)
+        assert sessions.get(secret) is None
+        with pytest.raises(UsageError, match="closed"):
+            await ann.client.get_model("m")
+
+    asyncio.run(run())
+
+
+def test_a_file_that_takes_long_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(create, "PARSE_S", 0.05)
+    go_on = threading.Event()
+
+    async def run() -> None:
+        with pytest.raises(InvalidInput, match=r"took longer than 0\.05 s"):
+            await create._in_thread(go_on.wait)
+        go_on.set()
 
     asyncio.run(run())
 
