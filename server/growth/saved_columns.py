@@ -57,7 +57,7 @@ def write_columns(path: Path, head: Mapping[str, Any], columns: Columns) -> None
 
 
 def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return head and columns; these are views of the mapped file, which are not to be written to.
+    """Return head and columns; these are views of the mapped file. What is written to them does not reach it.
 
     Raises
     ------
@@ -69,7 +69,8 @@ def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size < _HEADER.size:
             raise UnreadableFileError("it is too short")
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        # a private mapping: arrays that may not be written to are of another type, and compile kernels anew
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     magic, length, digest = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise UnreadableFileError("it is of another format")

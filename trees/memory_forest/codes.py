@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.splits import midpoints
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,7 @@ def rows_that_cut(rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook:
+class Codebook(WritableArrays):
     """The codes of values.
 
     Parameters

@@ -10,6 +10,7 @@ from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.told import ToldRows
+from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,7 +20,7 @@ UNTOLD = -1  # contour of a row of which nothing is known
 ROOM = 64
 
 
-class Contours:
+class Contours(WritableArrays):
     """The distinct contours, scaled to maximum 1, by number."""
 
     def __init__(self, size: int) -> None:
@@ -97,7 +98,7 @@ def _scaled(contours: Floats) -> Floats:
     return scaled
 
 
-class ForestEvidence:
+class ForestEvidence(WritableArrays):
     """Rows, their codes and contours.
 
     Parameters

@@ -4,17 +4,6 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
-from quercus.trees.memory_forest.node_counts import (
-    COUNTED,
-    MOST,
-    best_test,
-    count_classes,
-    count_tests,
-    follow_rows,
-    is_one_class,
-    record_width,
-    still_drawn,
-)
 from quercus.trees.memory_forest.nodes import (
     NONE,
     SOLE,
@@ -26,6 +15,7 @@ from quercus.trees.memory_forest.nodes import (
     Rows,
     choose_test,
     choose_test_of_classes,
+    count_classes,
     estimate_node,
     goes_left,
     runs_of,
@@ -35,15 +25,13 @@ from quercus.trees.memory_forest.nodes import (
 @compiled
 def grow(
     codes: Codes, named: Bools, kinds: Kinds, contours: Floats, beliefs: Floats, sole: Kinds, rank: Ints,
-    key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, records: Kinds,
-    come: Rows, go: Rows, gone: Bools, before: Kinds,
-) -> tuple[Kinds, Rows, Floats, Kinds]:  # fmt: skip
+    key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, come: Rows, go: Rows, gone: Bools,
+) -> tuple[Kinds, Rows, Floats]:  # fmt: skip
     """Grow a member: what it was, less the rows that go, with the rows that come. From nothing that is from scratch.
 
-    A node with rows that come or go decides anew: from its counts, if it has a record that can follow these rows, else
-    from all its rows. If its test stays, its children are looked at in turn; else everything below is grown from its
-    rows. A node whose rows stay is copied with all that is below it, for that is a function of these rows and of its
-    path.
+    A node with rows that come or go decides anew. If its test stays, its children are looked at in turn; else
+    everything below it is grown from its rows. A node whose rows stay is copied with all that is below it, for that is
+    a function of these rows and of its path.
 
     Parameters
     ----------
@@ -55,25 +43,22 @@ def grow(
     rank : (contours,) their places in an order of their own
     key : of the root
     table : of `quercus.trees.memory_forest.nodes.log_table`
-    nodes, rows, opinions, records : what it was, see below; empty for nothing
+    nodes, rows, opinions : what it was, see below; empty for nothing
     come, go : rows that come, by rank, and rows that go; a row whose contour changed goes and comes. Left in another
         order
     gone : (all rows,) whether a row goes
-    before : (all rows,) the contour of each row that goes, when it came
 
     Returns
     -------
-    nodes : (5, nodes) attribute, test, skip, size and record of each node in pre-order. The left child follows its
-        parent, the right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of its
-        opinion; below l that is a class alone. Record -1: none
+    nodes : (4, nodes) attribute, test, skip and size of each node in pre-order. The left child follows its parent, the
+        right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of its opinion; below l
+        that is a class alone
     rows : (n,) in the order of the leaves
     opinions : (opinions, 3, l), from number l on: of each leaf whose labels are not one class alone, the estimate, the
         mean belief and the mean plausibility of its rows
-    records : (records, width) see `quercus.trees.memory_forest.node_counts`
     """
     n, l, K = rows.shape[0] + come.shape[0] - go.shape[0], contours.shape[1], named.shape[0]
-    grown, mine, said = np.empty((5, 2 * n), np.int32), np.empty(n, np.int32), np.empty((n, 3, l))
-    counted = np.empty((n // MOST, record_width(K, l)), np.int32)
+    grown, mine, said = np.empty((4, 2 * n), np.int32), np.empty(n, np.int32), np.empty((n, 3, l))
     stack, keys = np.empty((n + 1, 8), np.int64), np.empty(n + 1, np.uint64)
     most = min(n, contours.shape[0])
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
@@ -84,7 +69,7 @@ def grow(
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if nodes.shape[1] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
     keys[0] = key
-    waiting, made, opined, recorded = 1, 0, 0, 0
+    waiting, made, opined = 1, 0, 0
     while waiting > 0:
         waiting -= 1
         parent, start, old, first = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
@@ -95,10 +80,7 @@ def grow(
         if parent >= 0:
             grown[2, parent] = node - parent
         if old >= 0 and in_first == in_end and out_first == out_end:
-            made, opined, recorded = _copy(
-                nodes, rows, opinions, records, old, first, l, grown, mine, said, counted, node, start, opined,
-                recorded,
-            )  # fmt: skip
+            made, opined = _copy(nodes, rows, opinions, old, first, l, grown, mine, said, node, start, opined)
             continue
         end = start + in_end - in_first
         if old >= 0:
@@ -106,58 +88,33 @@ def grow(
         elif in_end == in_first:  # rows of a node that is grown from scratch are in place
             end = out_end
         made += 1
-        k, test, record, stays = NONE, 0, NONE, False
-        top, is_precise, is_sole = np.int64(0), True, False
-        has_room = end - start >= COUNTED and recorded < counted.shape[0]
-        if has_room and old >= 0 and nodes[4, old] >= 0:
-            for field in range(counted.shape[1]):
-                counted[recorded, field] = records[nodes[4, old], field]
-            if (
-                follow_rows(codes, named, come, in_first, in_end, kinds, sole, here, 1, l, counted[recorded])
-                and follow_rows(codes, named, go, out_first, out_end, before, sole, here, -1, l, counted[recorded])
-                and still_drawn(
-                    codes, named, rows, first, first + nodes[3, old], gone, come, in_first, in_end, here, l,
-                    counted[recorded],
+        if old >= 0:
+            _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
+        elif in_end > in_first:
+            for i in range(end - start):
+                mine[start + i] = come[in_first + i]
+        k, test, top, is_sole = NONE, 0, np.int64(0), False
+        is_precise = count_classes(mine, start, end, kinds, sole, classes, label)
+        if is_precise:
+            top = np.argmax(classes)
+            is_sole = classes[top] >= SOLE * (end - start)
+            if not is_sole:
+                k, test = choose_test_of_classes(
+                    codes, named, mine, start, end, here, classes, label, table, order, on_left, column
                 )
-            ):  # fmt: skip
-                k, test = best_test(l, counted[recorded], table)
-                stays = nodes[0, old] == k and nodes[1, old] == test
-                stays = stays and not is_one_class(l, end - start, counted[recorded])
-                record = recorded if stays else NONE
-        if not stays:
-            if old >= 0:
-                _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
-            elif in_end > in_first:
-                for i in range(end - start):
-                    mine[start + i] = come[in_first + i]
-            k, test = NONE, 0
-            is_precise = count_classes(mine, start, end, kinds, sole, classes, label)
-            if is_precise:
-                top = np.argmax(classes)
-                is_sole = classes[top] >= SOLE * (end - start)
-                if not is_sole and has_room and count_tests(
-                    codes, named, mine, start, end, here, classes, label, order, column, counted[recorded]
-                ):  # fmt: skip
-                    k, test = best_test(l, counted[recorded], table)
-                    record = NONE if k == NONE else recorded
-                elif not is_sole:
-                    k, test = choose_test_of_classes(
-                        codes, named, mine, start, end, here, classes, label, table, order, on_left, column
-                    )
-            if not is_precise or (k == NONE and not is_sole):
-                if old >= 0 or is_precise:
-                    _sort(mine, start, end, kinds, rank, places, buffer)
-                runs = runs_of(mine, start, end, kinds, kind, count)
-                estimate_node(runs, kind, count, contours, sole, theta, share)
-                top = np.argmax(theta)
-                is_sole = theta[top] >= SOLE
-                if not is_precise and not is_sole and end - start > 1:
-                    k, test = choose_test(
-                        codes, named, mine, start, end, here, runs, count, share, table, order, left, column
-                    )
-            stays = old >= 0 and nodes[0, old] == k and nodes[1, old] == test
-        recorded += record != NONE
-        grown[0, node], grown[1, node], grown[3, node], grown[4, node] = k, test, end - start, record
+        if not is_precise or (k == NONE and not is_sole):
+            if old >= 0 or is_precise:
+                _sort(mine, start, end, kinds, rank, places, buffer)
+            runs = runs_of(mine, start, end, kinds, kind, count)
+            estimate_node(runs, kind, count, contours, sole, theta, share)
+            top = np.argmax(theta)
+            is_sole = theta[top] >= SOLE
+            if not is_precise and not is_sole and end - start > 1:
+                k, test = choose_test(
+                    codes, named, mine, start, end, here, runs, count, share, table, order, left, column
+                )
+        stays = old >= 0 and nodes[0, old] == k and nodes[1, old] == test
+        grown[0, node], grown[1, node], grown[3, node] = k, test, end - start
         if k == NONE:
             grown[2, node] = top
             if not (is_sole and is_precise):  # an uncertain label leaves the other classes plausible
@@ -180,7 +137,7 @@ def grow(
             _push(stack, waiting + 1, NONE, start, NONE, 0, 0, 0, 0, middle)
         keys[waiting], keys[waiting + 1] = keyed(here, RIGHT), keyed(here, LEFT)
         waiting += 2
-    return grown[:, :made].copy(), mine, said[:opined].copy(), counted[:recorded].copy()
+    return grown[:, :made].copy(), mine, said[:opined].copy()
 
 
 @compiled
@@ -198,10 +155,10 @@ def _push(
 
 @compiled
 def _copy(
-    nodes: Kinds, rows: Rows, opinions: Floats, records: Kinds, old: int, first: int, l: int, grown: Kinds,
-    mine: Rows, said: Floats, counted: Kinds, node: int, start: int, opined: int, recorded: int,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Copy a node with everything below it; return the numbers of nodes, opinions and records then."""
+    nodes: Kinds, rows: Rows, opinions: Floats, old: int, first: int, l: int, grown: Kinds, mine: Rows,
+    said: Floats, node: int, start: int, opined: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Copy a node with everything below it; return the numbers of nodes and opinions then."""
     last = old
     while nodes[0, last] >= 0:
         last += nodes[2, last]
@@ -209,12 +166,6 @@ def _copy(
         at = node + each - old
         for field in range(4):
             grown[field, at] = nodes[field, each]
-        grown[4, at] = NONE
-        if nodes[4, each] >= 0 and recorded < counted.shape[0]:
-            for field in range(counted.shape[1]):
-                counted[recorded, field] = records[nodes[4, each], field]
-            grown[4, at] = recorded
-            recorded += 1
         if nodes[0, each] < 0 and nodes[2, each] >= l:
             for kind in range(3):
                 for c in range(l):
@@ -223,7 +174,7 @@ def _copy(
             opined += 1
     for i in range(nodes[3, old]):
         mine[start + i] = rows[first + i]
-    return node + last - old + 1, opined, recorded
+    return node + last - old + 1, opined
 
 
 @compiled

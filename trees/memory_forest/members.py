@@ -13,6 +13,7 @@ from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Moment
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.nodes import log_table
+from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -23,6 +24,9 @@ BAYES = (600, 2_000, 100_000)
 """Memories of the naive-Bayes members."""
 LARGEST = 512 << 20
 """Bytes of the nodes and opinions of all trees, at the worst."""
+MOVING = 2_000
+"""Rows of the smallest memory that moves in steps, and the first step; both double together."""
+STEP = 200
 MEMORIES = len(LADDER) + len(BAYES)
 NODE_BYTES = 16
 OPINION_BYTES = 24  # a class
@@ -41,14 +45,11 @@ class Changes:
         Rows that go; one whose contour changed goes and comes.
     gone
         (all rows,) whether a row goes.
-    before
-        (all rows,) the contour of each row that goes, when it came.
     """
 
     come: Rows
     go: Rows
     gone: Bools
-    before: Rows
 
     @classmethod
     def between(cls, moment: Moment, old: Rows, kinds: Rows, new: Rows) -> "Changes":
@@ -60,20 +61,18 @@ class Changes:
         stays[:] = False
         stays[old] = True
         stays[go] = False
-        before = np.zeros(moment.count, dtype=np.int32)
-        before[old] = kinds
-        return cls(moment.by_rank(new[~stays[new]]), go, gone, before)
+        return cls(moment.by_rank(new[~stays[new]]), go, gone)
 
 
 @dataclass(frozen=True, eq=False)
-class MemberTree:
+class MemberTree(WritableArrays):
     """A tree.
 
     Parameters
     ----------
     key
         Of the root.
-    nodes, rows, opinions, records
+    nodes, rows, opinions
         See `quercus.trees.memory_forest.growing.grow`.
     """
 
@@ -81,18 +80,17 @@ class MemberTree:
     nodes: Rows
     rows: Rows
     opinions: Floats
-    records: Rows
 
     @classmethod
     def seed(cls, key: np.uint64, size: int) -> "MemberTree":
         """Return a tree of nothing."""
         none = np.empty(0, np.int32)
-        return cls(key, np.empty((5, 0), np.int32), none, np.empty((0, 3, size)), np.empty((0, 1), np.int32))
+        return cls(key, np.empty((4, 0), np.int32), none, np.empty((0, 3, size)))
 
     def grown(self, moment: Moment, changes: Changes) -> "MemberTree":
         """Return the tree after changes of its memory, as it were from scratch."""
         told = moment.evidence.contours
-        nodes, rows, opinions, records = growing.grow(
+        nodes, rows, opinions = growing.grow(
             moment.codes(),
             moment.evidence.named,
             moment.kinds,
@@ -105,13 +103,11 @@ class MemberTree:
             self.nodes,
             self.rows,
             self.opinions,
-            self.records,
             changes.come.copy(),
             changes.go.copy(),
             changes.gone,
-            changes.before,
         )
-        return MemberTree(self.key, nodes, rows, opinions, records)
+        return MemberTree(self.key, nodes, rows, opinions)
 
     def __len__(self) -> int:
         return int(self.nodes.shape[1])
@@ -157,17 +153,50 @@ class Members:
         if before is None or before.book is not evidence.book or not before.trees:
             young = [MemberTree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
-        known: dict[tuple[int, int], Changes] = {}
-        memories = memories_of(trees, evidence.size)
+        known: dict[int, Changes | None] = {}
         grown = []
-        for m, tree in enumerate(before.trees):
-            lengths = min(memories[m], len(before.told)), min(memories[m], len(rows))
-            if lengths not in known:
-                old = len(before.told) - lengths[0]
-                new = rows[len(rows) - lengths[1] :]
-                known[lengths] = Changes.between(moment, before.told[old:], before.kinds[old:], new)
-            grown.append(tree.grown(moment, known[lengths]))
-        return cls(evidence.book, evidence.size, rows, kinds, grown, bayes_members(moment))
+        for memory, tree in zip(memories_of(trees, evidence.size), before.trees, strict=True):
+            if memory not in known:
+                known[memory] = before.changes(memory, moment)
+            changes = known[memory]
+            grown.append(tree if changes is None else tree.grown(moment, changes))
+        return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment))
+
+    def changes(self, memory: int, moment: Moment) -> Changes | None:
+        """Return how what a memory holds changes until a moment, None where it does not."""
+        old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
+        if self._holds(old, moment, new):
+            return None
+        return Changes.between(moment, self.told[old], self.kinds[old], moment.told[new].astype(np.int32))
+
+    def next_bayes(self, moment: Moment) -> list[NaiveBayes]:
+        """Return the naive-Bayes members at a moment; those that remember the same rows are one."""
+        evidence = moment.evidence
+        known = {}
+        if self.bayes:
+            for memory, member in zip(BAYES, self.bayes, strict=True):
+                old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
+                if self._holds(old, moment, new):
+                    known[new.start, new.stop] = member
+        found = []
+        for memory in BAYES:
+            new = remembered(memory, len(moment.told))
+            if (new.start, new.stop) not in known:
+                known[new.start, new.stop] = NaiveBayes.of(
+                    evidence.values,
+                    moment.told[new],
+                    evidence.named,
+                    moment.contours_told[new],
+                    evidence.contours,
+                )
+            found.append(known[new.start, new.stop])
+        return found
+
+    def _holds(self, old: slice, moment: Moment, new: slice) -> bool:
+        """Tell whether the told rows at `old` places are those at `new` ones at a moment, with the same contours."""
+        return np.array_equal(self.told[old], moment.told[new]) and np.array_equal(
+            self.kinds[old], moment.contours_told[new]
+        )
 
     def is_of(self, book: Codebook, told: Rows, kinds: Rows) -> bool:
         """Tell whether these are the members of what is told, in these codes."""
@@ -235,6 +264,22 @@ class Members:
         return found
 
 
+def remembered(memory: int, told: int) -> slice:
+    """Return the places of the told rows that a memory holds, after so many rows were told (theory §10.1).
+
+    A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of a twentieth to a tenth of it:
+    200 rows, 400 from 4,000 rows on, 800 from 8,000 on, and so on.
+
+    Examples
+    --------
+    >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
+    (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2200, None), slice(14000, 20000, None))
+    """
+    held = min(memory, told)
+    end = told if held < MOVING else told - told % (STEP << ((held // MOVING).bit_length() - 1))
+    return slice(max(0, end - memory), end)
+
+
 @cache
 def memories_of(trees: int, size: int) -> tuple[int, ...]:
     """Return the memory of each tree, in told rows, of a forest of `size` classes (theory §10.1).
@@ -267,14 +312,3 @@ def memory_of(trees: int) -> NDArray[np.int64]:
     [0, 1, 2, 3, 4, 5, 0, 1, 6, 7, 8]
     """
     return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))
-
-
-def bayes_members(moment: Moment) -> list[NaiveBayes]:
-    """Return the naive-Bayes members; those that remember the same rows are one."""
-    told, evidence = len(moment.told), moment.evidence
-    lengths = [min(told, each) for each in BAYES]
-    known = {}
-    for length in set(lengths):
-        rows, kinds = moment.told[-length:], moment.contours_told[-length:]
-        known[length] = NaiveBayes.of(evidence.values, rows, evidence.named, kinds, evidence.contours)
-    return [known[length] for length in lengths]

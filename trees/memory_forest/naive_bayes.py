@@ -13,6 +13,7 @@ from quercus.trees.memory_forest.densities import STEPS, fit_densities
 from quercus.trees.memory_forest.evidence import Contours
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.routing import add_densities
+from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -24,7 +25,7 @@ PRIOR = 0.5  # rows that each name has before any is seen
 
 
 @dataclass(frozen=True, eq=False)
-class NaiveBayes:
+class NaiveBayes(WritableArrays):
     """The classes' densities of numbers and frequencies of names.
 
     Parameters

@@ -48,6 +48,21 @@ def runs_of(rows: Rows, start: int, end: int, kinds: Kinds, kind: Kinds, count: 
 
 
 @compiled
+def count_classes(
+    rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, classes: Kinds, label: Kinds
+) -> bool:
+    """Write how many rows each class has, and the class of each; false where a label is not precise."""
+    classes[:] = 0
+    for i in range(start, end):
+        c = sole[np.uint32(kinds[np.uint32(rows[i])])]
+        if c == NONE:
+            return False
+        label[i - start] = c
+        classes[c] += 1
+    return True
+
+
+@compiled
 def estimate_node(
     runs: int, kind: Kinds, count: Ints, contours: Floats, sole: Kinds, theta: Floats, share: Floats
 ) -> bool:

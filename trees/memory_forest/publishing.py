@@ -40,7 +40,7 @@ def voices(forest: MemoryForest) -> Voices:
         keys=np.array([tree.key for tree in trees], dtype=np.uint64),
         node_counts=np.array([len(tree) for tree in trees], dtype=np.int64),
         opinion_counts=np.array([len(tree.opinions) for tree in trees], dtype=np.int64),
-        nodes=np.concatenate([np.empty((4, 0), np.int32), *(tree.nodes[:4] for tree in trees)], axis=1),
+        nodes=np.concatenate([np.empty((4, 0), np.int32), *(tree.nodes for tree in trees)], axis=1),
         opinions=np.concatenate([np.empty((0, 3, l)), *(tree.opinions for tree in trees)]),
         bayes=tuple(_table(each) for each in distinct.values()),
         bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),

@@ -1,12 +1,11 @@
 """A forest as columns, and back: a restart grows from the members of the last block, not from all rows.
 
 The rows and what was told of them are saved, the blocks that count for the weights, and the trees that will judge the
-next block. Everything else is a function of these. Records of nodes are not saved: a node whose rows change counts
-them anew.
+next block. Everything else is a function of these.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,13 @@ from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import MEMORIES, Members, MemberTree, bayes_members
+from quercus.trees.memory_forest.members import MEMORIES, Members, MemberTree
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
 
 Columns = Mapping[str, NDArray[Any]]
 
-FIELDS = 4  # of a node that are saved: all but the number of its record
+FIELDS = 4  # of a node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,8 +142,9 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     if _same_book(book, evidence.book):
         book = evidence.book
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
-    bayes = bayes_members(Moment(evidence, len(evidence), told, kinds)) if trees else ()
-    return Members(book, evidence.size, told, kinds, trees, bayes)
+    without = Members(book, evidence.size, told, kinds, trees, ())
+    bayes = without.next_bayes(Moment(evidence, len(evidence), told, kinds)) if trees else ()
+    return replace(without, bayes=bayes)
 
 
 def _book_columns(name: str, book: Codebook) -> dict[str, NDArray[Any]]:
@@ -170,7 +170,7 @@ def _tree_columns(trees: Sequence[MemberTree], size: int) -> dict[str, NDArray[A
     return {
         "tree_counts": np.array(counts, np.int64).reshape(-1, 3),
         "tree_nodes": np.concatenate(
-            [np.empty((FIELDS, 0), np.int32), *(tree.nodes[:FIELDS] for tree in trees)], axis=1
+            [np.empty((FIELDS, 0), np.int32), *(tree.nodes for tree in trees)], axis=1
         ),
         "tree_rows": np.concatenate([np.empty(0, np.int32), *(tree.rows for tree in trees)]),
         "tree_opinions": np.concatenate([np.empty((0, 3, size)), *(tree.opinions for tree in trees)]),
@@ -184,12 +184,11 @@ def _trees_of(columns: Columns, rows: int, size: int, seed: int) -> list[MemberT
         raise ValueError(f"the trees have {have} nodes, rows and opinions, which do not fit their counts")
     found, begin = [], (0, 0, 0)
     for m, end in enumerate(ends.tolist()):
-        nodes = np.full((FIELDS + 1, end[0] - begin[0]), NONE, np.int32)  # no records
-        nodes[:FIELDS] = columns["tree_nodes"][:, begin[0] : end[0]]
+        nodes = columns["tree_nodes"][:, begin[0] : end[0]].copy()
         mine = np.array(columns["tree_rows"][begin[1] : end[1]])
         opinions = np.array(columns["tree_opinions"][begin[2] : end[2]])
         _check_tree(nodes, mine, size + len(opinions), rows, columns["codes"].shape[1])
-        found.append(MemberTree(member_key(seed, m), nodes, mine, opinions, np.empty((0, 1), np.int32)))
+        found.append(MemberTree(member_key(seed, m), nodes, mine, opinions))
         begin = tuple(end)
     return found
 
@@ -198,7 +197,7 @@ def _check_tree(
     nodes: NDArray[np.int32], mine: NDArray[np.int32], opinions: int, rows: int, attributes: int
 ) -> None:
     """Raise where compiled code would look beyond an array."""
-    attribute, _, skip, size, _ = nodes
+    attribute, _, skip, size = nodes
     leaf, inner = attribute < 0, np.flatnonzero(attribute >= 0)
     _check_range("attributes of nodes", attribute, NONE, attributes)
     _check_range("opinions of leaves", skip[leaf], 0, opinions)

@@ -3,13 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees.memory_forest.unpickled import WritableArrays
+
 Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
 ROOM = 64
 
 
-class ToldRows:
+class ToldRows(WritableArrays):
     """The told rows and the numbers of their contours.
 
     What `held` returned stays as it is: rows are appended behind it, and a change of a contour copies once.

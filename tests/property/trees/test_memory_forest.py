@@ -19,7 +19,7 @@ from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree
+from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree, memories_of, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
 from quercus.trees.memory_forest.told import ToldRows
@@ -208,8 +208,7 @@ def assert_same(one: MemoryForest, other: MemoryForest) -> None:
     mine, theirs, evidence = one.members(), other.members(), one.evidence
     np.testing.assert_array_equal(mine.told, theirs.told)
     for m, (a, b) in enumerate(zip(mine.trees, theirs.trees, strict=True)):
-        length = LADDER[m % len(LADDER)]
-        told = mine.told[-length:]
+        told = mine.told[remembered(LADDER[m % len(LADDER)], len(mine.told))]
         assert_same_tree(a, b, mine.size)
         assert_same_tree(a, from_scratch(evidence.now(), told, member_key(one.seed, m)), mine.size)
     np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
@@ -266,16 +265,36 @@ def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
 
 
 def restarted(found: MemoryForest, named: NDArray[np.bool_]) -> MemoryForest:
-    """A forest that goes on from what was saved, of which nothing may be written to."""
+    """A forest that goes on from what was saved."""
     found.members()
     saved = saved_forest(found)
     assert saved is not None
-    for name, column in (columns := {name: column.copy() for name, column in saved.columns.items()}).items():
-        assert column.flags.c_contiguous, name
-        column.flags.writeable = False
+    columns = {name: column.copy() for name, column in saved.columns.items()}
     after = MemoryForest(named, 3, trees=7, seed=5, level=0.75)
     restore_forest(after, replace(saved, columns=columns))
     return after
+
+
+def test_saved_columns_are_not_written_to() -> None:
+    """They may be a file's, mapped into memory."""
+    values, named, contours = world(9, 700, 3)
+    found = forest(named, 3)
+    found.observe(values[:600], contours[:600])
+    found.members()
+    saved = saved_forest(found)
+    assert saved is not None
+    columns = {name: column.copy() for name, column in saved.columns.items()}
+    kept = {name: column.copy() for name, column in columns.items()}
+    assert all(column.flags.c_contiguous for column in columns.values())
+    after = forest(named, 3)
+    restore_forest(after, replace(saved, columns=columns))
+    for each in (found, after):
+        each.observe(values[600:], contours[600:])
+        each.tell(3, np.array([1.0, 0.0, 0.5]))
+        each.tell(int(each.evidence.told[5]), np.ones(3))
+    assert_same(after, found)
+    for name, column in columns.items():
+        np.testing.assert_array_equal(column, kept[name], err_msg=name)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -333,29 +352,65 @@ def test_saved_columns_that_do_not_fit_are_refused() -> None:
             assert not len(after.evidence), name
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_counts_of_large_nodes_follow_their_rows(seed: int) -> None:
-    """Rows come and go a few at a time; each record is that of the rows of its node, counted anew."""
-    values, named, contours = world(seed, 1_600, 3, precise=True)
-    found, followed = forest(named, 3), 0
-    for start in range(0, 1_600, 40):
-        found.observe(values[start : start + 40], contours[start : start + 40])
-        if start == 1_200:  # some labels change
-            for row in range(0, 1_200, 37):
-                found.tell(row, contours[(row + 1) % 1_200])
-        members = found.members()
-        if start % 400 == 0:
-            for m, tree in enumerate(members.trees):
-                told = members.told[-LADDER[m % len(LADDER)] :]
-                anew = from_scratch(found.evidence.now(), told, member_key(found.seed, m))
-                assert_same_tree(tree, anew, 3)
-                both = (tree.nodes[4] >= 0) & (anew.nodes[4] >= 0)
-                assert both.any() or len(told) < 400
-                np.testing.assert_array_equal(
-                    tree.records[tree.nodes[4, both], :3], anew.records[anew.nodes[4, both], :3]
-                )
-                followed += int(both.sum())
-    assert followed > 50
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2_000, 4_700),
+    steps=st.lists(
+        st.tuples(st.integers(1, 700), st.sampled_from(["none", "look", "restart"]), st.integers(0, 2)),
+        max_size=9,
+    ),
+)
+def test_long_memories_move_in_steps(seed: int, rows: int, steps: list[tuple[int, str, int]]) -> None:
+    """Whatever the batches, looks and restarts: one forest; withdrawals and corrections of old rows between them."""
+    values, named, contours = world(seed, rows, 3, precise=True)
+    rng = np.random.default_rng(seed)
+    often, never = forest(named, 3), forest(named, 3)
+    start = 0
+    for more, then, spoken in [(1_900, "look", 0), *steps, (rows, "look", 1)]:
+        end = min(rows, start + more)
+        said = [(int(rng.integers(end)), contours[int(rng.integers(end))]) for _ in range(spoken)]
+        said += [(int(rng.integers(end)), np.ones(3)) for _ in range(spoken)]
+        for each in (often, never):
+            each.observe(values[start:end], contours[start:end])
+            for row, contour in said:
+                each.tell(row, contour)
+        if then != "none":
+            often.predict(values[:2])
+        if then == "restart":
+            often = restarted(often, named)
+        start = end
+    assert_same(often, never)
+
+
+def test_members_of_rows_that_stay_are_kept() -> None:
+    """Long memories do not move with each row: their trees are the same objects, and so is naive Bayes."""
+    values, named, contours = world(4, 2_600, 3, precise=True)
+    contours = np.eye(3)[contours.argmax(axis=1)]
+    found = forest(named, 3)
+    found.observe(values[:2_410], contours[:2_410])
+    before = found.members()
+    found.observe(values[2_410:2_590], contours[2_410:2_590])
+    after = found.members()
+    kept = [one is other for one, other in zip(before.trees, after.trees, strict=True)]
+    assert kept == [memory >= 2_000 for memory in memories_of(7, 3)]
+    assert [one is other for one, other in zip(before.bayes, after.bayes, strict=True)] == [False, True, True]
+    found.observe(values[2_590:], contours[2_590:])
+    assert not any(one is other for one, other in zip(after.trees, found.members().trees, strict=True))
+
+
+def test_rows_of_a_memory_follow_a_plain_count() -> None:
+    for memory in LADDER:
+        step, ends = 0, set()
+        for told in range(1, 30_000, 7):
+            held = min(memory, told)
+            step = 1 if held < 2_000 else next(s for s in (200 * 2**i for i in range(9)) if held < 20 * s)
+            mine = remembered(memory, told)
+            assert told - step < mine.stop <= told
+            assert mine.stop % step == 0
+            assert mine.start == max(0, mine.stop - memory)
+            ends.add(mine.stop)
+        assert len(ends) > 20
 
 
 def test_rows_that_left_a_memory_have_no_trace() -> None:

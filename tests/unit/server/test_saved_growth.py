@@ -193,6 +193,15 @@ def read_after(path: Path, content: bytes) -> tuple[dict, dict]:  # type: ignore
     return read_columns(path)
 
 
+def test_columns_that_were_read_may_be_written_to_and_the_file_stays(tmp_path: Path) -> None:
+    """Arrays that nobody may write to are of another type to Numba: kernels would be compiled anew after a restart."""
+    write_columns(path := tmp_path / "a.growth", {}, {"rows": np.arange(3)})
+    _, columns = read_columns(path)
+    columns["rows"][0] = 7
+    assert columns["rows"].tolist() == [7, 1, 2]
+    assert read_columns(path)[1]["rows"].tolist() == [0, 1, 2]
+
+
 def test_another_log_with_the_same_name_and_length_is_found_out(store: Store) -> None:
     """As after a backup was restored, and others wrote since."""
     spoken(store)
