@@ -162,16 +162,17 @@ class LabelStudioBridge:
         QuercusError
             When the server does not take it.
         """
-        if event.get("action") not in SAID:
+        action = event.get("action")
+        if not isinstance(action, str) or action not in SAID:
             return 0
         annotations, tasks = _several(event.get("annotation")), _several(event.get("task"))
         if len(annotations) > MAX_TASKS:
             raise BadTaskError(f"annotation: are {len(annotations):,}, may be {MAX_TASKS:,}")
-        by_number = {task.get("id"): task for task in tasks}
+        by_number = {str(task.get("id")): task for task in tasks}
         statements = []
         for annotation in annotations:
-            task = by_number.get(annotation.get("task")) or (tasks[0] if len(tasks) == 1 else {})
-            said = self._statement(task, annotation, is_new=event["action"] != "ANNOTATION_UPDATED")
+            task = by_number.get(str(annotation.get("task"))) or (tasks[0] if len(tasks) == 1 else {})
+            said = self._statement(task, annotation, is_new=action != "ANNOTATION_UPDATED")
             statements += [] if said is None else [said]
         if not statements:
             return 0

@@ -120,6 +120,8 @@ class _Backend:
                 return JSONResponse(await call(request))
             except RefusedRequestError as error:
                 return JSONResponse({"error": str(error)}, error.status)
+            except UnicodeEncodeError:
+                return JSONResponse({"error": "the request holds half of a surrogate pair"}, 400)
             except (BadTaskError, errors.QuercusError) as error:
                 status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 502)
                 self._tell(f"{request.url.path.rpartition('/')[2] or 'health'}: {error}")

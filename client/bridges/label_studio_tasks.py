@@ -155,7 +155,7 @@ def labeller_of(annotation: Mapping[str, Any]) -> str:
     """Return who gave an annotation: the address where it is said, else the number of the user; empty: nobody."""
     by = annotation.get("completed_by")
     who = by.get("email") or by.get("id") if isinstance(by, dict) else by
-    return "" if who is None else str(who)
+    return str(who) if isinstance(who, str | int) else ""
 
 
 def choices_of(annotation: Mapping[str, Any], question: str = "") -> list[Any] | None:
@@ -172,7 +172,7 @@ def choices_of(annotation: Mapping[str, Any], question: str = "") -> list[Any] |
     chosen = [
         each
         for each in map(fields_of, results if isinstance(results, list) else [])
-        if each.get("type") == "choices" and question in {"", each.get("from_name")}
+        if each.get("type") == "choices" and question in ("", each.get("from_name"))
     ]
     if not chosen:
         return None

@@ -237,6 +237,29 @@ def test_wrong_requests_are_named(serving: Serving, client: Client, trees: str, 
     assert stated(client, trees) == []
 
 
+def test_values_of_the_wrong_kind_are_refused(
+    serving: Serving, client: Client, trees: str, start: Start
+) -> None:
+    backend = start(serving.address, trees)
+    created = "ANNOTATION_CREATED"
+    several = annotated(created, "row 20", "oak") | {"task": [{"id": {}}, {"id": [1]}]}
+    events: list[dict[str, Any]] = [
+        {"action": []},
+        several,
+        annotated(created, "row 20", "oak", task=[1], result=[{"type": "choices", "from_name": []}]),
+        annotated(created, "row 20", "oak", result=[{"type": "choices", "value": {"choices": [["oak"]]}}]),
+        annotated(created, "row \ud800", "oak"),
+        annotated(created, "row 20", "\ud800"),
+        annotated(created, "row 20", "oak", by="\ud800"),
+        annotated(created, "row 20", "oak", by={"email": ["ann"]}),
+    ]
+    answers = [backend.post("/webhook", event) for event in events]
+    assert [answer.status for answer in answers] == [200] + [400] * (len(events) - 1)
+    answer = backend.post("/predict", {"tasks": [task(1, "row \ud800")], "label_config": CONFIG})
+    assert answer.status in {200, 400}
+    assert stated(client, trees) == []
+
+
 def test_a_model_that_withholds_what_it_believes_chooses_nothing(
     serving: Serving, client: Client, trees: str, start: Start
 ) -> None:
