@@ -1,9 +1,9 @@
 // Leases are kept while somebody is here, and given back when nobody is.
 
 import { post } from "./outbox.js";
-import { announce, show, showIdle } from "./stage.js";
+import { announce, showIdle } from "./stage.js";
 import { base, by, formToken, leaseMs, state } from "./state.js";
-import { fetchNext } from "./supply.js";
+import { fetchNext, showNext } from "./supply.js";
 
 const AWAY_MS = 5 * 60 * 1000;
 
@@ -29,10 +29,11 @@ async function beat() {
   }
   state.upcoming = state.upcoming.filter((each) => !found.lost.includes(each.dataset.name));
   if (state.current !== null && !state.correcting && found.lost.includes(state.current.dataset.name)) {
-    announce(`${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more.`);
+    state.gone = `${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more. `;
     state.current = null;
-    if (state.upcoming.length > 0) show(state.upcoming.shift());
-    else showIdle("The next query is on its way.");
+    announce(state.gone.trim());
+    showIdle("The next query is on its way.");
+    showNext();
   }
   fetchNext();
 }

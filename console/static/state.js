@@ -12,6 +12,7 @@ export const state = {
   current: null, // the article that is shown
   upcoming: [], // articles that nobody saw yet
   held: null, // the query that was left to correct an earlier answer
+  gone: "", // why the query before is not here any more, said once with the next one
   latest: null, // { entry, article, ... }: what was said last
   correcting: false,
   paused: false,

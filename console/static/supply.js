@@ -72,5 +72,6 @@ async function exchange(unseen) {
 export function showNext() {
   if (state.current !== null || state.upcoming.length === 0) return;
   show(state.upcoming.shift());
-  announce(`Next: ${state.current.dataset.instance}.`);
+  announce(`${state.gone}Next: ${state.current.dataset.instance}.`);
+  state.gone = "";
 }
