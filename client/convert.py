@@ -170,6 +170,7 @@ def model(message: model_pb2.Model) -> Model:
         lag_s=message.lag.ToNanoseconds() / 1e9,
         uid=message.uid,
         accuracy=recent_accuracy(message.accuracy) if message.HasField("accuracy") else None,
+        settled=message.settled if message.HasField("settled") else None,
     )
 
 

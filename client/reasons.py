@@ -36,10 +36,11 @@ def why_it_stopped(model: Model) -> str:
     spent = model.queries_answered >= model.budget
     if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
         return ""
-    return (
-        "it stopped asking: no split is contested and every leaf has a label, or no row is left; "
-        f"--ask {TO_THE_BUDGET} goes on"
-    )
+    if model.settled is False:
+        return "it asks nothing now: no row that it may ask about is left"
+    settled = "no split is contested and every leaf has a label"
+    why = settled if model.settled else f"{settled}, or no row is left"
+    return f"it stopped asking: {why}; --ask {TO_THE_BUDGET} goes on"
 
 
 def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:

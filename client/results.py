@@ -113,6 +113,8 @@ class Model:
     ``lag_s``: how long the oldest event that the tree does not know yet has been in the log, in seconds.
     ``uid``: tells the model from a later one of its name.
     ``accuracy``: how right its predictions were lately, None where nothing is known of it.
+    ``settled``: whether no split is contested and every leaf has a told row; None where it asks even so, or where that
+    is not known.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Model:
     lag_s: float = 0.0
     uid: str = ""
     accuracy: RecentAccuracy | None = None
+    settled: bool | None = None
 
     @property
     def budget(self) -> int:

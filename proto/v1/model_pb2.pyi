@@ -746,6 +746,7 @@ class Model(_message.Message):
     LAG_FIELD_NUMBER: _builtins.int
     UID_FIELD_NUMBER: _builtins.int
     ACCURACY_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}"""
     sequence_committed: _builtins.int
@@ -766,6 +767,11 @@ class Model(_message.Message):
     """Answers that contradicted the source label totally, resolved in favour of the oracle."""
     uid: _builtins.str
     """Made with the model and never of another: tells it from a later one of its name."""
+    settled: _builtins.bool
+    """Of a model that asks while a split is contested: whether the newest tree is settled (no split is contested, and every
+    leaf has a told row). One that is not and has no open query has no row left to ask about. Absent where that is not
+    known, as of learners that learn again from all evidence.
+    """
     @_builtins.property
     def specification(self) -> Global___Specification: ...
     @_builtins.property
@@ -796,12 +802,15 @@ class Model(_message.Message):
         lag: _duration_pb2.Duration | None = ...,
         uid: _builtins.str = ...,
         accuracy: Global___RecentAccuracy | None = ...,
+        settled: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy", "create_time", b"create_time", "lag", b"lag", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
+    _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
 
@@ -868,18 +877,24 @@ class GrowthReport(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ACCURACY_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
+    settled: _builtins.bool
+    """See Model."""
     @_builtins.property
     def accuracy(self) -> Global___RecentAccuracy: ...
     def __init__(
         self,
         *,
         accuracy: Global___RecentAccuracy | None = ...,
+        settled: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "settled", b"settled"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accuracy", b"accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "settled", b"settled"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
+    _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___GrowthReport: _TypeAlias = GrowthReport  # noqa: Y015
 

@@ -54,6 +54,10 @@ class TreeEngine(QueryEngine, Protocol):
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
         """How right its trees were about rows whose label came later, in blocks, the oldest first."""
 
+    @property
+    def settled(self) -> bool | None:
+        """Whether the tree that asks is settled; None where it asks even so."""
+
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Go on from what was counted by a grower before this one."""
 
@@ -116,6 +120,11 @@ class AdvisedE2mEngine:
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Go on from what was counted by a grower before this one."""
         self._learner.resume(accuracy)
+
+    @property
+    def settled(self) -> bool | None:
+        """Whether the active tree is settled; None where it asks even so."""
+        return self._adviser.settled
 
     @property
     def strategy(self) -> str:

@@ -215,7 +215,7 @@ class LogFolder:
         agenda = self._agenda(vocabulary) if self._has_time(started) else None
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
-            fence=self.fence(), report=encode_report(self._following.accuracy),
+            fence=self.fence(), report=encode_report(self._following.accuracy, self._following.settled),
         )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None

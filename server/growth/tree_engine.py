@@ -71,6 +71,11 @@ class IncrementalEngine:
         """How right the trees that were grown were about rows whose label came later, in blocks, the oldest first."""
         return self._accuracy
 
+    @property
+    def settled(self) -> bool | None:
+        """Whether no split is contested and every leaf has a told row; None where the tree asks even so."""
+        return self._state.settled
+
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Go on from what was counted by a grower before this one."""
         self._accuracy = accuracy

@@ -246,6 +246,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         lag=to_duration(record.lag_s),
         uid=record.uid,
         accuracy=report.accuracy if report.accuracy.blocks else None,
+        settled=report.settled if report.HasField("settled") else None,
     )
 
 

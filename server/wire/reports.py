@@ -8,15 +8,16 @@ from quercus.proto.v1 import model_pb2
 from quercus.trees import AccuracyBlock
 
 
-def encode_report(accuracy: Iterable[AccuracyBlock]) -> bytes:
-    """Return the report as it is stored."""
+def encode_report(accuracy: Iterable[AccuracyBlock], settled: bool | None = None) -> bytes:
+    """Return the report as it is stored; `settled`: whether the tree is, None where that is not known."""
     blocks = [
         model_pb2.AccuracyBlock(
             rows=block.rows, precise_rows=block.precise_rows, right=block.right, expected=block.expected
         )
         for block in accuracy
     ]
-    return model_pb2.GrowthReport(accuracy=model_pb2.RecentAccuracy(blocks=blocks)).SerializeToString()
+    recent = model_pb2.RecentAccuracy(blocks=blocks)
+    return model_pb2.GrowthReport(accuracy=recent, settled=settled).SerializeToString()
 
 
 def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:

@@ -192,8 +192,12 @@ class GrowthState:
     def left_to_ask(self, limit: int) -> int:
         """Return how many queries may be chosen: `limit`, what the budget has left, or none when it is to stop."""
         most = min(limit, self.specification.budget - self.answers)
-        stops = most > 0 and self.specification.ask == WHILE_CONTESTED and is_settled(self.context())
-        return 0 if stops else most
+        return 0 if most > 0 and self.settled else most
+
+    @property
+    def settled(self) -> bool | None:
+        """Whether no split is contested and every leaf has a told row; None where it asks even so."""
+        return is_settled(self.context()) if self.specification.ask == WHILE_CONTESTED else None
 
     def context(self) -> QueryContext:
         """Return what choosing queries looks at."""
