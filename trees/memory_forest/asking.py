@@ -21,6 +21,7 @@ EXPLORE = 6  # one query in so many goes by what it covers alone
 FIRST = 2  # queries for each class that do so at the start, at most
 TIE = 1e-12
 KNOWN = 4  # times as many rows that cover are looked at as others
+NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +46,16 @@ class Choice:
     stands_for: int
 
 
-def choose_rows(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[Choice]:
+def choose_rows(
+    forest: MemoryForest, candidates: Ints, limit: int, refused: Ints = NO_ROWS
+) -> Iterator[Choice]:
     """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
 
     A row's worth is 1 less the margin of the mean estimate, ``1 - (θ_(1) - θ_(2))``; nothing before the first row is
     told. Its score adds what it covers: by how much it brings other rows nearer to one that was told or asked about,
     as a share of the most that a candidate brings, times .05. The share alone counts at first, until every class has a
-    told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides.
+    told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides. Rows that were `refused`
+    cover others as told ones do: where nobody can answer is not asked again and again.
     """
     evidence = forest.evidence
     most = sample_size(len(evidence.named))
@@ -61,7 +65,7 @@ def choose_rows(forest: MemoryForest, candidates: Ints, limit: int) -> Iterator[
     pool = pool[np.argsort(row_hashes(pool))]
     told = len(evidence.told)
     worth = margin_worth(forest, pool) if told else np.zeros(pool.size)
-    cover = Coverage(forest, pool, most)
+    cover = Coverage(forest, pool, most, refused)
     beginning = not all_classes_told(evidence)
     free = np.ones(pool.size, dtype=bool)
     for asked in range(told, told + min(limit, pool.size)):
@@ -106,11 +110,11 @@ def all_classes_told(evidence: ForestEvidence) -> bool:
 class Coverage:
     """How near rows are to one that was told or asked about, and what each candidate would bring."""
 
-    def __init__(self, forest: MemoryForest, pool: Ints, most: int) -> None:
+    def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
         evidence = forest.evidence
         codes, bins = evidence.codes(), evidence.book.bins()
         rows = sample_rows(np.arange(len(evidence)), most)
-        known = sample_rows(np.sort(evidence.told), KNOWN * most)
+        known = sample_rows(np.sort(np.append(evidence.told, refused)), KNOWN * most)
         others = ordered(codes[rows], bins)
         if forest.apart is None or not forest.apart.fits(evidence.book, rows):
             forest.apart = Apart(evidence.book, rows)

@@ -25,7 +25,8 @@ def forest_queries(forest: MemoryForest, context: QueryContext, limit: int) -> I
     """
     sample = context.sample
     candidates = context.instances_of(sample.candidates(np.arange(len(sample.ids))))
-    choices = list(choose_rows(forest, candidates, limit))
+    refused = np.flatnonzero(~sample.askable & sample.table.vacuous[sample.ids])
+    choices = list(choose_rows(forest, candidates, limit, context.instances_of(refused)))
     if not choices:
         return
     values = forest.evidence.values[[choice.row for choice in choices]]

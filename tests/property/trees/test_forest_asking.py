@@ -161,3 +161,15 @@ def pignistic(contour: Floats) -> Floats:
     for size in range(1, CLASSES + 1):
         found[order[:size]] += (levels[size - 1] - levels[size]) / size
     return found
+
+
+def test_where_a_row_was_refused_is_covered() -> None:
+    """Else the same neighbourhood is asked about again and again: it is the least covered."""
+    forest = MemoryForest(np.array([False]), 2, trees=7, seed=3, level=0.75)
+    forest.observe(np.arange(61.0)[:, np.newaxis], np.ones((61, 2)))
+    (first,) = choose_rows(forest, np.arange(61), 1)
+    left = np.delete(np.arange(61), first.row)
+    (beside,) = choose_rows(forest, left, 1)
+    (elsewhere,) = choose_rows(forest, left, 1, refused=np.array([first.row]))
+    assert abs(beside.row - first.row) == 1
+    assert abs(elsewhere.row - first.row) > 10
