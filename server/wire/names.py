@@ -124,9 +124,9 @@ def not_found(kind: str, name: str, known: Sequence[str]) -> str:
     "'colr' is no attribute; did you mean 'color'? There are size, color"
     """
     near = get_close_matches(name, known, n=1)
-    meant = f"; did you mean {shown(near[0])}?" if near else ";"
+    meant = f"; did you mean {shown(near[0])}? There" if near else "; there"
     more = f", ... ({len(known):,} in all)" if len(known) > MOST_LISTED else ""
-    return f"{shown(name)} is no {kind}{meant} There are {', '.join(known[:MOST_LISTED])}{more}"
+    return f"{shown(name)} is no {kind}{meant} are {', '.join(known[:MOST_LISTED])}{more}"
 
 
 def page_size(size: int) -> int:
