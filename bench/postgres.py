@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import psycopg
 from _report import Row, options, reporting
-from sqlalchemy import Engine, event
 
 from quercus.belief.codec import encode_sets
 from quercus.storage import AgendaEntry, QueryRecord, Store
@@ -25,6 +24,7 @@ from quercus.storage import AgendaEntry, QueryRecord, Store
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import postgres as support
 from support.processes import cpu_s
+from support.statements import statements_noted
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
 PUSH_TARGET, PAIR_TARGET, STATEMENTS_TARGET = 1.3, 2.0, 6
@@ -193,9 +193,8 @@ def statements(url: str) -> dict[str, int]:
     def note(_connection, _cursor, statement, *_):
         seen.append(statement)
 
-    event.listen(Engine, "before_cursor_execute", note)
     found = {}
-    with Store.open(url) as store:
+    with Store.open(url) as store, statements_noted(note):
         store.create_model("s", b"", budget=9)
         store.append_instances("s", *batch(5, 5))
         store.publish("s", as_of=5, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2, 3)])
@@ -208,7 +207,6 @@ def statements(url: str) -> dict[str, int]:
             seen.clear()
             work()
             found[name] = len(seen)
-    event.remove(Engine, "before_cursor_execute", note)
     return found
 
 

@@ -13,7 +13,7 @@ class StoreCalls:
     def __init__(self, database: Database, clocks: StoreClock) -> None:
         self._database = database
         self._clocks = clocks
-        self._grouped = GroupedCalls(database)
+        self._grouped = GroupedCalls(database, clocks)
 
     def _clock(self, connection: Connection) -> Clock:
         """The clock of a transaction, to be asked once the model is held."""

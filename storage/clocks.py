@@ -33,6 +33,9 @@ class StoreClock(Protocol):
     moment: Select[Any]
     """Tells the time, `clock` and `wall`, as part of another statement, whose parameters take in `given`."""
 
+    is_in_database: bool
+    """`moment` tells the time when it is executed, else the time at which `given` was called."""
+
     def given(self) -> Mapping[str, float]:
         """Parameters of `moment`."""
 

@@ -11,8 +11,10 @@ from typing import Any, Final, TypeAlias, cast
 from sqlalchemy import Connection, Insert, Update
 
 from quercus.storage.prepared import Prepared
+from quercus.storage.row_writes import RowWrite, as_arrays, takes_arrays
 
 Change: TypeAlias = Insert | Update
+Rows: TypeAlias = list[Mapping[str, Any]]
 
 _WAITING: Final = "quercus_waiting"  # writes that the transaction has not sent yet
 
@@ -22,10 +24,19 @@ class Write:
     """A statement that is made once, and its parameters, which no other statement of the transaction shares.
 
     Several of them may change one table, but not one row of it: which comes first is not said.
+
+    Attributes
+    ----------
+    statement : RowWrite, Insert or Update
+    rows : sequence of mappings
+        The parameters.
+    counts : str
+        Not empty: the statement adds to the numbers of a row, which this parameter names. Writes of one row are one.
     """
 
-    statement: Change
+    statement: RowWrite | Change
     rows: Sequence[Mapping[str, Any]]
+    counts: str = ""
 
 
 def begin(connection: Connection) -> None:
@@ -35,7 +46,7 @@ def begin(connection: Connection) -> None:
 
 def takes_several(connection: Connection) -> bool:
     """Whether the database takes several changes in one statement."""
-    return connection.dialect.name == "postgresql"
+    return takes_arrays(connection)
 
 
 def write_last(connection: Connection, *writes: Write) -> None:
@@ -45,7 +56,7 @@ def write_last(connection: Connection, *writes: Write) -> None:
         return
     for write in writes:
         if write.rows:
-            connection.execute(write.statement, write.rows)
+            connection.execute(_single(write.statement), write.rows)
 
 
 def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[str, Any]) -> None:
@@ -65,16 +76,41 @@ def send(connection: Connection, *more: Write) -> None:
     """Send what waits, and `more`."""
     writes = [*connection.info[_WAITING], *more]
     connection.info[_WAITING] = []
-    rows: dict[Change, list[Mapping[str, Any]]] = {}
+    rows: dict[RowWrite | Change, Rows] = {}
     for write in writes:
-        rows.setdefault(write.statement, []).extend(write.rows)
+        waiting = rows.setdefault(write.statement, [])
+        waiting.extend(write.rows)
+        if write.counts:
+            waiting[:] = _added_up(waiting, write.counts)
+    several = any(len(many) > 1 for many in rows.values())
+    chosen: list[Change] = []
+    values: dict[str, Any] = {}
     for statement, many in rows.items():
-        if len(many) > 1:
-            connection.execute(statement, many)
-    single = {statement: one[0] for statement, one in rows.items() if len(one) == 1}
-    if single:
-        values = {name: value for row in single.values() for name, value in row.items()}
-        connection.execute(_as_one(tuple(single)), values)
+        if several and isinstance(statement, RowWrite):
+            chosen.append(statement.many)
+            values |= as_arrays(many)
+        elif len(many) > 1:
+            connection.execute(_single(statement), many)
+        else:
+            chosen.append(_single(statement))
+            values |= many[0]
+    if chosen:
+        connection.execute(_as_one(tuple(chosen)), values)
+
+
+def _single(statement: RowWrite | Change) -> Change:
+    return statement.one if isinstance(statement, RowWrite) else statement
+
+
+def _added_up(rows: Rows, key: str) -> Rows:
+    """One row for each value of the parameter `key`; the others are numbers, and are added."""
+    found: dict[Any, Mapping[str, Any]] = {}
+    for row in rows:
+        before = found.get(row[key], {})
+        found[row[key]] = {
+            name: value if name == key else value + before.get(name, 0) for name, value in row.items()
+        }
+    return list(found.values())
 
 
 @cache  # there are few sets of them, and to make one takes longer than to run it

@@ -49,8 +49,11 @@ class Database:
                 yield connection
 
     @contextmanager
-    def write(self, *, unhurried: bool = False) -> Iterator[Connection]:
-        """Write transaction, committed to disk when the block ends, rolled back when it raises."""
+    def write(self, *, unhurried: bool = False, announced: bool = False) -> Iterator[Connection]:
+        """Write transaction, committed to disk when the block ends, rolled back when it raises.
+
+        `announced`: other processes look for changes as soon as it commits.
+        """
         with self._watched(), self._translated(), self._writer:
             if self._read_only:
                 raise ReadOnlyUntilRestart(self._read_only)
@@ -66,6 +69,8 @@ class Database:
                 )
                 if wrote:
                     changes.finish(connection)
+                    if announced:
+                        self.dialect.announce(connection)
             if wrote:
                 self.dialect.note_commit()
             # once more: what was committed to a file that nobody will find again is not stored

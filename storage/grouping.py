@@ -5,22 +5,50 @@ commits. Here the first one makes its transaction, and all that come meanwhile s
 """
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, cast
 
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import deferred_writes
+from quercus.storage.clocks import Clock, StoreClock
 from quercus.storage.engine import Database
 from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StoreError
+from quercus.storage.queries import shared_view
+from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.shared_view import SharedView
 
 T = TypeVar("T")
 AT_ONCE: Final = 64
 """Calls of one transaction at most."""
 
+GATHER_SHARE: Final = 0.25
+"""For how long at most a small group waits to grow, beside what the transaction before it took."""
+
 REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound)
 """What a call raises before it writes anything: the others of its transaction go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWork(Generic[T]):
+    """The work of a call in a transaction that others share.
+
+    Attributes
+    ----------
+    alone : does it, reading all it needs. It may raise one of `REFUSALS` before it writes.
+    together : the same, by what was read for the group; None where that does not suffice, and nothing was written.
+    asking : the labeller who asks for queries, and for how many; or
+    claim : of which lease something is said.
+    """
+
+    alone: Callable[[Connection], T]
+    together: Callable[[Connection, SharedView], T | None]
+    asking: tuple[str, int] | None = None
+    claim: LeaseClaim | None = None
 
 
 class _Call:
@@ -28,7 +56,7 @@ class _Call:
 
     __slots__ = ("error", "group", "result", "turn", "work")
 
-    def __init__(self, work: Callable[[Connection], object]) -> None:
+    def __init__(self, work: GroupWork[Any]) -> None:
         self.work = work
         self.turn = threading.Event()
         self.group: list[_Call] = []
@@ -38,9 +66,18 @@ class _Call:
     def run(self, connection: Connection) -> None:
         """Do the work within a transaction; remember why it was refused."""
         try:
-            self.result = self.work(connection)
+            self.result = self.work.alone(connection)
         except REFUSALS as error:
             self.error = error
+
+    def run_together(self, connection: Connection, seen: SharedView) -> bool:
+        """Do the work by what was read for the group; False: it must `run`."""
+        try:
+            self.result = self.work.together(connection, seen)
+        except REFUSALS as error:
+            self.error = error
+            return True
+        return self.result is not None
 
     def outcome(self) -> Any:
         """Return the result, or raise."""
@@ -49,46 +86,97 @@ class _Call:
         return self.result
 
 
+class _Queue:
+    """The calls that wait while another makes a transaction about the same model.
+
+    Parameters
+    ----------
+    lock : of all queues.
+    """
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._arrived = threading.Condition(lock)
+        self.waiting: list[_Call] = []
+        self._enough = AT_ONCE
+        self._last = 0  # calls of the last transaction
+        self._until = 0.0  # for how long the next one may wait for them
+        self.is_busy = False
+        """Somebody makes a transaction."""
+
+    def add(self, call: _Call) -> None:
+        """Wait in it; the lock is held."""
+        self.waiting.append(call)
+        if len(self.waiting) >= self._enough:
+            self._arrived.notify()
+
+    def note_done(self, calls: int, took_s: float) -> None:
+        """A transaction ended; the lock is held."""
+        self._last, self._until = calls, time.monotonic() + GATHER_SHARE * took_s
+
+    def take(self, most: int) -> list[_Call]:
+        """Take the first ones; the lock is held."""
+        taken, self.waiting = self.waiting[:most], self.waiting[most:]
+        return taken
+
+    def gather(self, leader: _Call) -> None:
+        """Wait a moment where the last group was much larger: most of its callers are about to call again.
+
+        Else large groups and small ones would take turns, and every second transaction would be made for a few calls.
+        """
+        with self._arrived:
+            self._enough = self._last - len(leader.group)
+            left_s = self._until - time.monotonic()
+            if self._enough > len(leader.group) and left_s > 0:
+                self._arrived.wait_for(lambda: len(self.waiting) >= self._enough, left_s)
+            self._enough = AT_ONCE
+            leader.group += self.take(AT_ONCE - len(leader.group))
+
+
 class GroupedCalls:
     """Runs calls, those about one model one after the other; safe for threads.
 
     Parameters
     ----------
     database : whose transactions they share.
+    clocks : asked when a model is held.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clocks: StoreClock) -> None:
         self._database = database
+        self._clocks = clocks
+        self._gathers = not database.dialect.one_writer
         self._lock = threading.Lock()
-        self._waiting: dict[str, list[_Call]] = {}  # by model; a model without entry is free
+        self._queues: dict[str, _Queue] = {}  # by model; a model without entry is free
 
-    def run(self, model: str, work: Callable[[Connection], T]) -> T:
+    def run(self, model: str, work: GroupWork[T]) -> T:
         """Do `work` in a transaction, and return what it returns once that is committed.
 
-        It may raise one of `REFUSALS` before it writes; any other exception undoes the transaction. Where others shared
-        it, every call is then made alone, unless the store itself failed: that fails for all.
+        Any exception but `REFUSALS` undoes the transaction. Where others shared it, every call is then made alone,
+        unless the store itself failed: that fails for all.
         """
         call = _Call(work)
         with self._lock:
-            waiting = self._waiting.get(model)
-            if waiting is None:
-                self._waiting[model] = []
-                call.group = [call]
+            queue = self._queues.setdefault(model, _Queue(self._lock))
+            if queue.is_busy:
+                queue.add(call)
             else:
-                waiting.append(call)
+                queue.is_busy, call.group = True, [call]
         if not call.group:
             call.turn.wait()
         if call.group:
+            if self._gathers:
+                queue.gather(call)
+            started = time.monotonic()
             try:
-                self._commit(call.group)
+                self._commit(model, call.group)
             finally:
-                self._pass_on(model, call)
+                self._pass_on(model, call, time.monotonic() - started)
         return cast(T, call.outcome())
 
-    def _commit(self, group: list[_Call]) -> None:
+    def _commit(self, model: str, group: list[_Call]) -> None:
         try:
             with self._database.write() as connection:
-                for call in group:
+                for call in self._run_together(connection, model, group):
                     deferred_writes.send(connection)  # the next call sees what those before it wrote
                     call.run(connection)
         except StoreError as error:
@@ -100,17 +188,32 @@ class GroupedCalls:
                 return
             for call in group:
                 call.error = None
-                self._commit([call])
+                self._commit(model, [call])
 
-    def _pass_on(self, model: str, leader: _Call) -> None:
+    def _run_together(self, connection: Connection, model: str, group: list[_Call]) -> list[_Call]:
+        """Read once for all calls, and do those for which that suffices; the others are left."""
+        if len(group) == 1 or not deferred_writes.takes_several(connection):
+            return group
+        wanted: Counter[str] = Counter()
+        for call in group:
+            if call.work.asking is not None and call.work.asking[1] > 0:
+                wanted[call.work.asking[0]] += call.work.asking[1]
+        claims = [call.work.claim for call in group if call.work.claim is not None]
+        try:
+            seen = shared_view.look(connection, model, wanted, claims, Clock(self._clocks, connection))
+        except NotFound:
+            return group  # each is told so
+        return [call for call in group if not call.run_together(connection, seen)]
+
+    def _pass_on(self, model: str, leader: _Call, took_s: float) -> None:
         """Let the others of the group go, and the next group begin."""
         with self._lock:
-            waiting = self._waiting[model]
-            if waiting:
-                following, self._waiting[model] = waiting[:AT_ONCE], waiting[AT_ONCE:]
-            else:
-                following = []
-                del self._waiting[model]
+            queue = self._queues[model]
+            queue.note_done(len(leader.group), took_s)
+            following = queue.take(AT_ONCE)
+            queue.is_busy = bool(following)
+            if not following and len(leader.group) == 1:
+                del self._queues[model]
         if following:
             following[0].group = following
             following[0].turn.set()

@@ -51,7 +51,8 @@ class GrowerRecord:
 
 def renew(connection: Connection, member: str, place: str, until: float, now: Timestamps) -> None:
     """Be a member until a moment of the lease clock."""
-    changed = update(grower).where(grower.c.id == member).values(until=until)
+    # The place as well: the processes that a server starts one after the other are one member.
+    changed = update(grower).where(grower.c.id == member).values(place=place, until=until)
     if not connection.execute(changed).rowcount:
         insert_new(connection, grower, id=member, place=place, until=until)
         connection.execute(delete(grower).where(grower.c.until < now.clock - FORGET_S))

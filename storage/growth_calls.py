@@ -66,8 +66,7 @@ class GrowthCalls(StoreCalls):
         """
         checks.at_least("keep", keep, 1)
         published = Publication(as_of, snapshot, agenda, key, keep, fence, report)
-        with self._database.write() as connection:
-            self._database.dialect.announce(connection)
+        with self._database.write(announced=True) as connection:
             return agendas.publish_tree(connection, model, published, self._clock(connection))
 
     def publish_agenda(

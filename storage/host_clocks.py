@@ -51,6 +51,8 @@ class HostClocks:
         bindparam("now_clock", type_=Double).label("clock"), bindparam("now_wall", type_=Double).label("wall")
     )
 
+    is_in_database = False
+
     def __init__(self, wall: Callable[[], float], steady: Callable[[], float], offset: float) -> None:
         self._wall = wall
         self._steady = steady

@@ -1,26 +1,49 @@
 """The row of a model: to read, or held for as long as something of the model is written."""
 
-from sqlalchemy import Connection, bindparam, select, update
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, bindparam, select, update
 
 from quercus.storage import changes
+from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
 from quercus.storage.prepared import Prepared
+from quercus.storage.row_writes import takes_arrays
 from quercus.storage.schema import LIVE, AnyRow, model
 
 # Made once: every write begins with it, and to make it took as long as to run it.
 _BY_NAME = select(model).where(model.c.name == bindparam("wanted"), LIVE)
 _OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
-_HELD = Prepared(_BY_NAME.with_for_update())
+BY_NAME_TO_HOLD: Final[Select[Any]] = _BY_NAME.with_for_update()
+"""The row of the model that the parameter `wanted` names; see `held`."""
+
+_HELD = Prepared(BY_NAME_TO_HOLD)
 _FOUND = Prepared(_BY_NAME)
 
 
 def lock(connection: Connection, name: str) -> AnyRow:
     """The model's row, held until the transaction ends (a row lock where the database has them)."""
     row: AnyRow | None = _HELD.run(connection, wanted=name)
-    if row is None:
+    return held(connection, name, [] if row is None else [row])
+
+
+def lock_now(connection: Connection, name: str, clock: Clock) -> tuple[AnyRow, Timestamps]:
+    """As `lock`, and the time since when it is held."""
+    if not (takes_arrays(connection) and clock.clocks.is_in_database):
+        return lock(connection, name), clock()
+    told = clock.clocks.moment, clock.clocks.given()
+    found, ((at, wall),) = read_each(connection, (BY_NAME_TO_HOLD, {"wanted": name}), told)
+    return held(connection, name, found), clock.clocks.stamps(at, wall)
+
+
+def held(connection: Connection, name: str, found: Sequence[AnyRow]) -> AnyRow:
+    """The row that `BY_NAME_TO_HOLD` found, which the transaction holds from now on."""
+    if not found:
         raise NotFound("model", name)
-    changes.hold(connection, row)
-    return row
+    changes.hold(connection, found[0])
+    return found[0]
 
 
 def find(connection: Connection, name: str) -> AnyRow:

@@ -39,6 +39,7 @@ class GrowerShare:
         self._store, self._member, self._place, self._ttl_s = store, member, place, ttl_s
         self._members: tuple[str, ...] = ()
         self._fences: dict[int, Fence] = {}
+        self._doubtful: set[int] = set()  # models that may have been taken: no answer came
         self._renew_at = 0.0
         self._trouble = ""
         self._stopping = threading.Event()
@@ -50,7 +51,12 @@ class GrowerShare:
         return self._members
 
     def start(self) -> None:
-        """Become a member, and stay one."""
+        """Become a member, and stay one.
+
+        The processes that a server starts one after the other are one member. What an earlier one had taken this one
+        does not know: unless it gave that back, no other could take it, and nobody would grow those models.
+        """
+        self._store.leave_growers(self._member)
         self._look()
         self._thread.start()
 
@@ -68,7 +74,9 @@ class GrowerShare:
     def fence(self, key: int, name: str) -> Fence:
         """Return the right to publish trees of a model; `Fenced` while another member has it."""
         if key not in self._fences:
+            self._doubtful.add(key)  # a call that fails may have taken it
             fence = self._store.take_model(key, self._member)
+            self._doubtful.discard(key)
             if fence is None:
                 raise Fenced(name)
             self._fences[key] = fence
@@ -81,12 +89,13 @@ class GrowerShare:
 
     def release_others(self) -> None:
         """Give back the models that belong to other members now."""
-        gone = [key for key in self._fences if not self.owns(key)]
+        gone = [key for key in {*self._fences, *self._doubtful} if not self.owns(key)]
         if gone:
             self._store.release_models(self._member, gone)
             _log.info("%d models are given to other growers", len(gone))
             for key in gone:
-                del self._fences[key]
+                self._fences.pop(key, None)
+                self._doubtful.discard(key)
 
     def _renew_forever(self) -> None:
         while not self._stopping.wait(min(LOOK_S, self._ttl_s / RENEWALS)):

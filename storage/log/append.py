@@ -20,7 +20,7 @@ from quercus.storage.log.bulk import REPEATED, insert_instances
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import Appended, NewValue, Push
-from quercus.storage.rows import lock
+from quercus.storage.rows import lock_now
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
@@ -85,10 +85,10 @@ def _append_to_model(
     connection: Connection, name: str, pushes: Sequence[Push], clock: Clock, look: bool
 ) -> list[Outcome]:
     try:
-        appender = _Appender(connection, name, pushes, look)
+        row, held_at = lock_now(connection, name, clock)
     except NotFound as error:
         return [error] * len(pushes)
-    held_at = clock()
+    appender = _Appender(connection, row, pushes, look)
     outcomes: list[Outcome] = []
     for push in pushes:
         try:
@@ -102,9 +102,9 @@ def _append_to_model(
 class _Appender:
     """One model in one transaction. Rows wait in columns until `write`."""
 
-    def __init__(self, connection: Connection, name: str, pushes: Sequence[Push], look: bool) -> None:
+    def __init__(self, connection: Connection, row: AnyRow, pushes: Sequence[Push], look: bool) -> None:
         self.connection = connection
-        self.row = lock(connection, name)
+        self.row = row
         self.looked = look
         self.known: dict[str, Content] = {}  # only when looked
         if look:

@@ -5,17 +5,25 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, bindparam, false, func, insert, select
+from sqlalchemy import Column, Connection, Select, bindparam, false, func, select
 
 from quercus.storage import checks
 from quercus.storage.errors import NotFound
 from quercus.storage.records import Event, EventKind, EventSelection
+from quercus.storage.row_writes import inserting
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 SOURCE = "source"
 MAX_SEQUENCE = 2**62
 CHUNK = 500  # bound parameters of one IN (...)
+STATED_SINCE = select(log.c.instance).where(
+    log.c.model_id == bindparam("of"),
+    log.c.kind == EventKind.STATEMENT,
+    log.c.instance.is_not(None),
+    log.c.sequence > bindparam("behind"),
+)
+"""Instances of which something was stated unasked, behind an event."""
 
 
 def learned_values(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:
@@ -128,13 +136,6 @@ def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]
     return found
 
 
-def stated_since(connection: Connection, model_id: int, after: int) -> set[int]:
-    """Instances of which something was stated unasked behind an event."""
-    mine = (log.c.model_id == model_id, log.c.kind == EventKind.STATEMENT)
-    behind = (log.c.instance.is_not(None), log.c.sequence > after)
-    return set(connection.execute(select(log.c.instance).where(*mine, *behind)).scalars())
-
-
 def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
     checks.at_least("limit", look.limit, 1)
@@ -155,7 +156,7 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
 
 
 # Parameters have names of their own: the statement may be part of another one.
-ADD = insert(log).values({column.name: bindparam(f"event_{column.name}") for column in log.c})
+ADD = inserting(log, "event_")
 _NOTHING = {f"event_{column.name}": None for column in log.c}
 
 
@@ -166,7 +167,7 @@ def added(**columns: object) -> dict[str, Any]:
 
 def insert_event(connection: Connection, **columns: object) -> None:
     """Append one event; the caller holds the model, chose the next sequence number and counts it."""
-    connection.execute(ADD, added(**columns))
+    ADD.run(connection, [added(**columns)])
 
 
 @cache

@@ -31,6 +31,8 @@ class DatabaseClock:
 
     moment = select(literal_column("clock", Double), literal_column("wall", Double)).select_from(_MOMENT)
 
+    is_in_database = True
+
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
         self._wall = wall
 

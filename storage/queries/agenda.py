@@ -2,27 +2,45 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import snapshots
 from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
-from quercus.storage.log.event_log import CHUNK, stated_since
+from quercus.storage.log.event_log import CHUNK, STATED_SINCE
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
-from quercus.storage.rows import lock
+from quercus.storage.row_writes import inserting, sent_rows, takes_arrays, updating
+from quercus.storage.rows import lock_now
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 KEPT_WITHDRAWN = 1000
 UNNAMED = "growth does not want this label any more"
+_MOVED = ("position", "asked", "reason", "tree_version")
+_MOVE = updating(
+    query, {"model_id": "move_of", "number": "move_which"}, {name: f"move_{name}" for name in _MOVED}
+)
+_OPEN = inserting(query, "opened_")
+_LIVE = select(query).where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+_SETTLED_SINCE = select(query.c.instance).where(
+    query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
+)
+_NAMED = sent_rows("sent", {"named": BigInteger()})
+_IS_NAMED = (log.c.model_id == bindparam("of"), log.c.sequence == _NAMED.c.named)
+# Not a join, for which PostgreSQL may read the whole log while it has no statistics.
+_KIND = select(log.c.kind).where(*_IS_NAMED).correlate(_NAMED).scalar_subquery()
+_KINDS = select(_NAMED.c.named, _KIND)
+_NOTHING: dict[str, Any] = dict.fromkeys(query.c.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +67,11 @@ class Agenda:
 
 def publish_tree(connection: Connection, name: str, published: Publication, clock: Clock) -> int:
     """Insert the next tree version and make the queries follow its agenda."""
-    row = _held_model(connection, name, published.key)
-    if row is None:
+    held = _held_model(connection, name, published.key, clock)
+    if held is None:
         return 0
+    row, now = held
     check_fence(connection, row.id, name, published.fence)
-    now = clock()
     as_of = published.as_of
     if not 0 <= as_of <= row.sequence_committed:
         raise FailedPrecondition(f"a tree as of event {as_of} of a log with {row.sequence_committed} events")
@@ -79,13 +97,13 @@ def follow_agenda(
     fence: Fence | None = None,
 ) -> None:
     """Make the queries follow an agenda that comes after its tree."""
-    row = _held_model(connection, name, key)
-    if row is None:
+    held = _held_model(connection, name, key, clock)
+    if held is None:
         return
+    row, now = held
     check_fence(connection, row.id, name, fence)
     if as_of < row.sequence_grown:  # a tree that knows more came
         return
-    now = clock()
     expiry.write_expired(connection, row.id, now)
     _reconcile_queries(connection, row, Agenda(as_of, entries, row.tree_version), now)
 
@@ -101,13 +119,15 @@ def has_queries(connection: Connection, name: str) -> bool:
     return connection.execute(mine.limit(1)).one_or_none() is not None
 
 
-def _held_model(connection: Connection, name: str, key: int | None) -> AnyRow | None:
-    """The model's row, held; None when the model is gone, or is another than that of `key`."""
+def _held_model(
+    connection: Connection, name: str, key: int | None, clock: Clock
+) -> tuple[AnyRow, Timestamps] | None:
+    """The model's row, held, and since when; None when the model is gone, or is another than that of `key`."""
     try:
-        row = lock(connection, name)
+        row, now = lock_now(connection, name, clock)
     except NotFound:
         return None
-    return row if key in (None, row.id) else None
+    return (row, now) if key in (None, row.id) else None
 
 
 def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> None:
@@ -115,21 +135,24 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
-    for instance in stated_since(connection, row.id, agenda.as_of) & set(wanted):
-        del wanted[instance]  # the tree does not know yet what was stated of it
-    live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
-    there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(live)}
+    behind = {"of": row.id, "behind": agenda.as_of}
+    stated, live, late = read_each(
+        connection, (STATED_SINCE, behind), (_LIVE, {"of": row.id}), (_SETTLED_SINCE, behind)
+    )
+    for (instance,) in stated:
+        wanted.pop(instance, None)  # the tree does not know yet what was stated of it
+    there: dict[int, AnyRow] = {found.instance: found for found in live}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
+    # Settled after the tree looked: the tree does not know yet that it has its answer.
+    passed = {instance for (instance,) in late} | set(there)
+    fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
+    _check_instances(connection, row, list(fresh))
+    asked = max(int(row.sequence_asked), agenda.as_of)
     drop_queries(connection, row, unnamed, UNNAMED, now)
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update_waiting(connection, row, waiting, wanted, version)
-    # Settled after the tree looked: the tree does not know yet that it has its answer.
-    late = select(query.c.instance).where(query.c.model_id == row.id, query.c.sequence > agenda.as_of)
-    passed = set(connection.execute(late).scalars()) | set(there)
-    fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _insert_queries(connection, row, fresh, version, now)
-    asked = max(int(row.sequence_asked), agenda.as_of)
     connection.execute(update(model).where(model.c.id == row.id).values(sequence_asked=asked))
 
 
@@ -162,11 +185,14 @@ def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> Non
 def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     """Keep the newest of the withdrawn queries, and all that somebody ever held: their history is kept for ever."""
     mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
-    newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
-    last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
-    if last is not None:
-        never_held = ~history.ever_held(query.c.number, query.c.model_id)
-        connection.execute(delete(query).where(*mine, query.c.number <= last, never_held))
+    other = query.alias("other")
+    withdrawn = (other.c.model_id == row.id, other.c.state == QueryState.WITHDRAWN)
+    newest_first = select(other.c.number).where(*withdrawn).order_by(other.c.number.desc())
+    last = (
+        newest_first.offset(KEPT_WITHDRAWN).limit(1).scalar_subquery()
+    )  # of fewer, none is older than the last
+    never_held = ~history.ever_held(query.c.number, query.c.model_id)
+    connection.execute(delete(query).where(*mine, query.c.number <= last, never_held))
 
 
 def _update_waiting(
@@ -177,25 +203,20 @@ def _update_waiting(
     version: int,
 ) -> None:
     changes = [
-        {"which": found.number, "place": position, "where": entry.asked, "why": entry.reason}
+        {
+            "move_of": row.id,
+            "move_which": found.number,
+            "move_position": position,
+            "move_asked": entry.asked,
+            "move_reason": entry.reason,
+            "move_tree_version": version,
+        }
         for instance, found in waiting.items()
         if instance in wanted
         for position, entry in [wanted[instance]]
         if (found.position, found.asked, found.reason) != (position, entry.asked, entry.reason)
     ]
-    if not changes:
-        return
-    statement = (
-        update(query)
-        .where(query.c.model_id == row.id, query.c.number == bindparam("which"))
-        .values(
-            position=bindparam("place"),
-            asked=bindparam("where"),
-            reason=bindparam("why"),
-            tree_version=version,
-        )
-    )
-    connection.execute(statement, changes)
+    _MOVE.run(connection, changes)
 
 
 def _insert_queries(
@@ -207,9 +228,9 @@ def _insert_queries(
 ) -> None:
     if not fresh:
         return
-    _check_instances(connection, row, list(fresh))
     rows = [
-        {
+        _NOTHING
+        | {
             "model_id": row.id,
             "number": number,
             "instance": instance,
@@ -224,7 +245,7 @@ def _insert_queries(
         }
         for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1)
     ]
-    connection.execute(insert(query), rows)
+    _OPEN.run(connection, [{f"opened_{name}": value for name, value in new.items()} for new in rows])
     opened = [HistoryNote(new["number"], new["instance"], Step.OPENED, QueryState.OPEN) for new in rows]
     history.write(connection, row.id, opened, now)
     change = {"query_count": row.query_count + len(rows)}
@@ -233,9 +254,13 @@ def _insert_queries(
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
     found: set[int] = set()
-    for chunk in _number_chunks(instances):
-        mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
-        found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
+    if takes_arrays(connection):
+        (there,) = read_each(connection, (_KINDS, {"of": row.id, "named": instances}))
+        found.update(sequence for sequence, kind in there if kind == EventKind.INSTANCE)
+    else:
+        for chunk in _number_chunks(instances):
+            mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
+            found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
     for instance in instances:
         if instance not in found:
             raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")

@@ -20,13 +20,14 @@ from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
 from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
+from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
-_SETTLE = updating("sequence")
+_SETTLE = updating("settle", "sequence")
 _COUNT = (
     update(model)
     .where(model.c.id == bindparam("counted"))
@@ -71,6 +72,13 @@ class SubmittedAnswer:
     declared: bool = True
     shown: str = ""
 
+    def check(self) -> None:
+        """Raise `InvalidInput` where something is out of bounds."""
+        checks.reliability(self.reliability)
+        checks.comment(self.comment)
+        checks.answer_time(self.took_s)
+        checks.shown_text(self.shown)
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerChange:
@@ -101,14 +109,32 @@ def settle_query(
 
     `join` says what all say together, where something was stated of the instance.
     """
-    checks.reliability(said.reliability)
-    checks.comment(said.comment)
-    checks.answer_time(said.took_s)
-    checks.shown_text(said.shown)
+    said.check()
     held = claims.look_up(connection, claim, clock)
-    now = held.now
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
+    return _settle(connection, held, said, join)
+
+
+def settle_together(
+    connection: Connection,
+    seen: SharedView,
+    claim: LeaseClaim,
+    said: SubmittedAnswer,
+    join: Join | None = None,
+) -> Answered | None:
+    """As `settle_query`, by what was read for several calls; None where that does not suffice."""
+    said.check()
+    held = seen.claimed_query(claim)
+    if held is None or held.given.sequence:
+        return None
+    answered = _settle(connection, held, said, join)
+    seen.note_said(held, answered, 1 if said.combined is None else 2, refused=said.label is None)
+    return answered
+
+
+def _settle(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, join: Join | None) -> Answered:
+    now, number = held.now, held.query.number
     refused = said.label is None
     settled = QueryState.REFUSED if refused else QueryState.ANSWERED
     lifecycle = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
@@ -119,19 +145,17 @@ def settle_query(
     own = int(held.model.sequence_committed) + 1  # the labeller's own words stand before what is combined
     sequence = int(held.model.sequence_committed) + len(said_rows)
     columns = columns_of(lifecycle, held.given.labeller if over else None)
+    columns |= {"sequence": sequence if over else None}
     kind = Step.REFUSED if refused else Step.ANSWERED
     note = HistoryNote(
-        claim.number, held.query.instance, kind, lifecycle.state, held.given.labeller, claim.token,
+        number, held.query.instance, kind, lifecycle.state, held.given.labeller, held.given.lease.token,
         sequence=own, why="" if over else "wants more answers",
     )  # fmt: skip
     deferred_writes.write_last(
         connection,
         Write(event_log.ADD, said_rows),
-        Write(_COUNT, [_counted(held, said, len(said_rows), opened=not over)]),
-        Write(
-            _SETTLE,
-            [updated(held.model.id, claim.number, columns | {"sequence": sequence if over else None})],
-        ),
+        Write(_COUNT, [_counted(held, said, len(said_rows), opened=not over)], counts="counted"),
+        Write(_SETTLE, [updated("settle", held.model.id, number, columns)]),
         Write(history.ADD, [history.added(held.model.id, note, now)]),
     )
     if said.settles and not refused and held.query.is_spoken_of:

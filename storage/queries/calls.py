@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from quercus.storage import checks, rows
 from quercus.storage.calls import StoreCalls
+from quercus.storage.grouping import GroupWork
 from quercus.storage.log import event_log, statements
 from quercus.storage.log.statements import Join, StatementBatch, StatementOutcome, StatementPlan
 from quercus.storage.queries import answers, history, leases, policies, reading
@@ -53,9 +54,12 @@ class QueryCalls(StoreCalls):
             Id of the access token that asks, empty where there is none; see `evict_revoked`.
         """
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
-        return self._grouped.run(
-            model, lambda connection: leases.hand_out(connection, model, request, self._clock(connection))
+        work = GroupWork(
+            lambda connection: leases.hand_out(connection, model, request, self._clock(connection)),
+            lambda connection, seen: leases.hand_out_together(connection, seen, request),
+            asking=(labeller, limit),
         )
+        return self._grouped.run(model, work)
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,
@@ -119,10 +123,12 @@ class QueryCalls(StoreCalls):
         return self._settle(LeaseClaim(model, number, token), said)
 
     def _settle(self, claim: LeaseClaim, said: SubmittedAnswer, join: Join | None = None) -> Answered:
-        return self._grouped.run(
-            claim.model,
+        work = GroupWork(
             lambda connection: answers.settle_query(connection, claim, said, self._clock(connection), join),
+            lambda connection, seen: answers.settle_together(connection, seen, claim, said, join),
+            claim=claim,
         )
+        return self._grouped.run(claim.model, work)
 
     def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.

@@ -1,15 +1,21 @@
 """What a lease depends on, in one look: the moment, the leases that are alive, the policy, and what may be leased."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
+    ARRAY,
+    CTE,
     BigInteger,
+    ColumnElement,
     Connection,
     Integer,
+    ScalarSelect,
     Select,
     String,
+    Text,
     and_,
     bindparam,
     case,
@@ -20,12 +26,17 @@ from sqlalchemy import (
 )
 
 from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.driver_reads import read_each
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Policy, QueryState
-from quercus.storage.schema import AnyRow, policy, query
+from quercus.storage.schema import LIVE, AnyRow, model, policy, query
 
 ALL = 2**31 - 1  # rows
+NAMED: Final[ScalarSelect[Any]] = (
+    select(model.c.id).where(model.c.name == bindparam("wanted"), LIVE).correlate(None).scalar_subquery()
+)
+"""The id of the model that the parameter `wanted` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +65,26 @@ class LeaseView:
 def look(connection: Connection, model_id: int, labeller: str, limit: int, clock: Clock) -> LeaseView:
     """Write down what has expired, and look at up to `limit` free queries and all they depend on."""
     asked = {"model": model_id, "asking": labeller, "most": limit}
-    wanted = _wanted(clock.clocks.moment)
-    rows = connection.execute(wanted, {**asked, **clock.clocks.given()}).all()
+    wanted = _wanted(clock.clocks.moment), {**asked, **clock.clocks.given()}
+    (rows,) = read_each(connection, wanted)
     if rows[0].expired:
         expiry.write_expired(connection, model_id, clock.clocks.stamps(rows[0].clock, rows[0].wall))
-        rows = connection.execute(wanted, {**asked, **clock.clocks.given()}).all()
-    first = rows[0]
+        (rows,) = read_each(connection, wanted)
+    now, first, free = told_by(rows, clock)
     return LeaseView(
-        clock.clocks.stamps(first.clock, first.wall),
-        Policy() if first.answers_per_query is None else policies.policy_from(first),
-        LeaseCounts(first.leased, first.held),
-        first.last_settled or 0,
-        [row for row in rows if row.number is not None],
+        now, policy_in(first), LeaseCounts(first.leased, first.held), first.last_settled or 0, free
     )
+
+
+def policy_in(row: AnyRow) -> Policy:
+    """The policy in a row of a look."""
+    return Policy() if row.answers_per_query is None else policies.policy_from(row)
+
+
+def told_by(rows: Sequence[AnyRow], clock: Clock) -> tuple[Timestamps, AnyRow, list[AnyRow]]:
+    """The moment, the first row, and the rows that have a query."""
+    now = clock.clocks.stamps(rows[0].clock, rows[0].wall)
+    return now, rows[0], [row for row in rows if row.number is not None]
 
 
 @cache  # to make it takes longer than to run it
@@ -74,24 +92,49 @@ def _wanted(moment: Select[Any]) -> Select[Any]:
     asked, asking = bindparam("model", type_=BigInteger), bindparam("asking", type_=String)
     told = moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
-    alive = query.c.ends > now
-    leases = select(
-        func.count(case((~alive, 1))).label("expired"),
-        func.count(case((alive, 1))).label("leased"),
-        func.count(case((and_(alive, query.c.labeller == asking), 1))).label("held"),
-    )
-    leases = leases.where(query.c.model_id == asked, query.c.state == QueryState.LEASED)
+    held = func.count(case((and_(query.c.ends > now, query.c.labeller == asking), 1))).label("held")
     settled = (query.c.model_id == asked, query.c.labeller == asking, query.c.sequence.is_not(None))
     last = select(func.max(query.c.sequence)).where(*settled).correlate(None).scalar_subquery()
+    chosen = reading.select_records().where(_ready(asked, now), ~history.passed_over(asked, asking))
+    return _look_of(told, asked, _leases(asked, now, held), chosen, last.label("last_settled"))
+
+
+@cache
+def look_for_all(moment: Select[Any]) -> Select[Any]:
+    """As `look`, for several labellers (`asking`) of the model `wanted`, and up to `most` queries.
+
+    Each query has the column `passed`: those of the labellers who may not have it. There is one row at least.
+    """
+    asked, asking = NAMED, bindparam("asking", type_=ARRAY(Text))
+    told = moment.cte("moment")
+    now = select(told.c.clock).correlate(None).scalar_subquery()
+    passed = history.who_pass_over(asked, asking).label("passed")
+    chosen = reading.select_records().add_columns(passed).where(_ready(asked, now))
+    return _look_of(told, asked, _leases(asked, now), chosen)
+
+
+def _ready(asked: ColumnElement[int], now: ColumnElement[float]) -> ColumnElement[bool]:
+    """Condition on `query`: it is open, and not postponed."""
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
-    mine = and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready)
-    chosen = reading.select_records().where(mine, ~history.passed_over(asked, asking))
+    return and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready)
+
+
+def _leases(asked: ColumnElement[int], now: ColumnElement[float], *more: ColumnElement[Any]) -> Select[Any]:
+    alive = query.c.ends > now
+    counts = (func.count(case((~alive, 1))).label("expired"), func.count(case((alive, 1))).label("leased"))
+    return select(*counts, *more).where(query.c.model_id == asked, query.c.state == QueryState.LEASED)
+
+
+def _look_of(
+    told: CTE, asked: ColumnElement[int], leases: Select[Any], chosen: Select[Any], *more: ColumnElement[Any]
+) -> Select[Any]:
+    """The moment, leases, policy, and as many of the chosen queries as are wanted, in order; at least one row."""
     in_order = chosen.order_by((query.c.answers == 0), query.c.position, query.c.number)
     free = in_order.limit(bindparam("most", type_=Integer)).subquery("free")
     counts, rule = leases.subquery("leases"), policy.alias("rule")
     columns = [column for column in rule.c if column.name != "model_id"]
     return (
-        select(told, counts, last.label("last_settled"), *columns, *free.c)
+        select(told, counts, *more, *columns, *free.c)
         .select_from(
             told.join(counts, true()).outerjoin(rule, rule.c.model_id == asked).outerjoin(free, true())
         )

@@ -9,9 +9,11 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    FromClause,
     Select,
     String,
     Table,
+    Text,
     and_,
     bindparam,
     exists,
@@ -19,13 +21,16 @@ from sqlalchemy import (
 )
 
 from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.queries import expiry, history, reading
+from quercus.storage.queries.choosing import NAMED
 from quercus.storage.queries.history import GrantedLease
 from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryState
 from quercus.storage.queries.transitions import Lease, QueryEvent, QueryLifecycle, RejectedStep, apply_event
 from quercus.storage.records import EventKind
+from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, log, query, query_history
 
@@ -76,11 +81,12 @@ def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQ
     row = lock(connection, claim.model)
     asked = {"model": row.id, "number": claim.number, "token": claim.token}
     wanted = _wanted(clock.clocks.moment)
-    found = connection.execute(wanted, {**asked, **clock.clocks.given()}).all()
+    told = wanted, {**asked, **clock.clocks.given()}
+    (found,) = read_each(connection, told)
     first = found[0]
     if first.expired:
         expiry.write_expired(connection, row.id, clock.clocks.stamps(first.clock, first.wall))
-        found = connection.execute(wanted, {**asked, **clock.clocks.given()}).all()
+        (found,) = read_each(connection, told)
         first = found[0]
     if first.number is None:
         raise reading.query_not_found(row, claim.number)
@@ -95,28 +101,40 @@ def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQ
 @cache  # to make it takes longer than to run it
 def _wanted(moment: Select[Any]) -> Select[Any]:
     """The query, and a row for each step by the token; no step, or no query: nulls."""
-    asked, number = bindparam("model", type_=BigInteger), bindparam("number", type_=BigInteger)
-    told, given, other = moment.cte("moment"), query_history.alias("given"), query.alias("other")
+    asked, told, other = bindparam("model", type_=BigInteger), moment.cte("moment"), query.alias("other")
     over = (other.c.model_id == asked, other.c.state == QueryState.LEASED, other.c.ends <= told.c.clock)
+    number, token = bindparam("number", type_=BigInteger), bindparam("token", type_=String)
+    expired = exists(select(1).where(*over)).label("expired")
+    return _with_steps(told, asked, number, token).add_columns(expired)
+
+
+@cache
+def look_for_all() -> Select[Any]:
+    """The rows behind several claims, arrays `sent_number` and `sent_token`, of the model `wanted`.
+
+    As those of one claim, but they do not tell whether leases have expired.
+    """
+    sent = sent_rows("sent", {"sent_number": BigInteger(), "sent_token": Text()})
+    return _with_steps(sent, NAMED, sent.c.sent_number, sent.c.sent_token)
+
+
+def _with_steps(
+    source: FromClause, asked: ColumnElement[int], number: ColumnElement[int], token: ColumnElement[str]
+) -> Select[Any]:
+    given = query_history.alias("given")
     said = (log.c.model_id == asked, log.c.instance == query.c.instance, log.c.kind == EventKind.STATEMENT)
     names = ("step", "until", "sequence", "labeller", "clock")
-    by_token = and_(
-        given.c.model_id == asked, given.c.number == number, given.c.token == bindparam("token", type_=String)
-    )
+    of_query = and_(query.c.model_id == asked, query.c.number == number)
+    by_token = and_(given.c.model_id == asked, given.c.number == number, given.c.token == token)
     return (
         select(
-            told,
+            *source.c,
             *query.c,
             *(given.c[name].label(f"given_{name}") for name in names),
-            exists(select(1).where(*over)).label("expired"),
             exists(select(1).where(*said)).label("is_spoken_of"),
             history.answered_by_another_lease(given).label("has_answered"),
         )
-        .select_from(
-            told.outerjoin(query, and_(query.c.model_id == asked, query.c.number == number)).outerjoin(
-                given, by_token
-            )
-        )
+        .select_from(source.outerjoin(query, of_query).outerjoin(given, by_token))
         .order_by(given.c.id)
     )
 

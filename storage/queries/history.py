@@ -10,11 +10,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    ScalarSelect,
     and_,
-    bindparam,
+    any_,
     exists,
     func,
-    insert,
     or_,
     select,
 )
@@ -23,6 +23,7 @@ from quercus.storage import checks
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
 from quercus.storage.queries.transitions import Lease
+from quercus.storage.row_writes import inserting
 from quercus.storage.rows import count_opening, find
 from quercus.storage.schema import AnyRow, log, query, query_history
 
@@ -46,10 +47,7 @@ class HistoryNote:
     why: str = ""
 
 
-# Parameters have names of their own: the statement may be part of another one.
-ADD = insert(query_history).values(
-    {column.name: bindparam(f"step_{column.name}") for column in query_history.c if column.name != "id"}
-)
+ADD = inserting(query_history, "step_", leave=["id"])
 
 
 def added(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
@@ -72,8 +70,7 @@ def added(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
 
 def write(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
     """Add rows, in order."""
-    if notes:
-        connection.execute(ADD, [added(model_id, note, now) for note in notes])
+    ADD.run(connection, [added(model_id, note, now) for note in notes])
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
 
@@ -122,9 +119,20 @@ def lease_holder(connection: Connection, model_id: int, number: int, token: str)
 def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
     """Condition on `query`: this labeller skipped its instance, or gave one of the answers that it has."""
     past = query_history.alias("past")
-    mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance, past.c.labeller == labeller)
+    return exists(select(1).where(past.c.labeller == labeller, _passes(past, model_id)))
+
+
+def who_pass_over(model_id: ColumnElement[int], labellers: ColumnElement[Any]) -> ScalarSelect[Any]:
+    """Of some labellers (an array), those for whom `passed_over` holds."""
+    past = query_history.alias("past")
+    mine = past.c.labeller == any_(labellers)
+    return select(func.array_agg(past.c.labeller)).where(mine, _passes(past, model_id)).scalar_subquery()
+
+
+def _passes(past: FromClause, model_id: ColumnElement[int]) -> ColumnElement[bool]:
+    mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance)
     answered = and_(past.c.number == query.c.number, _still_answered(past))
-    return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
+    return and_(mine, or_(past.c.step == int(Step.SKIPPED), answered))
 
 
 def _still_answered(past: FromClause) -> ColumnElement[bool]:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Update, bindparam, update
+from sqlalchemy import Connection
 
+from quercus.storage import row_writes
 from quercus.storage.queries.records import QueryState
 from quercus.storage.queries.transitions import NEVER, QueryLifecycle
+from quercus.storage.row_writes import RowWrite
 from quercus.storage.schema import AnyRow, query
 
 
@@ -38,24 +40,29 @@ def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[s
 _COLUMNS = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")  # of a life
 
 
-def updating(*columns: str) -> Update:
-    """Update of the life of a query and of these columns; `updated` makes its parameters."""
-    mine = (query.c.model_id == bindparam("of"), query.c.number == bindparam("which"))
-    return update(query).where(*mine).values({name: bindparam(f"new_{name}") for name in _COLUMNS + columns})
+def updating(prefix: str, *columns: str) -> RowWrite:
+    """Update of the life of a query and of these columns; `updated` makes its parameters, which have a prefix."""
+    keys = {"model_id": f"{prefix}_of", "number": f"{prefix}_which"}
+    return row_writes.updating(query, keys, {name: f"{prefix}_{name}" for name in _COLUMNS + columns})
 
 
-def updated(model_id: int, number: int, columns: Mapping[str, Any]) -> dict[str, Any]:
+def updated(prefix: str, model_id: int, number: int, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of `updating` for one query."""
-    return {"of": model_id, "which": number} | {f"new_{name}": value for name, value in columns.items()}
+    changed = {f"{prefix}_{name}": value for name, value in columns.items()}
+    return {f"{prefix}_of": model_id, f"{prefix}_which": number} | changed
 
 
-_WRITE = updating()
+_WRITE = updating("life")
 
 
 def write_lifecycles(
     connection: Connection, model_id: int, lifecycles: Sequence[tuple[int, QueryLifecycle, str | None]]
 ) -> None:
     """Write the lives of many queries of a model, each by number, with who holds or settled it, in one statement."""
-    rows = [updated(model_id, number, columns_of(life, labeller)) for number, life, labeller in lifecycles]
-    if rows:
-        connection.execute(_WRITE, rows)
+    _WRITE.run(
+        connection,
+        [
+            updated("life", model_id, number, columns_of(life, labeller))
+            for number, life, labeller in lifecycles
+        ],
+    )

@@ -1,6 +1,6 @@
 """Two servers on one store in PostgreSQL, under the load of `torture`, while parts are killed, stopped and cut off.
 
-    python tests/support/cluster_torture.py 200
+    python tests/support/cluster_torture.py 200        # rounds; a second number is the seed of rows and faults
 
 A round strikes one of: a server, a grower, a learner (SIGKILL); a grower that stands still (SIGSTOP) until another has
 taken its models, and then goes on; the database server, which loses its power (SIGQUIT) and comes back. Each fault is
@@ -22,6 +22,7 @@ from typing import Final
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"  # what is forked is another program at once
 
 import psycopg
 from integration.client.serving import Serving
@@ -154,6 +155,7 @@ class ClusterTorture(Torture):
 def main() -> None:
     """Torture for as many rounds as the first argument says, and say what was reached."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else rounds
     programs = binaries()
     if programs is None:
         print(INSTALL)
@@ -163,7 +165,7 @@ def main() -> None:
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            torture = ClusterTorture(database, Path(folder), seed=rounds)
+            torture = ClusterTorture(database, Path(folder), seed=seed)
             try:
                 outcome = torture.run(rounds, show)
             finally:

@@ -1,12 +1,13 @@
 """Sees what SQL is executed, by any store of this process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event
 
+from quercus.storage.postgres import driver_reads
 from quercus.storage.prepared import Prepared
 
 
@@ -22,10 +23,19 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
             note(connection, cursor, self._text, tuple(given[name] for name in self._order), None, False)
         return run(self, connection, **values)
 
+    fetch = driver_reads.fetch
+
+    def fetched(connection: Connection, asked: Sequence[Any]) -> Any:
+        for statement, values in asked:  # SQLAlchemy sees nothing of these either
+            text, constants = driver_reads.text_of(statement, connection.dialect)
+            note(connection, None, text, constants | values, None, False)
+        return fetch(connection, asked)
+
     event.listen(Engine, "before_cursor_execute", note)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Prepared, "run", noted)
+            patch.setattr(driver_reads, "fetch", fetched)
             yield
     finally:
         event.remove(Engine, "before_cursor_execute", note)

@@ -158,7 +158,8 @@ class Torture:
         return [plan[k] for k in self.rng.permutation(kills)]
 
     def _work(self, work: Callable[[Client], None], address: str) -> None:
-        with Client(address, outage_s=OUTAGE_S) as client:
+        # A call that takes long is no fault where the machine is busy; one that hangs stops all progress.
+        with Client(address, timeout_s=OUTAGE_S, outage_s=OUTAGE_S) as client:
             client.wait_ready(OUTAGE_S)
             while not self._stop.is_set():
                 try:
@@ -248,8 +249,8 @@ class Torture:
     def _wait(self, until: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + PROGRESS_S
         while not until():
-            assert self.outcome.wrong == []
-            assert time.monotonic() < deadline, f"{what} any more after {self.outcome.kills}"
+            assert self.outcome.wrong == [], self.outcome.wrong
+            assert time.monotonic() < deadline, f"{what} any more after {dict(self.outcome.kills)}"
             time.sleep(0.01)
 
     def _kill(self, target: str) -> None:

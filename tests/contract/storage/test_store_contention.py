@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from quercus.storage import (
     AnswerChange,
     EventKind,
     FailedPrecondition,
+    Idle,
     NotFound,
+    Policy,
     Push,
     StorageError,
     Store,
@@ -160,6 +163,7 @@ def unlocked(store: Store) -> Iterator[None]:
     if not database.dialect.one_writer:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rows, "_HELD", Prepared(rows._BY_NAME))
+            patch.setattr(rows, "BY_NAME_TO_HOLD", rows._BY_NAME)
             yield
         return
     with pytest.MonkeyPatch.context() as patch:
@@ -272,7 +276,7 @@ def in_one_group(store: Store, works: dict[str, Callable[[], Any]]) -> tuple[dic
     for count, thread in enumerate(threads, 1):
         thread.start()
         until = time.monotonic() + WAIT_S
-        while len(store._grouped._waiting["a"]) < count:
+        while len(store._grouped._queues["a"].waiting) < count:
             assert time.monotonic() < until
             time.sleep(0.001)
     event.listen(store._database._engine, "commit", note)
@@ -300,6 +304,41 @@ def test_calls_that_come_at_once_share_a_transaction(store_url: str) -> None:
         assert len({mine.number, *numbers}) == 4
         assert store.get_query("a", mine.number).sequence == outcomes["mia"].sequence
         assert {store.get_query("a", number).labeller for number in numbers} == {"ann", "bob"}
+    assert verify_store(store_url) == []
+
+
+def test_those_who_share_a_transaction_keep_every_rule(store_url: str) -> None:
+    """Budget, what one labeller may hold, what it skipped, and that an answer counts once."""
+    with Store.open(store_url) as store:
+        begin(store)
+        store.respecify("a", b"", budget=6)
+        store.set_policy("a", Policy(max_held=1))
+        (ann,), (bob,), (kim,) = (store.lease("a", who, 1, 60.0).queries for who in ("ann", "bob", "kim"))
+        store.skip("a", kim.number, kim.token)
+        works: dict[str, Callable[[], Any]] = {
+            "answer": lambda: store.answer("a", ann.number, ann.token, b"!", 1.0, False),
+            "again": lambda: store.answer("a", ann.number, ann.token, b"!", 1.0, False),
+            "refusal": lambda: store.refuse("a", bob.number, bob.token),
+            "kim": lambda: store.lease("a", "kim", 1, 60.0),
+            "more": lambda: store.lease("a", "kim", 1, 60.0),
+            **{who: partial(store.lease, "a", who, 1, 60.0) for who in ("eve", "joe", "lea", "moe")},
+        }
+        outcomes, transactions = in_one_group(store, works)
+        assert transactions == 1
+        assert outcomes["again"].repeated
+        assert outcomes["again"].sequence == outcomes["answer"].sequence
+        assert outcomes["refusal"].sequence == outcomes["answer"].sequence + 1
+        assert outcomes["more"].idle is Idle.HANDS_FULL
+        assert outcomes["moe"].idle is Idle.ALL_LEASED
+        names = ("first", "kim", "eve", "joe", "lea")
+        leased = [query.number for name in names for query in outcomes[name].queries]
+        assert len(set(leased)) == len(leased) == 5
+        assert outcomes["kim"].queries[0].number != kim.number
+        record = store.get_model("a")
+        assert (record.queries_answered, record.queries_refused, record.queries_leased) == (1, 1, 5)
+        assert [outcomes[name].budget_left for name in names[1:]] == [3, 2, 1, 0]
+        said = [event.kind for event in store.read_events("a", after=21)]
+        assert said == [EventKind.ANSWER, EventKind.REFUSAL]
     assert verify_store(store_url) == []
 
 

@@ -228,3 +228,10 @@ def test_what_is_written_is_there_after_reopening(store_url, clock):
         made = first.create_model("m", b"spec", budget=1)
     with Store.open(store_url, clock=clock, steady=clock) as second:
         assert second.get_model("m") == made
+
+
+def test_a_grower_that_comes_after_another_of_its_server_says_where_it_runs(store: Store) -> None:
+    """They are one member, of which status and logs tell the process."""
+    for place in ("web-1, process 7", "web-1, process 8"):
+        store.renew_grower("member", place, 60.0)
+    assert [(each.member, each.place) for each in store.live_growers()] == [("member", "web-1, process 8")]

@@ -19,7 +19,7 @@ import pytest
 from support.postgres import Cluster
 
 from quercus.server.growth.sharing import GrowerShare
-from quercus.storage import AgendaEntry, Fence, Fenced, Store
+from quercus.storage import AgendaEntry, Fence, Fenced, Store, StoreError
 from quercus.storage.admin.verify import verify_store
 
 TTL_S = 1.0
@@ -164,6 +164,45 @@ def test_a_live_grower_keeps_its_models(store: Store, begin: Callable[..., Worke
     assert {each.member: each.models for each in store.live_growers()} == {
         each.member: int(each.member != "other") for each in store.live_growers()
     }
+
+
+def test_a_grower_that_is_started_again_gives_back_what_it_had(store: Store) -> None:
+    """It is the same member, and may not know of the models: another, whose they are now, could never take them."""
+    key = store.get_model("m").key
+    store.renew_grower("server", "before it was killed", 60.0)
+    assert store.take_model(key, "server")
+    share = GrowerShare(store, "server", "after it", 60.0)
+    share.start()
+    try:
+        assert [(each.place, each.models) for each in store.live_growers()] == [("after it", 0)]
+        store.renew_grower("other", "the test", 60.0)
+        assert store.take_model(key, "other")
+    finally:
+        share.close()
+
+
+def test_a_model_that_was_perhaps_taken_is_given_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database took the power cut behind the commit: nobody was told that the model was taken."""
+    key = store.get_model("m").key
+    share = GrowerShare(store, "mine", "here", 60.0)
+    share.start()
+    try:
+        take = store.take_model
+
+        def cut(*taken: Any) -> None:
+            take(*taken)
+            raise StoreError("cannot be reached")
+
+        monkeypatch.setattr(store, "take_model", cut)
+        with pytest.raises(StoreError):
+            share.fence(key, "m")
+        monkeypatch.undo()
+        monkeypatch.setattr(share, "owns", lambda _: False)  # somebody came whose it is
+        share.release_others()
+        store.renew_grower("other", "the test", 60.0)
+        assert store.take_model(key, "other")
+    finally:
+        share.close()
 
 
 def test_what_is_given_back_or_gone_can_be_taken_or_not(store: Store) -> None:

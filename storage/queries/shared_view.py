@@ -1,0 +1,175 @@
+"""What several calls of labellers about one model look at, read together while the model is held.
+
+Calls of one transaction come one after the other: each meets what those before it left, which is noted here, for it is
+not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour, a filter) is told
+so,
+and reads by itself behind all that were served.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, Text, func, select
+
+from quercus.storage import rows
+from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.driver_reads import read_each
+from quercus.storage.queries import choosing, claims, expiry, history
+from quercus.storage.queries.choosing import NAMED, LeaseView
+from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
+from quercus.storage.queries.expiry import LeaseCounts
+from quercus.storage.queries.records import Answered, Policy, QueryState
+from quercus.storage.row_writes import sent_rows
+from quercus.storage.rows import held, lock
+from quercus.storage.schema import AnyRow, query
+
+MOST: Final = 1000  # free queries that are read at once
+SPARE: Final = 16
+"""Free queries that are read beyond those asked for: some labellers pass some over."""
+
+
+@dataclass(slots=True)
+class SharedView:
+    """A model that is held, and what its calls look at.
+
+    Attributes
+    ----------
+    row : the model's row, with the counts as the calls leave them.
+    now : when it was read.
+    policy : of the model.
+    leased : leases that are alive.
+    held : of them, by labeller.
+    last_settled : by labeller, as of `LeaseView`.
+    free : queries that may be leased, in order, each with the labellers who may not have it (`passed`).
+    is_cut : there may be more of them.
+    claimed : the rows behind each claim.
+    touched : queries that a call has changed.
+    """
+
+    row: Any
+    now: Timestamps
+    policy: Policy
+    leased: int
+    held: Counter[str]
+    last_settled: dict[str, int]
+    free: list[AnyRow]
+    is_cut: bool
+    claimed: Mapping[tuple[int, str], Sequence[AnyRow]]
+    touched: set[int]
+
+    def lease_view(self, labeller: str, limit: int) -> LeaseView | None:
+        """What a labeller meets who asks for queries; None: it must read by itself."""
+        if self.policy.per_labeller is not None or self.policy.per_hour is not None:
+            return None  # counts of the past
+        mine = [
+            each
+            for each in self.free
+            if each.number not in self.touched and labeller not in (each.passed or ())
+        ]
+        if not mine or (self.is_cut and len(mine) < limit):
+            return None
+        counts = LeaseCounts(self.leased, self.held[labeller])
+        return LeaseView(self.now, self.policy, counts, self.last_settled.get(labeller, 0), mine)
+
+    def note_leased(self, labeller: str, numbers: Collection[int]) -> None:
+        """A call leased these queries."""
+        self.touched.update(numbers)
+        self.leased += len(numbers)
+        self.held[labeller] += len(numbers)
+
+    def claimed_query(self, claim: LeaseClaim) -> ClaimedQuery | None:
+        """The query whose lease is alive; None: it is not, or more must be read, and the call must do so itself."""
+        found = self.claimed.get((claim.number, claim.token), ())
+        if not found or claim.number in self.touched:
+            return None
+        first = found[0]
+        if first.given_step is None or first.is_spoken_of or first.token != claim.token:
+            return None
+        if first.state != QueryState.LEASED or first.ends <= self.now.clock:
+            return None
+        return ClaimedQuery(self.row, first, history.granted_lease(found, claim.token), self.now)
+
+    def note_said(self, held: ClaimedQuery, said: Answered, events: int, *, refused: bool) -> None:
+        """A call settled a query that it held, or gave one of its answers, by so many events."""
+        labeller = held.given.labeller
+        self.touched.add(held.query.number)
+        self.leased -= 1
+        self.held[labeller] -= 1
+        self.row.sequence_committed += events
+        if refused:
+            self.row.queries_refused += 1
+        else:
+            self.row.queries_answered += 1
+        if said.settled:
+            self.last_settled[labeller] = self.row.sequence_committed
+
+
+def look(
+    connection: Connection, name: str, asking: Mapping[str, int], claimed: Sequence[LeaseClaim], clock: Clock
+) -> SharedView:
+    """Hold a model, and read what its calls look at.
+
+    Parameters
+    ----------
+    connection : of a transaction that writes, in a database that takes arrays.
+    name : of the model.
+    asking : how many queries each labeller wants, of those who ask for some.
+    claimed : of those who hold some.
+    clock : asked when the model is held.
+    """
+    if not clock.clocks.is_in_database:  # it is asked here, so the model must be held before
+        lock(connection, name)
+    most = min(sum(asking.values()), MOST) + SPARE if asking else 0
+    moment, named = clock.clocks.moment, {"wanted": name, **clock.clocks.given()}
+    wanted: list[tuple[Select[Any], Mapping[str, Any]]] = [
+        (rows.BY_NAME_TO_HOLD, named),
+        (choosing.look_for_all(moment), {**named, "asking": list(asking), "most": most}),
+    ]
+    if asking:
+        wanted.append((_of_labellers(moment), {**named, "asking": list(asking)}))
+    if claimed:
+        sent = {
+            "sent_number": [each.number for each in claimed],
+            "sent_token": [each.token for each in claimed],
+        }
+        wanted.append((claims.look_for_all(), {**named, **sent}))
+    found = read_each(connection, *wanted)
+    row = held(connection, name, found[0])
+    now, first, free = choosing.told_by(found[1], clock)
+    if first.expired:
+        expiry.write_expired(connection, row.id, now)
+        found = read_each(connection, *wanted)
+        now, first, free = choosing.told_by(found[1], clock)
+    labellers = found[2] if asking else []
+    by_claim: defaultdict[tuple[int, str], list[AnyRow]] = defaultdict(list)
+    for each in found[-1] if claimed else []:
+        by_claim[each.sent_number, each.sent_token].append(each)
+    return SharedView(
+        row=SimpleNamespace(**found[0][0]._asdict()),
+        now=now,
+        policy=choosing.policy_in(first),
+        leased=first.leased,
+        held=Counter({each.asking: each.held for each in labellers}),
+        last_settled={each.asking: each.settled or 0 for each in labellers},
+        free=free,
+        is_cut=len(free) >= most,
+        claimed=by_claim,
+        touched=set(),
+    )
+
+
+@cache  # to make it takes longer than to run it
+def _of_labellers(moment: Select[Any]) -> Select[Any]:
+    """Of each labeller who asks: queries it holds, and the event of the last one it settled."""
+    sent, told = sent_rows("sent", {"asking": Text()}), moment.cte("moment")
+    now = select(told.c.clock).correlate(None).scalar_subquery()
+    mine = (query.c.model_id == NAMED, query.c.labeller == sent.c.asking)
+    alive = (query.c.state == QueryState.LEASED, query.c.ends > now)
+    holds = select(func.count()).where(*mine, *alive).correlate(sent).scalar_subquery()
+    settled = select(func.max(query.c.sequence)).where(*mine, query.c.sequence.is_not(None))
+    last = settled.correlate(sent).scalar_subquery()
+    return select(sent.c.asking, holds.label("held"), last.label("settled")).select_from(sent)

@@ -1,0 +1,103 @@
+"""Changes of single rows, and the same of many rows in one statement, where the database takes arrays of parameters."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Insert,
+    String,
+    Table,
+    TableValuedAlias,
+    Text,
+    Update,
+    bindparam,
+    column,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.types import TypeEngine
+
+Change: TypeAlias = Insert | Update
+_PLACE: Final = "place"  # of a row among those sent
+
+
+class RowWrite:
+    """A change of one row. Parameters have names of their own: the statement may be part of another one.
+
+    Parameters
+    ----------
+    one : the change of one row.
+    many : the change of many rows; each parameter is an array with an element a row.
+    """
+
+    def __init__(self, one: Change, many: Change) -> None:
+        self.one = one
+        self.many = many
+
+    def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Change these rows, now."""
+        if len(rows) == 1:
+            connection.execute(self.one, rows[0])
+        elif rows and takes_arrays(connection):
+            connection.execute(self.many, as_arrays(rows))
+        elif rows:
+            connection.execute(self.one, rows)
+
+
+def takes_arrays(connection: Connection) -> bool:
+    """Whether a parameter may be an array."""
+    return connection.dialect.name == "postgresql"
+
+
+def as_arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the parameters of many rows, as `RowWrite.many` takes them."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def inserting(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:
+    """Insertion of rows, in order; the parameter of a column is its name behind a prefix.
+
+    Parameters
+    ----------
+    table : into which.
+    prefix : of the parameters.
+    leave : columns that get what the table gives them.
+    """
+    columns = {each.name: f"{prefix}{each.name}" for each in table.c if each.name not in set(leave)}
+    # inline: nobody asks for the ids that rows get
+    one = insert(table).inline().values({name: bindparam(sent) for name, sent in columns.items()})
+    rows = sent_rows(prefix + "rows", {sent: table.c[name].type for name, sent in columns.items()})
+    chosen = select(*(rows.c[sent] for sent in columns.values())).order_by(rows.c[_PLACE])
+    return RowWrite(one, insert(table).inline().from_select(list(columns), chosen))
+
+
+def updating(table: Table, keys: Mapping[str, str], columns: Mapping[str, str]) -> RowWrite:
+    """Update of `columns` of the row that `keys` name: name of each column, and of its parameter."""
+    mine = [table.c[name] == bindparam(sent) for name, sent in keys.items()]
+    one = update(table).where(*mine).values({name: bindparam(sent) for name, sent in columns.items()})
+    every = {**keys, **columns}
+    rows = sent_rows("rows_" + "_".join(keys.values()), {s: table.c[name].type for name, s in every.items()})
+    same = [table.c[name] == rows.c[sent] for name, sent in keys.items()]
+    many = update(table).where(*same).values({name: rows.c[sent] for name, sent in columns.items()})
+    return RowWrite(one, many)
+
+
+def sent_rows(name: str, columns: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
+    """Rows that are sent with a statement, as arrays under the names of their columns, in order of `place`."""
+    plain = {sent: _plain(kind) for sent, kind in columns.items()}
+    arrays = (bindparam(sent, type_=ARRAY(kind)) for sent, kind in plain.items())
+    heads: list[ColumnElement[Any]] = [column(sent, kind) for sent, kind in plain.items()]
+    return func.unnest(*arrays).table_valued(*heads, with_ordinality=_PLACE, name=name).render_derived()
+
+
+def _plain(kind: TypeEngine[Any]) -> TypeEngine[Any]:
+    """Return the type without what only a column of a table has."""
+    if isinstance(kind, String):
+        return Text()
+    return BigInteger() if isinstance(kind, BigInteger) else kind
