@@ -113,10 +113,9 @@ class Grower:
 
     def _follow(self) -> None:
         """Read which models changed; those that failed wait for their time."""
-        if self._share is not None and self._share.members is not self._members:
-            self._members = self._share.members
-            self._share.release_others()
-            self._seen = 0  # what belonged to others until now has changed as well
+        if self._share is not None and (members := self._share.members) is not self._members:
+            self._share.release_others()  # first: where the store fails, it is tried again
+            self._members, self._seen = members, 0  # what belonged to others until now has changed as well
         for change in self._store.changes(self._seen):
             self._seen = change.number
             if change.tree_version is None and change.key in self._models:

@@ -39,7 +39,7 @@ class GrowerShare:
         self._store, self._member, self._place, self._ttl_s = store, member, place, ttl_s
         self._members: tuple[str, ...] = ()
         self._fences: dict[int, Fence] = {}
-        self._doubtful: set[int] = set()  # models that may have been taken: no answer came
+        self._doubtful: set[int] = set()  # models that the store may think are taken by this member
         self._renew_at = 0.0
         self._trouble = ""
         self._stopping = threading.Event()
@@ -84,8 +84,9 @@ class GrowerShare:
         return self._fences[key]
 
     def forget(self, key: int) -> None:
-        """Another has the model, or it is gone."""
-        self._fences.pop(key, None)
+        """Another has the model, or it is gone, or it is another's now: `release_others` gives it back then."""
+        if self._fences.pop(key, None) is not None:
+            self._doubtful.add(key)
 
     def release_others(self) -> None:
         """Give back the models that belong to other members now."""

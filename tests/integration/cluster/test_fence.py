@@ -205,6 +205,24 @@ def test_a_model_that_was_perhaps_taken_is_given_back(store: Store, monkeypatch:
         share.close()
 
 
+def test_a_model_that_was_forgotten_is_given_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The members may change between the look at them and the look at a model."""
+    key = store.get_model("m").key
+    share = GrowerShare(store, "mine", "here", 60.0)
+    share.start()
+    try:
+        share.fence(key, "m")
+        share.forget(key)
+        share.release_others()  # it is still its own
+        store.renew_grower("other", "the test", 60.0)
+        assert store.take_model(key, "other") is None
+        monkeypatch.setattr(share, "owns", lambda _: False)
+        share.release_others()
+        assert store.take_model(key, "other")
+    finally:
+        share.close()
+
+
 def test_what_is_given_back_or_gone_can_be_taken_or_not(store: Store) -> None:
     key = store.get_model("m").key
     for member in ("a", "b"):
