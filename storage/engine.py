@@ -68,9 +68,9 @@ class Database:
                     connection
                 )
                 if wrote:
-                    changes.finish(connection)
                     if announced:
                         self.dialect.announce(connection)
+                    changes.finish(connection)  # last: it holds a row that every writer needs
             if wrote:
                 self.dialect.note_commit()
             # once more: what was committed to a file that nobody will find again is not stored

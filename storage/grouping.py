@@ -27,7 +27,9 @@ AT_ONCE: Final = 64
 """Calls of one transaction at most."""
 
 GATHER_SHARE: Final = 0.25
-"""For how long at most a small group waits to grow, beside what the transaction before it took."""
+"""For how long a small group waits to grow at most, beside what the transaction before it took."""
+GATHER_S: Final = 0.05
+"""And never for longer."""
 
 REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound)
 """What a call raises before it writes anything: the others of its transaction go on."""
@@ -111,7 +113,7 @@ class _Queue:
 
     def note_done(self, calls: int, took_s: float) -> None:
         """A transaction ended; the lock is held."""
-        self._last, self._until = calls, time.monotonic() + GATHER_SHARE * took_s
+        self._last, self._until = calls, time.monotonic() + min(GATHER_SHARE * took_s, GATHER_S)
 
     def take(self, most: int) -> list[_Call]:
         """Take the first ones; the lock is held."""

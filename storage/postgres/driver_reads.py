@@ -1,6 +1,7 @@
 """Statements that psycopg's cursor executes; their text is made once."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -8,6 +9,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 from sqlalchemy import Connection, Select
 from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import SQLAlchemyError
 
 KEPT: Final = 200  # texts of statements
 
@@ -25,11 +27,10 @@ def fetch(connection: Connection, asked: Sequence[tuple[Select[Any], Mapping[str
             text, constants = text_of(statement, connection.dialect)
             with driver.cursor(row_factory=namedtuple_row) as cursor:
                 found.append(cursor.execute(cast(Any, text), {**constants, **values}).fetchall())
-    except psycopg.OperationalError:
+    except psycopg.Error:
         if driver.closed:
-            connection.exec_driver_sql(
-                "SELECT 1"
-            )  # SQLAlchemy is to notice, and to give up the other connections too
+            with suppress(SQLAlchemyError):  # it is to notice, and to give up the other connections too
+                connection.exec_driver_sql("SELECT 1")
         raise
     return found
 

@@ -265,8 +265,8 @@ def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> l
     sequence = int(held.model.sequence_committed) + 1
     own = event_log.added(
         sequence=sequence, kind=int(kind), label=said.label, author=held.given.labeller,
-        reliability=said.reliability, asked=None if opinion else held.query.asked, comment=said.comment or None,
-        took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else said.took_s,
+        reliability=float(said.reliability), asked=None if opinion else held.query.asked, comment=said.comment or None,
+        took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else float(said.took_s),
         shown=said.shown or None, assumed=None if said.declared else True, **about,
     )  # fmt: skip
     if said.combined is None:

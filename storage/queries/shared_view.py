@@ -1,9 +1,8 @@
 """What several calls of labellers about one model look at, read together while the model is held.
 
 Calls of one transaction come one after the other: each meets what those before it left, which is noted here, for it is
-not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour, a filter) is told
-so,
-and reads by itself behind all that were served.
+not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour, a filter) reads by
+itself, behind all that were served. A query that an answer opens again is offered from the next transaction on.
 """
 
 from collections import Counter, defaultdict

@@ -248,7 +248,8 @@ def test_several_answers_settle_with_what_they_say_together(asking):
     assert numbers(asking) == [2, 3, 4]  # not the same once more
     (theirs,) = take(asking, "bob")
     assert (theirs.number, theirs.answers) == (1, 1)
-    last = answer(asking, theirs, b"?", combined=CombinedAnswer(b"both", "ann + bob"))
+    both = CombinedAnswer(b"both", "ann + bob")
+    last = asking.answer("m", 1, theirs.token, b"?", 1, False, took_s=3, combined=both)  # whole numbers too
     assert (last.sequence, last.settled) == (7, True)
     events = asking.read_events("m", after=5)
     assert [(e.kind, e.label, e.author, e.query) for e in events] == [

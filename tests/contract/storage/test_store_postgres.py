@@ -31,6 +31,8 @@ from quercus.storage.admin.verify import verify_store
 from quercus.storage.dialect import dialect_for
 from quercus.storage.migrate import upgrade
 from quercus.storage.postgres import dialect as postgres_dialect
+from quercus.storage.postgres.driver_reads import fetch
+from quercus.storage.rows import BY_NAME_TO_HOLD
 from quercus.storage.schema import REVISION_TABLE, metadata
 
 SEEN_S = 10.0
@@ -181,6 +183,25 @@ def test_who_is_cut_off_while_it_holds_a_model_is_hung_up_on(
         push(opened, "a")
         assert 0.1 < time.monotonic() - begun < SEEN_S
         cut.invalidate()
+
+
+def test_a_writer_that_stood_still_learns_why_it_failed(
+    opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.2)
+    asked = [(BY_NAME_TO_HOLD, {"wanted": "m"})]
+
+    def stand_still(store: Store) -> None:
+        with store._database.write() as connection:
+            fetch(connection, asked)
+            threading.Event().wait(0.6)
+            fetch(connection, asked)
+
+    with Store.open(postgres_url) as store:
+        with pytest.raises(StoreBusy, match="left idle"):
+            stand_still(store)
+        push(store, "a")
+        assert store.write_trouble == ""
 
 
 def test_a_server_that_comes_back_is_used_again(
