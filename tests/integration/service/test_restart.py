@@ -115,7 +115,7 @@ def test_pushes_and_answers_survive(mortal: Mortal) -> None:
         push_through(client, problem, mortal, restart_after=30)
         stored = [instance.id for instance in client.instances(MODEL)]
         assert stored == problem.ids  # all, in order, none twice
-        asked = answer_through(client, problem, mortal, restart_after=(1, 4, 9))
+        asked = answer_through(client, problem, mortal, restart_after=(1, 6))
         offline = problem.induce(oracle)
         assert_same_queries(asked, offline.queries, problem)
         grown = client.wait_grown(MODEL)

@@ -7,7 +7,7 @@ from support.torture import TARGETS, Torture
 from support.unbroken import ASKED, BATCH_ROWS
 
 pytestmark = pytest.mark.slow
-KILLS = 12
+KILLS = 6
 
 
 @pytest.mark.timeout(600)
