@@ -93,6 +93,10 @@ def is_loopback(address: str) -> bool:
         return False
 
 
+CONNECT_MS = 5_000
+"""What an attempt to connect may take: a handshake of TLS over a slow line, or with a busy machine."""
+
+
 def channel_options(address: str) -> list[tuple[str, Any]]:
     """Options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only.
 
@@ -119,7 +123,7 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
         ("grpc.enable_http_proxy", 0 if is_loopback(address) else 1),
         # A client that starts before its server, or survives its restart, should notice soon.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", CONNECT_MS),  # gRPC gives up an attempt to connect after that
         ("grpc.max_reconnect_backoff_ms", 2000),
         ("grpc.keepalive_time_ms", PING_EVERY_MS),
         ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
