@@ -282,21 +282,27 @@ def large(client: Client) -> str:
     return "b-large"
 
 
+OPENED = """() => [
+  performance.now(),
+  performance.getEntriesByType("navigation")[0].decodedBodySize,
+  document.querySelectorAll("*").length,
+]"""
+
+
 def test_a_tree_of_thousands_of_nodes_opens_at_once(
     visit: Visit, client: Client, large: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree = client.tree(large)
-    page = visit("/")
-    times = []
-    for _ in range(3):
-        page.goto(page.url.split("/m/")[0].rstrip("/") + f"/m/{large}/tree")
-        page.get_by_role("treeitem").first.wait_for()
-        times.append(page.evaluate("performance.now()"))
+    page = visit(f"/m/{large}/tree")
+    page.get_by_role("treeitem").first.wait_for()
+    milliseconds, received, drawn = page.evaluate(OPENED)
     with capsys.disabled():
-        print(f"\n{len(tree.nodes):,} nodes shown after {min(times):.0f} ms, {max(times):.0f} ms at most")
+        print(f"\n{len(tree.nodes):,} nodes: {milliseconds:.0f} ms, {received:,} bytes, {drawn:,} elements")
     assert len(tree.nodes) > 4_500
-    assert min(times) < 1_000
+    # What makes a page slow is its size, on any machine: a time would measure the other tests beside this one.
     assert 20 < page.get_by_role("treeitem").count() < 400  # the others come when they are opened
+    assert received < 200_000
+    assert drawn < 3_000
     folded = page.locator("[role=treeitem][data-more]").first
     number = int(folded.get_attribute("data-node") or 0)
     first = page.locator(f"#n{tree.nodes[number].children[0]}")
