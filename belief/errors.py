@@ -1,5 +1,8 @@
 """The exceptions of the mathematical packages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except InvalidInput`
     """A value that cannot be accepted, and why.
@@ -49,3 +52,13 @@ def shown(value: object, limit: int = 60) -> str:
     """
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+@contextmanager
+def field_prefix(prefix: str) -> Iterator[None]:
+    """Put `prefix` before the field of every `InvalidInput` raised inside."""
+    try:
+        yield
+    except InvalidInput as error:
+        field = f"{prefix}.{error.field}" if error.field else prefix
+        raise InvalidInput(field, error.reason) from error

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quercus.belief.codec import encode
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import instance_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
 from quercus.server.labelling.answering import check_declared, with_schema
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.reliability import NEWEST, Crowd, crowd_of
-from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.limits import MAX_STATEMENTS
 from quercus.server.wire.names import check_id, parse_model

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, current_caller, labeller_of
@@ -21,7 +21,6 @@ from quercus.server.labelling.policy_messages import (
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.labelling.reliability import crowd_of_model
 from quercus.server.labelling.searching import QuerySearch
-from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token

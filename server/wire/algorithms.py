@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
-from quercus.server.wire.errors import field_prefix
 from quercus.specification.algorithms import ALGORITHMS, FIRST, Algorithm, Forest
 from quercus.specification.parameter import parameters_of
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import display_pb2, model_pb2
-from quercus.server.wire.errors import field_prefix
 from quercus.specification.display import (
     MAX_DISPLAY_BYTES,
     MAX_ITEMS,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -85,16 +83,6 @@ class GrpcStatus:
     code: grpc.StatusCode
     message: str
     metadata: tuple[tuple[str, str | bytes], ...]
-
-
-@contextmanager
-def field_prefix(prefix: str) -> Iterator[None]:
-    """Put `prefix` before the field of every ``InvalidInput`` raised inside."""
-    try:
-        yield
-    except InvalidInput as error:
-        field = f"{prefix}.{error.field}" if error.field else prefix
-        raise InvalidInput(field, error.reason) from error
 
 
 def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR0912 - a table

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.codec import decode, encode, encode_contours, encode_sets, pack_contour
 from quercus.belief.contour import check_contour
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.belief.frame import Frame
 from quercus.belief.label import (
     ClassSet,
@@ -24,7 +24,6 @@ from quercus.belief.label import (
 )
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
-from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import FEW_NUMBERS
 
 NOTHING = "?"

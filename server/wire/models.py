@@ -8,13 +8,12 @@ from typing import Any, Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
 from quercus.server.wire.algorithms import decode_algorithm
 from quercus.server.wire.displays import check_presentation
-from quercus.server.wire.errors import field_prefix
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls, model_name
 from quercus.specification import algorithms, parameters

@@ -20,7 +20,8 @@ from quercus.server.growth.learner_pool import LEARNERS
 
 ROWS = 600
 END_S = 90.0
-BEGUN_S = 0.5  # of CPU time: a learner that has spent it learns
+BEGUN_S = 0.5  # of CPU time: a learner that has spent it has begun
+IMPORTED_S = 4.0  # of CPU time: imports take up to 2
 
 
 def create_heavy(api: Any, tools: Any, model: str, *, known: float = 1.0, **fields: Any) -> None:
@@ -50,12 +51,12 @@ def command(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def learner(grower: int) -> int:
+def learner(grower: int, cpu_spent_s: float = BEGUN_S) -> int:
     """The one process of a grower that learns."""
 
     def learning() -> list[int]:
         mine = [pid for pid in children(grower) if b"quercus.server.growth.learner_process" in command(pid)]
-        return [pid for pid in mine if cpu_s(pid) > BEGUN_S]
+        return [pid for pid in mine if cpu_s(pid) > cpu_spent_s]
 
     (pid,) = until(learning)
     return int(pid)
@@ -116,7 +117,7 @@ def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: 
     child = start_child(tmp_path / "store.db")
     create_heavy(child.api, tools, "heavy")
     (grower,) = children(child.process.pid)
-    pid = learner(grower)
+    pid = learner(grower, IMPORTED_S)
     tools.kill(pid, tools.signals.SIGSTOP)  # it cannot notice anything by itself
     child.process.kill()
     until(lambda: not tools.alive(pid))
@@ -128,7 +129,7 @@ def test_what_happens_to_a_learner_holds_up_nobody(start_live: Any, tools: Any, 
     live = start_live(tmp_path / "store.db")
     api, grower = live.api, live.server.supervisor.pid
     create_heavy(api, tools, "heavy")
-    pid = learner(grower)
+    pid = learner(grower, IMPORTED_S)
     tools.kill(pid, tools.signals.SIGSTOP)
     api.create("light")
     api.push(tools.table_t("light"))

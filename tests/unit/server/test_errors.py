@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from quercus.belief.errors import InvalidInput
-from quercus.server.wire.errors import Unavailable, field_prefix, to_failure
+from quercus.belief.errors import InvalidInput, field_prefix
+from quercus.server.wire.errors import Unavailable, to_failure
 from quercus.storage import errors as storage
 
 CASES = [
