@@ -27,15 +27,15 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.completion import complete_labeller, complete_model
-from quercus.cli.label_desk import TerminalDesk
 from quercus.cli.label_person import CannotTell, Skip, TerminalLabeller
+from quercus.cli.label_queue import TerminalQueue
 from quercus.cli.label_session import Answerer, LabellingSession, Tally, answer_from_file, label_by_hand
 from quercus.client.client import Client
 from quercus.client.errors import InvalidArgument
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
-from quercus.client.sync.hand import Hand
+from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import truth
 
 
@@ -144,9 +144,11 @@ def label(
         try:
             if truth_file is None:
                 _need_terminal()
-                desk = TerminalDesk(client, Hand(client, model, name, lease_s=lease_s, only=only), idle_s)
+                queue = TerminalQueue(
+                    client, HeldQueries(client, model, name, lease_s=lease_s, only=only), idle_s
+                )
                 label_by_hand(
-                    session(idle_s=idle_s, tell=desk.tell), desk, TerminalLabeller(client, desk, out)
+                    session(idle_s=idle_s, tell=queue.tell), queue, TerminalLabeller(client, queue, out)
                 )
             else:
                 answers = _answers(

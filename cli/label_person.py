@@ -10,7 +10,7 @@ from typing import Self
 
 from rich.console import Console, RenderableType
 
-from quercus.cli.label_desk import TerminalDesk
+from quercus.cli.label_queue import TerminalQueue
 from quercus.cli.label_screen import (
     HELP,
     WORDS,
@@ -89,7 +89,7 @@ class TerminalLabeller:
     ----------
     client
         For own answers and neighbours.
-    desk
+    queue
         Where the queries come from, and where answers wait that are not sent yet.
     console
         Where to show.
@@ -102,8 +102,8 @@ class TerminalLabeller:
         Seconds from the screen of a query to the key of its answer.
     """
 
-    def __init__(self, client: Client, desk: TerminalDesk, console: Console) -> None:
-        self._client, self._desk, self._console = client, desk, console
+    def __init__(self, client: Client, queue: TerminalQueue, console: Console) -> None:
+        self._client, self._queue, self._console = client, queue, console
         self._stack = ExitStack()
         self._classes: tuple[str, ...] = ()  # of what is asked now; empty: nothing is
         self._last: tuple[Query, str] | None = None  # what was answered or refused last, and how
@@ -120,7 +120,7 @@ class TerminalLabeller:
 
     def ask(self, query: Query) -> Answer | Quit | TakenBack | EditEarlier:
         """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is changed."""
-        self._show(query_screen(query, self._desk.model(query.model), self._console.width))
+        self._show(query_screen(query, self._queue.model(query.model), self._console.width))
         since = self._shown_at
         answer = self._reply(query.classes, query)
         if not isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier):
@@ -130,27 +130,27 @@ class TerminalLabeller:
 
     def wait(self, query_s: float) -> Query | None:
         """Return the next query, or ``None`` after a while; tell what happened meanwhile."""
-        query = self._desk.next(query_s)
+        query = self._queue.next(query_s)
         self.show_notices()
         return query
 
     def send_all(self) -> None:
         """Wait until the server has all that was said."""
-        while not self._desk.is_sent(LOOK_S):
+        while not self._queue.is_sent(LOOK_S):
             self.show_notices()
         self.show_notices()
 
     def show_notices(self) -> bool:
         """Show what happened beside the person; return whether something did."""
-        notices = self._desk.notices()
+        notices = self._queue.notices()
         for text, style in notices:
             self._console.print(text, style=style, markup=False, soft_wrap=True)
         return bool(notices)
 
     def _tick(self, *, quietly: bool) -> None:
-        self._desk.touch(self._keyboard.pressed_at)
+        self._queue.touch(self._keyboard.pressed_at)
         if quietly:
-            self._desk.raise_interrupt()
+            self._queue.raise_interrupt()
         elif self.show_notices():
             self._show_prompt()
 
@@ -226,7 +226,7 @@ class TerminalLabeller:
 
     def _back(self) -> TakenBack | EditEarlier | None:
         """Take the last answer back, or ask about it once more; None: there is none, or it was left as it is."""
-        waiting = self._desk.take_back()
+        waiting = self._queue.take_back()
         if waiting is not None:
             self._last, self._comment = None, waiting.comment
             self._console.print(
@@ -237,7 +237,7 @@ class TerminalLabeller:
             self._warn("there is no earlier answer in this session")
             return None
         query, said = self._last
-        self._show(query_screen(query, self._desk.model(query.model), self._console.width))
+        self._show(query_screen(query, self._queue.model(query.model), self._console.width))
         answer = self._another(query.classes, query.instance, said)
         if answer is None:
             return None
@@ -279,7 +279,7 @@ class TerminalLabeller:
             self._warn(f"{line!r} is no number from 1 to {len(answers)}")
             return None
         chosen = answers[int(line) - 1]
-        self._show(answer_screen(chosen, self._desk.model(asked.model), self._console.width))
+        self._show(answer_screen(chosen, self._queue.model(asked.model), self._console.width))
         answer = self._another(asked.classes, chosen.instance, chosen.text)
         if answer is None:
             return None

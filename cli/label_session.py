@@ -12,7 +12,6 @@ from functools import partial
 
 from rich.console import Console
 
-from quercus.cli.label_desk import TerminalDesk, UnsentAnswer
 from quercus.cli.label_person import (
     LOOK_S,
     Answer,
@@ -24,6 +23,7 @@ from quercus.cli.label_person import (
     TakenBack,
     TerminalLabeller,
 )
+from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.labelling_results import ANY, Filter
@@ -105,30 +105,30 @@ def answer_from_file(session: LabellingSession, answerer: Answerer) -> None:
     _tell_end(session)
 
 
-def label_by_hand(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> None:
+def label_by_hand(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> None:
     """Let a person answer queries: the next one is there before it is wanted, and answers go in their own time."""
-    with _interrupted_by_signals(desk):
-        desk.open()
+    with _interrupted_by_signals(queue):
+        queue.open()
         try:
             with person:
-                is_left = _label(session, desk, person)
+                is_left = _label(session, queue, person)
                 person.send_all()
         except KeyboardInterrupt:
-            _send_rest(session, desk, person)
+            _send_rest(session, queue, person)
             raise
         except Exception:
-            desk.is_sent(SEND_REST_S)
-            _tell_unsent(session, desk)
+            queue.is_sent(SEND_REST_S)
+            _tell_unsent(session, queue)
             raise
         finally:
-            desk.close()
+            queue.close()
     if not is_left:
         _tell_end(session)
 
 
-def _label(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> bool:
+def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> bool:
     """Ask until there is nothing to ask; return whether the person left before."""
-    while (query := _next(session, desk, person)) is not None:
+    while (query := _next(session, queue, person)) is not None:
         session.tally.labeller = query.labeller
         answer = person.ask(query)
         if isinstance(answer, Quit):
@@ -137,11 +137,11 @@ def _label(session: LabellingSession, desk: TerminalDesk, person: TerminalLabell
             continue
         comment = person.comment() or session.comment
         if isinstance(answer, EditEarlier):
-            desk.say(
+            queue.submit(
                 UnsentAnswer(person.said, partial(_taken, session, partial(_amend, session, answer, comment)))
             )
             continue
-        shown = shown_text(query, desk.model(query.model))
+        shown = shown_text(query, queue.model(query.model))
         send = partial(_send, session, query, answer, comment, took_s=person.took_s, shown=shown)
         spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
         said = UnsentAnswer(
@@ -151,18 +151,18 @@ def _label(session: LabellingSession, desk: TerminalDesk, person: TerminalLabell
             spends,
             comment,
         )
-        desk.say(said)
-        if session.limit is not None and session.tally.answered + len(desk.unsent) >= session.limit:
+        queue.submit(said)
+        if session.limit is not None and session.tally.answered + len(queue.unsent) >= session.limit:
             person.send_all()
             if session.reached_limit:
                 return True
     return False
 
 
-def _next(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> Query | None:
+def _next(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
     """Return the next query, and tell a person who waits for what; ``None``: none comes any more."""
     since, is_told = time.monotonic(), False
-    while (query := person.wait(LOOK_S)) is None and not desk.ended:
+    while (query := person.wait(LOOK_S)) is None and not queue.ended:
         if not is_told and time.monotonic() - since > TELL_AFTER_S:
             is_told = True
             session.tell(_waiting_text(session), "dim")
@@ -179,29 +179,29 @@ def _waiting_text(session: LabellingSession) -> str:
     return text
 
 
-def _send_rest(session: LabellingSession, desk: TerminalDesk, person: TerminalLabeller) -> None:
+def _send_rest(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> None:
     """Send what a person said before Ctrl-C; another Ctrl-C gives it up."""
-    if desk.is_sent(1.0):
+    if queue.is_sent(1.0):
         return
     session.console.print(
-        f"{len(desk.unsent)} answers wait for the server; Ctrl-C gives them up", style="yellow"
+        f"{len(queue.unsent)} answers wait for the server; Ctrl-C gives them up", style="yellow"
     )
     try:
         person.send_all()
     except KeyboardInterrupt:
-        _tell_unsent(session, desk)
+        _tell_unsent(session, queue)
 
 
-def _tell_unsent(session: LabellingSession, desk: TerminalDesk) -> None:
-    for said in desk.unsent:
+def _tell_unsent(session: LabellingSession, queue: TerminalQueue) -> None:
+    for said in queue.unsent:
         session.console.print(f"not sent: {said.text}", style="yellow", markup=False)
 
 
 @contextmanager
-def _interrupted_by_signals(desk: TerminalDesk) -> Iterator[None]:
+def _interrupted_by_signals(queue: TerminalQueue) -> Iterator[None]:
     """End by Ctrl-C, when the terminal is closed, or when the process is to end; what was said is sent first."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: desk.interrupt()) for number in numbers}
+    before = {number: signal.signal(number, lambda *_: queue.interrupt()) for number in numbers}
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from quercus.client.results import Caller
 
 if TYPE_CHECKING:
     from quercus.client.treeview import Tree
-    from quercus.console.desk import Desk
+    from quercus.console.labeller_queue import LabellerQueue
     from quercus.console.pages.create import Upload
 
 IDLE_S = 8 * 3600.0
@@ -38,7 +38,7 @@ class Session:
     client: Client = field(repr=False)
     used: float = field(repr=False)
     form_token: str = field(repr=False, default_factory=lambda: secrets.token_urlsafe(32))
-    desks: dict[str, Desk] = field(repr=False, default_factory=dict)
+    queues: dict[str, LabellerQueue] = field(repr=False, default_factory=dict)
     streams: int = field(repr=False, default=0)
     flash: str = field(repr=False, default="")
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
@@ -66,9 +66,9 @@ class Session:
     async def close(self) -> None:
         """Give back what is held, and close the connection."""
         self.drop_upload()
-        desks, self.desks = list(self.desks.values()), {}
-        for desk in desks:
-            await desk.close()
+        queues, self.queues = list(self.queues.values()), {}
+        for queue in queues:
+            await queue.close()
         await self.client.close()
 
 

@@ -1,4 +1,4 @@
-"""The page to label on: the queries of the desk, and what a labeller does with them."""
+"""The page to label on: the queries of a labeller, and what the labeller does with them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from quercus.client.results import Model
 from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe
-from quercus.console.desk import ACTS, MAX_COMMENT, Desk, PendingAnswer, label_of
 from quercus.console.display import value_text
+from quercus.console.labeller_queue import ACTS, MAX_COMMENT, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, fragment, page, posted, session_of
 from quercus.specification.display import MediaItem, media_type
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100
-MAX_DESKS = 20
+MAX_MODELS = 20
 IDLE = {
     "nothing_to_ask": "There is nothing to ask now. New rows may change that.",
     "all_leased": "Others hold all that is asked now.",
@@ -39,16 +39,16 @@ IDLE = {
 }
 
 
-def desk_of(request: Request, session: Session) -> Desk:
-    """Return the desk of a session at the model of the path."""
+def queue_of(request: Request, session: Session) -> LabellerQueue:
+    """Return the queue of a session at the model of the path."""
     model = request.path_params["model"]
-    if model not in session.desks:
-        if len(session.desks) >= MAX_DESKS:
-            raise HTTPException(429, f"one session labels at most {MAX_DESKS} models; sign in again")
+    if model not in session.queues:
+        if len(session.queues) >= MAX_MODELS:
+            raise HTTPException(429, f"one session labels at most {MAX_MODELS} models; sign in again")
         labeller = "" if session.caller.needs_token else session.labeller
         lease_s = console_of(request).config.lease_s
-        session.desks[model] = Desk(session.client, model, labeller, lease_s)
-    return session.desks[model]
+        session.queues[model] = LabellerQueue(session.client, model, labeller, lease_s)
+    return session.queues[model]
 
 
 async def model_of(request: Request, session: Session) -> Model | None:
@@ -61,15 +61,15 @@ async def label(request: Request) -> Response:
     """Show the current query, with forms that work without scripts too."""
     session = session_of(request)
     model = await model_of(request, session)
-    desk = desk_of(request, session)
-    query = await desk.first()
+    queue = queue_of(request, session)
+    query = await queue.first()
     return page(
         request,
         "label.html",
         model=request.path_params["model"],
         tab="label",
         article="" if query is None else await article(request, session, query, model),
-        idle=IDLE.get(desk.idle, desk.idle),
+        idle=IDLE.get(queue.idle, queue.idle),
         progress=progress(model),
         commands=[each for each in COMMANDS if each.name != "neighbours"],  # of the terminal only
         terms=TERMS,
@@ -136,7 +136,7 @@ async def beside(request: Request) -> Response:
 
 def _held(request: Request, session: Session) -> Query:
     name = f"models/{request.path_params['of']}/queries/{request.path_params['number']}"
-    found = desk_of(request, session).find(name)
+    found = queue_of(request, session).find(name)
     if found is None:
         raise HTTPException(404, "the query is not held any more")
     return found
@@ -151,31 +151,31 @@ async def next_query(request: Request) -> Response:
     """Answer a script: a query that the page does not have yet, waiting for one."""
     session = session_of(request)
     given = await posted(request, session)
-    desk = desk_of(request, session)
-    query = await desk.next(_names(given.get("have", [])), _wait_s(given))
-    return await _found(request, session, desk, query)
+    queue = queue_of(request, session)
+    query = await queue.next(_names(given.get("have", [])), _wait_s(given))
+    return await _found(request, session, queue, query)
 
 
 async def grown(request: Request) -> Response:
     """Tell a script whether a newer tree may ask for another query than the one that nobody saw yet."""
     session = session_of(request)
     given = await posted(request, session)
-    return JSONResponse({"newer": await desk_of(request, session).has_newer_tree(_wait_s(given))})
+    return JSONResponse({"newer": await queue_of(request, session).has_newer_tree(_wait_s(given))})
 
 
 async def exchange(request: Request) -> Response:
     """Answer a script: the query that the newest tree asks first, in the place of one that nobody saw."""
     session = session_of(request)
     given = await posted(request, session)
-    desk = desk_of(request, session)
-    return await _found(request, session, desk, await desk.exchange(_text(given, "unseen")))
+    queue = queue_of(request, session)
+    return await _found(request, session, queue, await queue.exchange(_text(given, "unseen")))
 
 
-async def _found(request: Request, session: Session, desk: Desk, query: Query | None) -> Response:
+async def _found(request: Request, session: Session, queue: LabellerQueue, query: Query | None) -> Response:
     model = await model_of(request, session)
     found: dict[str, Any] = {"progress": progress(model)}
     if query is None:
-        found |= {"idle": desk.idle, "why": IDLE.get(desk.idle, desk.idle)}
+        found |= {"idle": queue.idle, "why": IDLE.get(queue.idle, queue.idle)}
     else:
         found |= {"name": query.name, "html": await article(request, session, query, model)}
     return JSONResponse(found)
@@ -185,7 +185,7 @@ async def beat(request: Request) -> Response:
     """Extend what the page holds; say what is lost."""
     session = session_of(request)
     await posted(request, session)
-    return JSONResponse({"lost": await desk_of(request, session).extend()})
+    return JSONResponse({"lost": await queue_of(request, session).extend()})
 
 
 async def act(request: Request) -> Response:
@@ -212,11 +212,11 @@ async def act(request: Request) -> Response:
         _took_s(given),
         _text(given, "shown") if "shown" in given else "",
     )
-    desk = desk_of(request, session)
+    queue = queue_of(request, session)
     if not is_form:
-        return JSONResponse(_report(await desk.say(said, classes)))
+        return JSONResponse(_report(await queue.submit(said, classes)))
     try:
-        session.flash = _sentence(said, await desk.say(said, classes))
+        session.flash = _sentence(said, await queue.submit(said, classes))
     except QuercusError as error:
         session.flash = f"Not taken: {error}"
     back = _text(given, "back") if "back" in given else ""

@@ -1,7 +1,7 @@
 // What the labelling page knows: where it is, what it shows, and what it holds.
 
 export const by = (id) => document.getElementById(id);
-const { dataset } = by("desk");
+const { dataset } = by("labelling");
 export const { base, formToken, labeller } = dataset;
 export const delayMs = Number(dataset.delay) * 1000;
 export const unseenMs = Number(dataset.unseen) * 1000; // keys pressed sooner are no answer to a query

@@ -74,7 +74,7 @@ def tree_engine(specification: Specification) -> TreeEngine:
     """Return the engine of a new model whose trees follow the log."""
     match specification.algorithm:
         case algorithms.E2m():
-            return AdvisedE2mEngine(specification)
+            return ActiveE2mEngine(specification)
         case algorithms.ActiveForest():
             return ForestEngine(specification)
     return IncrementalEngine(specification, as_active)
@@ -90,7 +90,7 @@ def at_level_one(specification: Specification) -> Specification:
     return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
 
 
-class AdvisedE2mEngine:
+class ActiveE2mEngine:
     """An E2M tree that is asked for by an active tree beside it, which follows the same log.
 
     Parameters
@@ -101,12 +101,12 @@ class AdvisedE2mEngine:
     def __init__(self, specification: Specification) -> None:
         self._specification = specification
         self._learner = IncrementalEngine(specification, at_level_one)
-        self._adviser = IncrementalEngine(specification, as_active)
+        self._active_tree = IncrementalEngine(specification, as_active)
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         self._learner.fold(parts)
-        self._adviser.fold(parts)
+        self._active_tree.fold(parts)
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the E2M tree."""
@@ -124,34 +124,34 @@ class AdvisedE2mEngine:
     @property
     def settled(self) -> bool | None:
         """Whether the active tree is settled; None where it asks even so."""
-        return self._adviser.settled
+        return self._active_tree.settled
 
     @property
     def strategy(self) -> str:
         """Name of the strategy that chooses."""
-        return self._adviser.strategy
+        return self._active_tree.strategy
 
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries of the active tree, each with the sequence of its instance."""
-        return self._adviser.agenda(limit)
+        return self._active_tree.agenda(limit)
 
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return what the splits of the active tree are called."""
-        return self._adviser.splits(vocabulary)
+        return self._active_tree.splits(vocabulary)
 
     def saved(self) -> SavedEngine | None:
         """Return what is folded, to be saved."""
-        learner, adviser = self._learner.saved(), self._adviser.saved()
-        if learner is None or adviser is None:
+        learner, active_tree = self._learner.saved(), self._active_tree.saved()
+        if learner is None or active_tree is None:
             return None
-        both = learner.named("learner"), adviser.named("adviser")
+        both = learner.named("learner"), active_tree.named("adviser")
         return SavedEngine({**both[0].head, **both[1].head}, {**both[0].columns, **both[1].columns})
 
     def restore(self, saved: SavedEngine) -> None:
         """Go on from what was saved, both or neither."""
         learner = IncrementalEngine(self._specification, at_level_one)
-        adviser = IncrementalEngine(self._specification, as_active)
+        active_tree = IncrementalEngine(self._specification, as_active)
         learner.restore(saved.of("learner"))
-        adviser.restore(saved.of("adviser"))
+        active_tree.restore(saved.of("adviser"))
         learner.resume(self._learner.accuracy)
-        self._learner, self._adviser = learner, adviser
+        self._learner, self._active_tree = learner, active_tree

@@ -190,31 +190,31 @@ class QueryStream:
             self._wake.clear()
             await self._drop_expired(options)
             room = self._credits - len(self._held)
-            sight = await search.look(fresh=fresh)
+            state = await search.look(fresh=fresh)
             fresh = False
-            if options.model != leasing.ANY and sight.mark[0] != self._key:
+            if options.model != leasing.ANY and state.mark[0] != self._key:
                 raise FailedPrecondition(
                     f"model {options.model} was deleted, and another has its name: open another stream"
                 )
-            if room > 0 and ((room, sight.mark) != tried or time.monotonic() >= again_at):
-                tried = (room, sight.mark)
-                hand = await search.lease(room)
-                again_at = time.monotonic() + hand.again_s
-                await self._send(hand)
-                if hand.queries:
+            if room > 0 and ((room, state.mark) != tried or time.monotonic() >= again_at):
+                tried = (room, state.mark)
+                found = await search.lease(room)
+                again_at = time.monotonic() + found.again_s
+                await self._send(found)
+                if found.queries:
                     tried = told = None  # when they come back all may look as it does now
                     continue  # there may be more: of another model, or after others had their turn
-                if hand.leased.idle is not told and not self._held:
-                    told = hand.leased.idle
+                if found.leased.idle is not told and not self._held:
+                    told = found.leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
-            patience = min(sight.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
+            patience = min(state.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
             await self._pause(search, seen, patience)
 
-    async def _send(self, hand: leasing.LeasedQueries) -> None:
+    async def _send(self, found: leasing.LeasedQueries) -> None:
         now = time.monotonic()
-        for record in hand.leased.queries:
-            self._held[hand.model, record.number] = _HeldQuery(record.token, now + (record.left_s or 0.0))
-        for query in hand.queries:
+        for record in found.leased.queries:
+            self._held[found.model, record.number] = _HeldQuery(record.token, now + (record.left_s or 0.0))
+        for query in found.queries:
             await self._out.put(Response(query=query))
 
     async def _drop_expired(self, options: leasing.LeaseOptions) -> None:

@@ -87,9 +87,9 @@ class QuerySearch:
             last = await self._core.read(Store.last_leased, self._core.store, self._options.labeller)
             untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))
         for opening in untried:
-            hand = await self._try(opening, limit)
-            if hand is not None and hand.queries:
-                return hand
+            found = await self._try(opening, limit)
+            if found is not None and found.queries:
+                return found
         return self._nothing()
 
     def _is_wanted(self, opening: LeasableModel) -> bool:
@@ -98,13 +98,13 @@ class QuerySearch:
 
     async def _try(self, opening: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
-            hand = await lease_of(self._core, self._options, opening.record.name, limit)
+            found = await lease_of(self._core, self._options, opening.record.name, limit)
         except NotFound:  # deleted at this moment
             return None
-        if not hand.queries:
-            again_at = time.monotonic() + hand.again_s
-            self._tried[opening.record.key] = _ModelWithoutQueries(opening.mark, hand.leased, again_at)
-        return hand
+        if not found.queries:
+            again_at = time.monotonic() + found.again_s
+            self._tried[opening.record.key] = _ModelWithoutQueries(opening.mark, found.leased, again_at)
+        return found
 
     def _nothing(self) -> LeasedQueries:
         """Say why nothing was leased: of several reasons the one that is worth most."""

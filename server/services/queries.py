@@ -47,11 +47,11 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         """Lease queries, waiting for some when there are none."""
         options = leasing.decode_lease_options(request)
         limit = check_count(request.max_queries, "max_queries", 0, self._core.config.max_leases) or 1
-        hand = await self._wait_for_queries(options, limit, wait_s(request.wait))
+        found = await self._wait_for_queries(options, limit, wait_s(request.wait))
         return query_pb2.LeaseQueriesResponse(
-            queries=hand.queries,
-            idle=int(hand.leased.idle),  # type: ignore[arg-type]  # the store's numbers are the wire's
-            budget_left=hand.leased.budget_left,
+            queries=found.queries,
+            idle=int(found.leased.idle),  # type: ignore[arg-type]  # the store's numbers are the wire's
+            budget_left=found.leased.budget_left,
         )
 
     async def _wait_for_queries(
@@ -64,14 +64,14 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         again_at = loop.time()
         while True:
             seen = search.seen
-            sight = await search.look(fresh=tried is None)
-            if sight.mark != tried or loop.time() >= again_at:
-                hand = await search.lease(limit)
-                tried, again_at = sight.mark, loop.time() + hand.again_s
+            state = await search.look(fresh=tried is None)
+            if state.mark != tried or loop.time() >= again_at:
+                found = await search.lease(limit)
+                tried, again_at = state.mark, loop.time() + found.again_s
             left = deadline - loop.time()
-            if hand.queries or hand.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
-                return hand
-            patience = min(left, sight.patience_s, max(again_at - loop.time(), MIN_PAUSE_S))
+            if found.queries or found.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
+                return found
+            patience = min(left, state.patience_s, max(again_at - loop.time(), MIN_PAUSE_S))
             await core.pause(search.changed(seen, patience))
 
     async def StreamQueries(  # noqa: N802

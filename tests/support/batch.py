@@ -17,7 +17,7 @@ from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
 from quercus.trees.tree.node import Node, Path
-from support.plain_growth import open_desk
+from support.plain_growth import open_context
 
 Contour = tuple[float, ...]
 
@@ -92,7 +92,7 @@ class Evidence:
             cuts=cut_counts(spec.attributes),
         )
         ordered = tuple(declared_count(a) if isinstance(a, Numeric) else 0 for a in spec.attributes)
-        context = open_desk(
+        context = open_context(
             sample,
             spec.alpha,
             spec.min_instances,

@@ -128,10 +128,10 @@ class Browser:
         self._page.close()
 
 
-def label_all(desk: Terminal | Browser) -> Trial:
+def label_all(screen: Terminal | Browser) -> Trial:
     """Answer until all is answered."""
     trial, slipped = Trial(), set[str]()
-    shown = desk.next()
+    shown = screen.next()
     since = time.monotonic()
     for count in range(1, QUERIES + 1):
         _wait(trial, read_s(shown))
@@ -140,16 +140,16 @@ def label_all(desk: Terminal | Browser) -> Trial:
         if kind:
             slipped.add(shown)
             trial.slips[kind] += 1
-            desk.press(str((truth(shown) + 1) % len(CLASSES) + 1))
-            desk.next()
+            screen.press(str((truth(shown) + 1) % len(CLASSES) + 1))
+            screen.next()
             _wait(trial, SLIP_SEEN_S if kind == "taken back" else SLIP_LATE_S)
-            desk.press("b")
-            desk.next()
+            screen.press("b")
+            screen.next()
             _wait(trial, max(0.4, read_s(shown) / 2))
         pressed = time.monotonic()
-        desk.press(right)
+        screen.press(right)
         if count < QUERIES:
-            shown = desk.next()
+            shown = screen.next()
             trial.shown.append(time.monotonic() - pressed)
     trial.seconds = time.monotonic() - since
     return trial
@@ -252,14 +252,14 @@ def main() -> None:
         if "trial" in parts:
             for name in ("terminal", "console"):
                 make_model(client, name, QUERIES, QUERIES)
-                desk = (
+                screen = (
                     Terminal(server.address, name)
                     if name == "terminal"
                     else Browser(page(), console.url, name)
                 )
-                trial = label_all(desk)
+                trial = label_all(screen)
                 check(client, name, trial)
-                desk.close()
+                screen.close()
                 report(name, trial)
         if "heap" in parts:
             make_model(

@@ -145,7 +145,7 @@ class PlainGrowth(BatchGrowth):
         return {} if choice is None else choice.intervals
 
 
-def open_desk(
+def open_context(
     sample: Sample,
     alpha: float,
     min_instances: int,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.plain_growth import open_desk
+from support.plain_growth import open_context
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.ask import candidate
@@ -212,23 +212,23 @@ def test_bounds_are_near_where_rows_are_many() -> None:
 def test_an_agenda_is_what_is_asked_one_by_one(alpha: float) -> None:
     rng = np.random.default_rng(13)
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
-    listed = agenda_of(open_desk(rows, alpha, 2, None), None, 60)
+    listed = agenda_of(open_context(rows, alpha, 2, None), None, 60)
     last, free = None, np.ones(60, dtype=bool)
     for entry in listed:
-        context = open_desk(replace(rows, askable=free.copy()), alpha, 2, None)
+        context = open_context(replace(rows, askable=free.copy()), alpha, 2, None)
         assert agenda_of(context, last, 1) == (entry,)
         last, free[entry.instance] = entry.asked, False
-    assert agenda_of(open_desk(replace(rows, askable=free), alpha, 2, None), last, 1) == ()
+    assert agenda_of(open_context(replace(rows, askable=free), alpha, 2, None), last, 1) == ()
     assert alpha == 1.0 or len(listed) > 10
 
 
 def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(17)
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
-    listed = agenda_of(open_desk(rows, 0.8, 2, None), None, 60)
+    listed = agenda_of(open_context(rows, 0.8, 2, None), None, 60)
     monkeypatch.setattr(published, "ENTRIES", 0)
     monkeypatch.setattr(candidate, "ENTRIES", 0)
-    assert agenda_of(open_desk(rows, 0.8, 2, None), None, 60) == listed
+    assert agenda_of(open_context(rows, 0.8, 2, None), None, 60) == listed
     assert len(listed) > 10
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from support.plain_growth import open_desk
+from support.plain_growth import open_context
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.ask.query import QueryPosition
@@ -27,25 +27,25 @@ def overlapping() -> Sample:
 
 
 def test_a_round_visits_every_child_of_every_rival() -> None:
-    context = open_desk(overlapping(), 0.8, 2, None)
+    context = open_context(overlapping(), 0.8, 2, None)
     asked = [(q.attribute, q.code, q.instance) for q in agenda_of(context, None, 5)]
     assert asked == [(0, 0, 0), (0, 1, 1), (1, 0, 4), (1, 1, 2), (0, 0, 6)]
 
 
 def test_a_round_goes_on_where_the_log_left_it() -> None:
-    context = open_desk(overlapping(), 0.8, 2, None)
+    context = open_context(overlapping(), 0.8, 2, None)
     last = QueryPosition((), 0, 1, (0, 1))
     assert [(q.attribute, q.code) for q in agenda_of(context, last, 3)] == [(1, 0), (1, 1), (0, 0)]
 
 
 def test_a_round_keeps_the_rivals_it_began_with() -> None:
-    context = open_desk(overlapping(), 0.8, 2, None)
+    context = open_context(overlapping(), 0.8, 2, None)
     queries = agenda_of(context, QueryPosition((), 0, 0, (0,)), 2)
     assert [q.asked for q in queries] == [QueryPosition((), 0, 1, (0,)), QueryPosition((), 0, 0, (0, 1))]
 
 
 def test_a_round_ends_when_its_node_is_gone() -> None:
-    context = open_desk(overlapping(), 0.8, 2, None)
+    context = open_context(overlapping(), 0.8, 2, None)
     gone = QueryPosition(((0, 7), (1, 0)), 0, 0, (0, 1))
     assert agenda_of(context, gone, 3) == agenda_of(context, None, 3)
 
@@ -53,7 +53,7 @@ def test_a_round_ends_when_its_node_is_gone() -> None:
 def test_a_round_outlives_the_split_of_its_node() -> None:
     """All is told of row 0; the node is a leaf now, but its round is not over."""
     rows = sample([(1.0, 0.0), (1.0, 0.9), (1.0, 0.9)], [(0,), (1,), (1,)])
-    context = open_desk(rows, 1.0, 2, None)
+    context = open_context(rows, 1.0, 2, None)
     assert context.growth.tree().stop is Stop.PURE
     assert agenda_of(context, None, 1) == ()
     (left,) = agenda_of(context, QueryPosition((), 0, 0, (0,)), 5)
@@ -63,13 +63,13 @@ def test_a_round_outlives_the_split_of_its_node() -> None:
 
 def test_nobody_is_asked_where_nothing_can_be_gained() -> None:
     labels = [(1.0, 0.2), (0.2, 1.0)] * 4
-    context = open_desk(sample(labels, [(i // 2 % 2, i // 4) for i in range(8)]), 1.0, 2, None)
+    context = open_context(sample(labels, [(i // 2 % 2, i // 4) for i in range(8)]), 1.0, 2, None)
     assert context.growth.tree().stop is Stop.NO_GAIN
     assert agenda_of(context, None, 5) == ()
 
 
 def test_nobody_is_asked_twice() -> None:
-    context = open_desk(overlapping(), 0.8, 2, None)
+    context = open_context(overlapping(), 0.8, 2, None)
     assert sorted(q.instance for q in agenda_of(context, None, 100)) == list(range(8))
     assert context.sample.askable.all()
 

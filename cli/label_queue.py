@@ -1,4 +1,4 @@
-"""The desk of a person at a terminal: the next query comes, and answers go, while the person reads."""
+"""The queue of a person at a terminal: the next query comes, and answers go, while the person reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quercus.client.labelling_results import ANY
 from quercus.client.query_results import Lease, Query
 from quercus.client.requests import WaitPolicy
 from quercus.client.results import Model
-from quercus.client.sync.hand import Hand
+from quercus.client.sync.held_queries import HeldQueries
 from quercus.specification.console import SEND_DELAY_S
 
 T = TypeVar("T")
@@ -58,8 +58,8 @@ class UnsentAnswer:
     is_tried: bool = False
 
 
-class TerminalDesk:
-    """The hand of one labeller, and what the labeller said and the server does not have yet.
+class TerminalQueue:
+    """The queries of one labeller, and what the labeller said and the server does not have yet.
 
     Two threads work beside the person: one sends what was said, in order, and waits for a server that is away; the
     other leases the next query and exchanges it, as long as nobody saw it, for the one that the newest tree asks. Where
@@ -69,7 +69,7 @@ class TerminalDesk:
     ----------
     client
         Threads share it.
-    hand
+    queries
         Empty yet.
     idle_s
         End after so long without a query; ``None``: when the budget is spent.
@@ -78,9 +78,13 @@ class TerminalDesk:
     """
 
     def __init__(
-        self, client: Client, hand: Hand, idle_s: float | None, delay_s: float = SEND_DELAY_S.default
+        self,
+        client: Client,
+        queries: HeldQueries,
+        idle_s: float | None,
+        delay_s: float = SEND_DELAY_S.default,
     ) -> None:
-        self._client, self._hand, self._delay_s = client, hand, delay_s
+        self._client, self._queries, self._delay_s = client, queries, delay_s
         self._patience = WaitPolicy(idle_s)
         self._changed = threading.Condition()
         self._notices: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
@@ -92,9 +96,11 @@ class TerminalDesk:
         self._failed: set[str] = set()  # threads
         self._pressed_at = time.monotonic()
         self._has_news = self._ended = self._closing = self._is_away = self._is_interrupted = False
-        self._heart = Repeating(self._beat, hand.lease_s / 3, "quercus-desk-leases")
+        self._heart = Repeating(self._beat, queries.lease_s / 3, "quercus-labelling-leases")
         self._threads = [
-            threading.Thread(target=self._run, args=(name, work), name=f"quercus-desk-{name}", daemon=True)
+            threading.Thread(
+                target=self._run, args=(name, work), name=f"quercus-labelling-{name}", daemon=True
+            )
             for name, work in (("answers", self._send_all), ("queries", self._fetch_all))
         ]
 
@@ -174,9 +180,9 @@ class TerminalDesk:
     @property
     def _is_left(self) -> bool:
         """Whether a query is shown, and no key was pressed for longer than a lease."""
-        return self._shown is not None and time.monotonic() - self._pressed_at > self._hand.lease_s
+        return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
-    def say(self, said: UnsentAnswer) -> None:
+    def submit(self, said: UnsentAnswer) -> None:
         """Take what a person did; it is sent after the delay, what was said before at once."""
         with self._changed:
             self._flush()
@@ -213,7 +219,7 @@ class TerminalDesk:
         self._heart.stop()
         for thread in self._threads:
             thread.join(JOIN_S)
-        self._hand.close()
+        self._queries.close()
 
     # The work beside
 
@@ -236,7 +242,7 @@ class TerminalDesk:
         """Return the query that comes next, if it is there."""
         aside = {said.query.name for said in self._said if said.query is not None}
         shown = "" if self._shown is None else self._shown.name
-        return self._hand.beside({*aside, shown, self._exchanged})
+        return self._queries.beside({*aside, shown, self._exchanged})
 
     def _send_all(self) -> None:
         while (said := self._due()) is not None:
@@ -244,7 +250,7 @@ class TerminalDesk:
             with self._changed:
                 self._said.remove(said)
                 if said.query is not None:
-                    self._hand.put_away(said.query.name)
+                    self._queries.put_away(said.query.name)
                 self._has_news = True
                 self._changed.notify_all()
             if said.model:
@@ -283,11 +289,11 @@ class TerminalDesk:
 
     def _take(self) -> None:
         asked = time.monotonic()
-        query = self._hand.take(TAKE_S)
+        query = self._queries.take(TAKE_S)
         if query is not None and query.model not in self._models:
             self._models[query.model] = self._client.get_model(query.model)
-        is_spent = query is None and self._hand.idle == "budget_spent" and self._hand.model != ANY
-        now = self._client.get_model(self._hand.model) if is_spent else None
+        is_spent = query is None and self._queries.idle == "budget_spent" and self._queries.model != ANY
+        now = self._client.get_model(self._queries.model) if is_spent else None
         with self._changed:
             if query is None and self._shown is None:
                 self._look_for_the_end(now)
@@ -299,14 +305,14 @@ class TerminalDesk:
         if self._said:
             self._flush()  # what waits may be what the next query waits for
             return
-        self._ended = self._patience.ended(Lease((), self._hand.idle, 0), now)
+        self._ended = self._patience.ended(Lease((), self._queries.idle, 0), now)
 
     def _refresh(self) -> None:
-        if self._hand.has_newer_tree(GROWN_S):
-            self._without_unseen(self._hand.exchange)
+        if self._queries.has_newer_tree(GROWN_S):
+            self._without_unseen(self._queries.exchange)
 
     def _give_back(self) -> None:
-        self._without_unseen(self._hand.give_back)
+        self._without_unseen(self._queries.give_back)
 
     def _without_unseen(self, call: Callable[[Query], object]) -> None:
         """Make a call with the query that nobody saw; meanwhile nobody will."""
@@ -325,7 +331,7 @@ class TerminalDesk:
     def _beat(self) -> bool:
         lost: list[str] = []
         with suppress(ValueError):  # the channel was closed meanwhile
-            lost = self._hand.extend()
+            lost = self._queries.extend()
         with self._changed:
             shown = self._shown
             self._changed.notify_all()

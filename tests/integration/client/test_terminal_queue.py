@@ -3,10 +3,10 @@
 from contextlib import closing
 from functools import partial
 
-from quercus.cli.label_desk import TerminalDesk, UnsentAnswer
+from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client import Client, Nominal, Specification
 from quercus.client.query_results import Query
-from quercus.client.sync.hand import Hand
+from quercus.client.sync.held_queries import HeldQueries
 
 LEASE_S = 1.0
 WAIT_S = 60.0
@@ -22,10 +22,10 @@ def test_who_leaves_the_keyboard_holds_one_query_and_not_the_next(client: Client
     client.push(name, [["a"], ["b"], ["c"]])
     client.wait_grown(name)
     with Client(client.address) as mine:
-        desk = TerminalDesk(mine, Hand(mine, name, "ann", lease_s=LEASE_S), None)
-        with closing(desk):
-            desk.open()
-            shown = desk.next(WAIT_S)
+        queue = TerminalQueue(mine, HeldQueries(mine, name, "ann", lease_s=LEASE_S), None)
+        with closing(queue):
+            queue.open()
+            shown = queue.next(WAIT_S)
             assert shown is not None
             client.lease(name, "bob", lease_s=WAIT_S, wait_s=WAIT_S)  # one is left, besides what ann has
             (taken,) = client.lease(name, "bob", lease_s=WAIT_S, wait_s=WAIT_S / 2).queries
@@ -33,7 +33,7 @@ def test_who_leaves_the_keyboard_holds_one_query_and_not_the_next(client: Client
             assert leased[shown.name] == "ann"
             assert leased[taken.name] == "bob"
             client.release(taken)
-            desk.say(UnsentAnswer("o", partial(answer, mine, shown), shown, name))
-            following = desk.next(WAIT_S)
+            queue.submit(UnsentAnswer("o", partial(answer, mine, shown), shown, name))
+            following = queue.next(WAIT_S)
             assert following is not None
             assert following.name == taken.name

@@ -1,3 +1,4 @@
+# Generated from client/aio/held_queries.py by `make client`; edit that file.
 """The queries that one labeller holds: the one that is shown, those whose answers wait, and the next one."""
 
 from __future__ import annotations
@@ -6,19 +7,19 @@ import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from quercus.client.concurrency import async_sleep
+from quercus.client.concurrency import sleep
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_results import Query
 
 if TYPE_CHECKING:
-    from quercus.client.aio.client import Client
+    from quercus.client.sync.client import Client
 
 LOOK_S = 0.1
 """Seconds between two looks whether the tree knows the last answer."""
 
 
-class AsyncHand:
+class HeldQueries:
     """Queries leased to one labeller: the one that is shown, and the next one before it is wanted.
 
     A labeller who answers sees the next query at once. It was chosen before the server knew the answer, so
@@ -61,10 +62,10 @@ class AsyncHand:
         """Return the first query that is held and is none of ``names``."""
         return next((query for query in self.held if query.name not in names), None)
 
-    async def take(self, wait_s: float = 0.0) -> Query | None:
+    def take(self, wait_s: float = 0.0) -> Query | None:
         """Lease one more query, waiting up to ``wait_s`` seconds (at most 60) for one."""
         asked = time.monotonic()
-        lease = await self._client.lease(
+        lease = self._client.lease(
             self.model, self.labeller, lease_s=self.lease_s, wait_s=wait_s, only=self._only
         )
         self.idle = "" if lease.queries else lease.idle or "nothing_to_ask"
@@ -81,40 +82,40 @@ class AsyncHand:
         self._until.pop(name, None)
         return self._held.pop(name, None)
 
-    async def has_newer_tree(self, wait_s: float = 5.0) -> bool:
+    def has_newer_tree(self, wait_s: float = 5.0) -> bool:
         """Whether there is a tree that knows this client's answers, and that this did not tell of before.
 
         Wait up to ``wait_s`` seconds until the tree knows them.
         """
         until = time.monotonic() + wait_s
         while self.model != ANY:
-            now = await self._client.get_model(self.model)
+            now = self._client.get_model(self.model)
             if now.sequence_grown >= self._client._sequences.newest(self.model):
                 is_newer, self._version = now.tree_version != self._version, now.tree_version
                 return is_newer
             if time.monotonic() >= until:
                 return False
-            await async_sleep(LOOK_S)
+            sleep(LOOK_S)
         return False
 
-    async def exchange(self, unseen: Query) -> Query | None:
+    def exchange(self, unseen: Query) -> Query | None:
         """Give a query back that was not shown, and lease the one that is asked first; often it is the same."""
-        return await self.take() if await self.give_back(unseen) else None
+        return self.take() if self.give_back(unseen) else None
 
-    async def give_back(self, query: Query) -> bool:
+    def give_back(self, query: Query) -> bool:
         """Give a query back; False: it is not held any more."""
         if self.put_away(query.name) is None:  # it was answered or lost meanwhile
             return False
-        await self._client.release(query)
+        self._client.release(query)
         return True
 
-    async def extend(self) -> list[str]:
+    def extend(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""
         lost = []
         for query in self.held:
             asked = time.monotonic()
             try:
-                await self._client.extend_lease(query, self.lease_s)
+                self._client.extend_lease(query, self.lease_s)
                 if self._held.get(query.name) is query:
                     self._until[query.name] = asked + self.lease_s
             except (Unavailable, DeadlineExceeded):
@@ -127,8 +128,8 @@ class AsyncHand:
                     lost.append(query.name)
         return lost
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Give back all that is held."""
         for query in self.held:
             self.put_away(query.name)
-            await self._client._give_back(query)
+            self._client._give_back(query)

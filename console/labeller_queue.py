@@ -1,4 +1,4 @@
-"""The desk of one labeller at one model: the hand of queries, and what is done with them."""
+"""The queue of one labeller at one model: the queries that are held, and what the labeller does with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.aio import Client
-from quercus.client.aio.hand import AsyncHand
+from quercus.client.aio.held_queries import AsyncHeldQueries
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import AnswerReport, Query, Reason
 
@@ -48,7 +48,7 @@ class PendingAnswer:
     shown: str = ""
 
 
-class Desk:
+class LabellerQueue:
     """One labeller at one model. A page that was loaded twice shows the same query.
 
     Parameters
@@ -65,33 +65,33 @@ class Desk:
 
     def __init__(self, client: Client, model: str, labeller: str, lease_s: float) -> None:
         self._client, self._labeller = client, labeller
-        self._hand = AsyncHand(client, model, labeller, lease_s=lease_s)
+        self._queries = AsyncHeldQueries(client, model, labeller, lease_s=lease_s)
         self._lock = asyncio.Lock()
         self._shown: dict[str, float] = {}
 
     @property
     def idle(self) -> str:
         """Why there is no query."""
-        return self._hand.idle
+        return self._queries.idle
 
     async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
         """Return a query that is not among ``have``: one that is held, else one more."""
-        found = self._hand.beside(have)
+        found = self._queries.beside(have)
         if found is None:
             async with self._lock:
-                found = self._hand.beside(have) or await self._hand.take(wait_s)
+                found = self._queries.beside(have) or await self._queries.take(wait_s)
         return None if found is None else self._seen(found)
 
     async def first(self) -> Query | None:
         """Return the query to show on a page that is loaded, without a long wait for one."""
         if self._lock.locked():  # another page waits for one: it is for this page too
-            found = self._hand.beside(())
+            found = self._queries.beside(())
             return None if found is None else self._seen(found)
         return await self.next(wait_s=FIRST_WAIT_S)
 
     def find(self, name: str) -> Query | None:
         """Return a query that is held."""
-        return next((query for query in self._hand.held if query.name == name), None)
+        return next((query for query in self._queries.held if query.name == name), None)
 
     def _seen(self, query: Query) -> Query:
         self._shown.setdefault(query.name, time.monotonic())
@@ -99,24 +99,24 @@ class Desk:
 
     async def has_newer_tree(self, wait_s: float) -> bool:
         """Whether a tree knows this labeller's answers that did not know them before."""
-        return await self._hand.has_newer_tree(wait_s)
+        return await self._queries.has_newer_tree(wait_s)
 
     async def exchange(self, unseen: str) -> Query | None:
         """Exchange a query that nobody saw yet for the one that the newest tree asks first."""
         async with self._lock:
             query = self.find(unseen)
-            found = None if query is None else await self._hand.exchange(query)
+            found = None if query is None else await self._queries.exchange(query)
             return None if found is None else self._seen(found)
 
     async def extend(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""
-        return await self._hand.extend()
+        return await self._queries.extend()
 
-    async def say(self, said: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
+    async def submit(self, said: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
         """Send what was done with a query; it may be one that an earlier console leased."""
         query = self._query(said, classes)
         report = await self._send(said, query)
-        self._hand.put_away(query.name)
+        self._queries.put_away(query.name)
         self._shown.pop(query.name, None)
         return report
 
@@ -168,7 +168,7 @@ class Desk:
 
     async def close(self) -> None:
         """Give back what is held."""
-        await self._hand.close()
+        await self._queries.close()
 
 
 def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
