@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from quercus.storage import deferred_writes
-from quercus.storage.prepared import Prepared
+from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
 _HELD: Final = "quercus_held"  # models whose row the transaction holds: the key, and the name
@@ -55,7 +55,7 @@ _MARK_TOGETHER = (
     .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
-_SINCE = Prepared(
+SINCE: Final = Prepared(
     select(
         model_change.c.number,
         model_change.c.model_id,
@@ -68,6 +68,7 @@ _SINCE = Prepared(
     .where(model_change.c.number > bindparam("seen"))
     .order_by(model_change.c.number)
 )
+"""Models that commits after number `seen` changed, each once, in the order of their newest change."""
 
 
 def begin(connection: Connection) -> None:
@@ -104,6 +105,6 @@ def newest(connection: Connection) -> int:
     return int(connection.execute(_NEWEST).scalar_one())
 
 
-def since(connection: Connection, seen: int) -> list[Change]:
-    """Models that commits after number `seen` changed, each once, in the order of their newest change."""
-    return [Change(*row) for row in _SINCE.run_for_all(connection, seen=seen)]
+def of_rows(rows: Rows) -> list[Change]:
+    """Changes as `SINCE` returns them."""
+    return [Change(*row) for row in rows]

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.clocks import StoreClock
+from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.sqlite.dialect import SqliteDialect
 from quercus.storage.urls import parse_url
 
@@ -88,6 +89,9 @@ class Dialect(Protocol):
 
     def change_token(self, engine: Engine) -> int:
         """See `Store.change_token`."""
+
+    def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows | None:
+        """Rows of one statement that is a transaction by itself; None where it is to be run in one."""
 
     def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
         """The database's clocks; None: those of the machine serve. `wall`: for times that are shown."""

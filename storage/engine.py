@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -10,6 +11,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import changes, deferred_writes
 from quercus.storage.dialect import Claim, Dialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
+from quercus.storage.prepared import Prepared, Rows
 
 
 class Database:
@@ -178,6 +180,16 @@ class Database:
         with self._translated():
             self.dialect.check_in_place()
             return self.dialect.change_token(self._engine)
+
+    def look(self, statement: Prepared, **values: Any) -> Rows:
+        """Rows of one statement that reads: of all reads the one that costs least."""
+        with self._translated():
+            self.dialect.check_in_place()
+            found = self.dialect.look(self._engine, statement, values)
+        if found is not None:
+            return found
+        with self.read() as connection:
+            return statement.run_for_all(connection, **values)
 
     def check(self, seconds: float) -> None:
         """Look at the file for so long at most; `CorruptStore` when something is found."""

@@ -6,7 +6,7 @@ To make such a statement ready takes SQLAlchemy ten times as long as SQLite take
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection as SqliteConnection
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from sqlalchemy import Connection, Select
 from sqlalchemy.dialects import sqlite
@@ -14,6 +14,8 @@ from sqlalchemy.sql import Executable
 from sqlalchemy.sql.elements import ClauseElement
 
 from quercus.storage.driver_reads import read_each
+
+Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 class Prepared:
@@ -41,7 +43,7 @@ class Prepared:
         rows = self._fetch(connection, values)
         return self._row(*rows[0]) if rows else None
 
-    def run_for_all(self, connection: Connection, **values: Any) -> Sequence[Sequence[Any]]:
+    def run_for_all(self, connection: Connection, **values: Any) -> Rows:
         """Run it in a transaction; return all rows."""
         if connection.dialect.name != "sqlite":
             return self._elsewhere(connection, values)
@@ -54,9 +56,12 @@ class Prepared:
         return result.all() if result.returns_rows else []
 
     def _fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return self.fetch_by(driver_of(connection), values)
+
+    def fetch_by(self, driver: SqliteConnection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run it on SQLite's own connection, in whatever transaction that is; return all rows."""
         given = {**self._constants, **values}
-        rows = driver_of(connection).execute(self._text, [given[name] for name in self._order])
-        return rows.fetchall()
+        return driver.execute(self._text, [given[name] for name in self._order]).fetchall()
 
 
 def driver_of(connection: Connection) -> SqliteConnection:

@@ -212,8 +212,7 @@ class Store(QueryCalls, GrowthCalls):
 
     def changes(self, seen: int) -> list[changes.Change]:
         """Models that commits after number `seen` changed or deleted, each once, in that order."""
-        with self._database.read() as connection:
-            return changes.since(connection, seen)
+        return changes.of_rows(self._database.look(changes.SINCE, seen=seen))
 
     # Models
 

@@ -27,6 +27,7 @@ except ImportError as error:
 
 from quercus.storage.postgres.clock import DatabaseClock
 from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
+from quercus.storage.prepared import Prepared
 from quercus.storage.urls import without_password
 
 POOL_SIZE: Final = 8
@@ -219,6 +220,9 @@ class PostgresDialect:
                 self._close_listener()
                 raise
             return self._token
+
+    def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> None:
+        """None: the connection of `change_token` has one purpose."""
 
     def _detached(self, engine: Engine, statement: str) -> "psycopg.Connection[Any]":
         """A connection that belongs to nobody else, outside of every transaction, on which a statement was executed."""

@@ -1,7 +1,7 @@
 """A cache of results by cell: bounded in memory, with a compiled look-up (theory §2.3)."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ T = TypeVar("T", bound=np.generic)
 
 CELLS = 40_000  # remembered at the most, and
 ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
+SPARED_BYTES = 800_000  # up to which a cache is not large
 
 
 class CellCache:
@@ -38,6 +39,12 @@ class CellCache:
         self._slots.fill(-1)
         for known in self._known.values():
             known.fill(False)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes so much memory that a process with many caches would notice."""
+        arrays: list[NDArray[Any]] = [*self.cells, self._hashes, self._slots, *self._values.values()]
+        return sum(array.nbytes for array in arrays) > SPARED_BYTES
 
     @property
     def cells(self) -> Sparse:

@@ -26,7 +26,8 @@ SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached,
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
 SLIP = 1e-12  # bits; rounding of an entropy, of which outer bounds keep clear
 BATCH = 1_000_000  # entries of general cells looked up at once
-RECENT = 500_000  # numbers kept of the count vectors of precise labels solved of late
+RECENT = 100_000  # numbers kept of the count vectors of precise labels solved of late
+LOOKS = 16  # at a tree, during which at least what was solved is remembered
 
 Ints = NDArray[np.int64]
 
@@ -187,7 +188,7 @@ class IntervalSolver:
         self._numbers: dict[bytes, int] = {}
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
         self._klass = np.empty(0, np.int8)  # (d,) the class that a precise contour leaves; see `solver.cells`
-        self._memo = CellCache()
+        self._memo, self._looks = CellCache(), 0
         l = checked.shape[1]
         recent = 1 << (RECENT // (l + 3)).bit_length()
         self._recent_counts, self._recent_ends = np.zeros((recent, l)), np.empty((recent, 3))
@@ -216,6 +217,15 @@ class IntervalSolver:
         self._table = np.ascontiguousarray(np.concatenate([self._table, scaled[fresh]]))
         self._column = np.concatenate([self._column, columns])
         self._klass = np.concatenate([self._klass, klass.astype(np.int8)])
+
+    def end_look(self) -> None:
+        """A look at a tree has ended. After some looks, let go a large memory of cells: most were asked for long ago.
+
+        A process holds a memory for each of its trees, and few trees change at a time.
+        """
+        self._looks += 1
+        if self._looks >= LOOKS and self._memo.is_large:
+            self._memo, self._looks = CellCache(), 0
 
     def intervals(self, counts: Ints) -> tuple[Array, Array]:
         """Intervals of (m, d) count vectors: lower (m,) and upper (m,), in bits. A vector of zeros has ``[0, 0]``."""

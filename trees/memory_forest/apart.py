@@ -10,7 +10,7 @@ Ints = NDArray[np.int64]
 
 
 class Apart:
-    """Distances of candidates from some rows.
+    """Distances of candidates from some rows, in the smallest type that holds them: there are up to a million.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ class Apart:
         self._book = book
         self._rows = rows
         self._candidates = np.empty(0, np.int64)
-        self._far = np.empty((0, len(rows)), np.int64)
+        most = covering.UNIT * len(book.named)
+        self._far = np.empty((0, len(rows)), np.uint16 if most <= np.iinfo(np.uint16).max else np.int32)
 
     def fits(self, book: Codebook, rows: Ints) -> bool:
         """Tell whether these are the codes and the rows."""
@@ -38,10 +39,10 @@ class Apart:
             bins = self._book.bins()
             kept = np.array([place[row] for row in candidates.tolist() if row in place], dtype=np.int64)
             more = covering.distances(ordered(codes[fresh], bins), others, bins)
-            self._far = np.concatenate([self._far[kept], more])
+            self._far = np.concatenate([self._far[kept], more.astype(self._far.dtype)])
             self._candidates = np.concatenate([self._candidates[kept], fresh])
             place = {int(row): at for at, row in enumerate(self._candidates)}
-        return self._far[[place[row] for row in candidates.tolist()]]
+        return self._far[[place[row] for row in candidates.tolist()]].astype(np.int64)
 
 
 def ordered(codes: Codes, bins: Ints) -> NDArray[np.int16]:

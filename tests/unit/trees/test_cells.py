@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from support.held_bytes import held_bytes
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.likelihood import cell_cache
+from quercus.trees.likelihood import cell_cache, interval
 from quercus.trees.likelihood.interval import Cells, IntervalSolver, entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
 
@@ -138,3 +139,28 @@ def test_a_thousand_contours_in_a_cell():
     found = IntervalSolver(table, 0.8).solve_cells(Cells.of_dense(counts))
     single = entropy_interval(table, counts[0].astype(float), 0.8)
     assert (found.lower[0], found.upper[0]) == pytest.approx((single.lower, single.upper), abs=1e-9)
+
+
+def test_what_was_solved_some_looks_ago_is_let_go():
+    """A look asks again for what the last looks asked for; a grower holds many trees for days."""
+    solver, chance = IntervalSolver(CONTOURS, 0.8), np.random.default_rng(0)
+    held = []
+    for _ in range(300):
+        counts = chance.integers(0, 9, (20, len(CONTOURS)))
+        solver.solve_cells(Cells.of_dense(counts))
+        solver.enclose_cells(Cells.of_dense(counts))
+        solver.end_look()
+        held.append(held_bytes(solver))
+    assert max(held[100:]) <= 1.1 * max(held[:100])
+
+
+def test_a_large_look_is_remembered_by_the_next_ones(monkeypatch):
+    monkeypatch.setattr(cell_cache, "SPARED_BYTES", 0)
+    solver, counts = IntervalSolver(CONTOURS, 0.8), random_counts(5)
+    asked = []
+    solve = solver._solve
+    monkeypatch.setattr(solver, "_solve", lambda wanted: asked.append(len(wanted)) or solve(wanted))
+    for _ in range(interval.LOOKS + 1):
+        solver.solve_cells(Cells.of_dense(counts))
+        solver.end_look()
+    assert len(asked) == 2

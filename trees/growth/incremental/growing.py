@@ -127,6 +127,8 @@ class GrowingTree:
         while changes.rows.size:
             changes = self._decide_level(changes)
         self._shelves.shrink(SHELVED * (self.nodes.taken - self._shelves.size))
+        for solver in {*self._solvers}:
+            solver.end_look()
 
     def rows(self, node: int) -> Ids:
         """Return the rows of a node, ascending."""

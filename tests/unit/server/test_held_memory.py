@@ -1,0 +1,50 @@
+"""What the grower holds of a model: its rows and trees, not what it has looked at on the way."""
+
+import numpy as np
+import pytest
+from support.held_bytes import held_bytes
+from support.published import published_tree
+
+from quercus.belief.codec import encode_sets
+from quercus.belief.frame import Frame
+from quercus.server.growth.engines import TreeEngine, tree_engine
+from quercus.specification.algorithms import ActiveForest
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.storage.records import InstanceColumns
+from quercus.trees.likelihood import cell_cache
+
+ATTRIBUTES = tuple(Nominal(f"x{k}", ("a", "b", "c")) for k in range(4))
+FRAME = Frame(("o", "s", "x"))
+MODELS = {
+    "forest": Specification(ATTRIBUTES, FRAME, alpha=0.9, min_instances=20, algorithm=ActiveForest(trees=12)),
+    "tree": published_tree(ATTRIBUTES, FRAME, alpha=0.9, min_instances=20),
+}
+BATCH_ROWS, WARM_UP, MORE = 5, 300, 700
+BYTES_A_ROW = 300
+"""Columns with room to grow, and a place in each tree of the forest with a memory so long."""
+
+MOST_BYTES = 4_000_000
+"""Of a thousand rows, with all tables of fixed size: a process may hold hundreds of such models."""
+
+
+def grow(engine: TreeEngine, first: int, rows: int, chance: np.random.Generator) -> None:
+    """Have an engine take so many rows, half of them told, with a look at the trees every five."""
+    for begin in range(first, first + rows, BATCH_ROWS):
+        codes = chance.integers(0, 3, (BATCH_ROWS, len(ATTRIBUTES)))
+        precise = 1 << ((codes[:, 0] + 2 * codes[:, 1] * codes[:, 2]) % 3)
+        masks = np.where(chance.random(BATCH_ROWS) < 0.25, precise, chance.choice((3, 7, 7), BATCH_ROWS))
+        engine.fold([InstanceColumns(1 + begin, codes.astype(float), encode_sets(masks.astype(np.uint64)))])
+        engine.grown({})
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_model_takes_what_its_rows_take(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks leave nothing that grows with them: neither solved cells nor the members of earlier looks."""
+    monkeypatch.setattr(cell_cache, "SPARED_BYTES", 20_000)  # what the last looks have solved hardly weighs
+    engine, chance = tree_engine(MODELS[kind]), np.random.default_rng(1)
+    grow(engine, 0, WARM_UP, chance)
+    before = held_bytes(engine)
+    grow(engine, WARM_UP, MORE, chance)
+    assert (held_bytes(engine) - before) / MORE < BYTES_A_ROW
+    assert held_bytes(engine) < MOST_BYTES
