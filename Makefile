@@ -22,9 +22,9 @@ help: ## Show this list
 demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
 	$(BIN)/quercus demo $(ARGS)
 
-# The kernels are compiled beside the checks, which takes three minutes once.
+# Kernels and tests are compiled beside the checks, so that no worker has to: three minutes once.
 checks: $(STAMP)
-	@$(BIN)/python -m pytest -q --collect-only tests/unit/test_docs.py > /dev/null & compiling=$$!; \
+	@$(BIN)/python -m pytest -q --collect-only > /dev/null & compiling=$$!; \
 	set -x; \
 	{ $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports; } \
 	    || { kill $$compiling; exit 1; }; \
@@ -88,10 +88,18 @@ clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+comma := ,
 define check_python
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
     echo "Quercus needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
          "Name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
+endef
+
+# uv unpacks with all cores what pip unpacks with one; where it cannot be had, or finds no package, pip installs.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+define install
+$(PIP_INSTALL) uv > /dev/null 2>&1 && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '$(1)' 2> /dev/null \
+    || $(PIP_INSTALL) --editable '$(1)'
 endef
 
 # A stamp is written last: an interrupted installation is taken up again, a finished one is not repeated.
@@ -99,17 +107,17 @@ $(DEMO_STAMP): pyproject.toml
 	@$(check_python)
 	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.8 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@$(call install,.[demo])
 	@touch $@
 
 $(STAMP): pyproject.toml
 	@$(check_python)
 	@echo "Installing what developers need into $(VENV) (once; about 1.4 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(call install,.[dev])
 	@touch $(DEMO_STAMP) $@
 
 $(BENCH_STAMP): $(STAMP)
 	@echo "Installing the peers that bench/ measures beside Quercus ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	@$(call install,.[dev$(comma)bench])
 	@touch $@

@@ -75,7 +75,7 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]
 
     It lives as long as the run, idle for most of it, so it looks for changes less often than by default.
     """
-    serving = Serving(tmp_path_factory.mktemp("shared"), before=("env", "QUERCUS_POLL_MS=25"))
+    serving = Serving(tmp_path_factory.mktemp("shared"), poll_ms=50)
     yield serving
     assert serving.stop() == 0
 

@@ -1,6 +1,7 @@
 """A server that cannot start says why in one line, and its exit code is not 0."""
 
 import os
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from integration.client.serving import QUERCUS, Serving
+from support import command_line
 from support.mounts import small_disk
 from support.published import published_model
 
@@ -30,10 +32,12 @@ SPECIFICATION = published_model([Nominal("X", ["a", "b"])], ["p", "q"], budget=1
 
 def serve(store: Path, *options: str, bound: bool = False) -> str:
     """Start a server that must fail; its one line of complaint."""
-    command = [QUERCUS, "serve", "--store", str(store), "--port", "0", *options]
+    command = ["serve", "--store", str(store), "--port", "0", *options]
     if bound:
-        command = [*BEFORE, *command]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        command = [*BEFORE, QUERCUS, *command]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    else:
+        result = command_line.quercus(*command)
     assert (result.returncode, result.stdout) == (1, "")
     lines = [line for line in result.stderr.splitlines() if not line.startswith("store ")]
     assert len(lines) == 1, result.stderr
@@ -43,7 +47,7 @@ def serve(store: Path, *options: str, bound: bool = False) -> str:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Path]:
     """A store that a server made."""
-    assert Serving(tmp_path).stop() == 0
+    assert Serving(tmp_path, grower=False).stop() == 0
     path = tmp_path / "quercus.db"
     yield path
     tmp_path.chmod(0o700)
@@ -87,22 +91,22 @@ def check_is_only_read(folder: Path, log: Path) -> None:
     assert "it is only read: rows and answers are refused, and no tree grows" in log.read_text()
 
 
-@pytest.fixture
-def taught(tmp_path: Path) -> Path:
-    """A folder with a store that has a model and its tree."""
-    folder = tmp_path / "taught"
-    folder.mkdir()
-    teach(folder)
-    return folder
-
-
-def teach(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store that has a model and its tree; tests use copies of it."""
+    folder = tmp_path_factory.mktemp("lesson")
     serving = Serving(folder)
     with Client(serving.address) as client:
         client.create_model("m", SPECIFICATION)
         client.push("m", [["a"], ["a"]], ["p", "p"])
         client.wait_grown("m")
     assert serving.stop() == 0
+    return folder
+
+
+@pytest.fixture
+def taught(lesson: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(lesson, tmp_path / "taught"))
 
 
 @pytest.mark.slow
@@ -119,9 +123,9 @@ def test_store_in_a_read_only_folder(taught: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_store_on_a_read_only_file_system(tmp_path: Path) -> None:
+def test_store_on_a_read_only_file_system(lesson: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", megabytes=16) as folder:
-        teach(folder)
+        shutil.copytree(lesson, folder, dirs_exist_ok=True)
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         check_is_only_read(folder, tmp_path / "log")
 

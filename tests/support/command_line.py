@@ -8,6 +8,7 @@ command, are started as a user starts them.
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from support.forked import ForkedProcess
@@ -30,9 +31,11 @@ def serve(flags: dict[str, Any]) -> None:
     app.serve(Config.load(flags, environ={}))
 
 
-def quercus(*arguments: str, server: str = "", stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command line in this environment and folder, and wait for its end."""
-    environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "200"}
+def quercus(
+    *arguments: str, server: str = "", stdin: str = "", environment: Mapping[str, str] = os.environ
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this folder, in this environment unless another is given, and wait for its end."""
+    environment = {**environment, "NO_COLOR": "1", "COLUMNS": "200"}
     if server:
         environment["QUERCUS_SERVER"] = server
     process = ForkedProcess(run, *arguments, environment=environment, stdin=stdin)

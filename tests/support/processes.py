@@ -26,6 +26,14 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def has_open(pid: int, suffix: str) -> bool:
+    """Whether a process has a file open whose name ends so."""
+    try:
+        return any(str(entry.readlink()).endswith(suffix) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # it, or one of them, is gone meanwhile
+        return False
+
+
 def cpu_s(pid: int) -> float:
     """Return the processor time that a process has used, in seconds."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]

@@ -2,17 +2,15 @@
 
 import doctest
 import importlib
-import pkgutil
 
 import pytest
-
-import quercus
+from support.checkout import FOLDERS, ROOT
 
 MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(quercus.__path__, "quercus.")
-    if not module.name.startswith(("quercus.proto.v1.", "quercus.storage.migrations"))
-    and "__main__" not in module.name
+    ".".join(("quercus", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+    for folder in FOLDERS
+    for file in (ROOT / folder).rglob("*.py")
+    if file.stem != "__main__" and ">>>" in file.read_text()
 )
 
 

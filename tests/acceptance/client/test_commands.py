@@ -454,7 +454,7 @@ def test_serve_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_serve_says_what_is_wrong(tmp_path: Path) -> None:
-    serving = Serving(tmp_path)
+    serving = Serving(tmp_path, grower=False)
     try:
         taken = quercus("serve", "--store", str(tmp_path / "other.db"), "--port", str(serving.port))
         assert (taken.returncode, "port is in use" in taken.stderr) == (1, True)

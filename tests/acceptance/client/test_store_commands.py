@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,31 @@ from quercus.client import Client
 from quercus.specification.attributes import Nominal, Numeric
 
 
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a model that was taught, and its tree; tests use copies of it."""
+    folder = tmp_path_factory.mktemp("lesson")
+    serving = Serving(folder)
+    with Client(serving.address) as client:
+        taught(client)
+        grown(client, "t")
+    assert serving.stop() == 0
+    return folder / "quercus.db"
+
+
 @pytest.fixture
 def serving(tmp_path: Path) -> Any:
-    running = Serving(tmp_path)
+    """A server that grows no tree."""
+    running = Serving(tmp_path, grower=False)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def serving_lesson(lesson: Path, tmp_path: Path) -> Any:
+    """A server of the store that was taught; it grows no tree."""
+    shutil.copy(lesson, tmp_path)
+    running = Serving(tmp_path, grower=False)
     yield running
     running.stop()
 
@@ -65,10 +88,11 @@ def grown(client: Client, name: str) -> Any:
 
 
 @pytest.mark.slow
-def test_an_exported_log_grows_the_same_tree(serving: Serving, tmp_path: Path) -> None:
+def test_an_exported_log_grows_the_same_tree(lesson: Path, tmp_path: Path) -> None:
+    shutil.copy(lesson, tmp_path)
     store = str(tmp_path / "quercus.db")
+    serving = Serving(tmp_path)
     with Client(serving.address) as client:
-        taught(client)
         tree = grown(client, "t")
         for name in ("t.jsonl", "t.jsonl.gz"):
             assert "23 events" in run("export", "t", str(tmp_path / name), "--store", store)
@@ -82,12 +106,12 @@ def test_an_exported_log_grows_the_same_tree(serving: Serving, tmp_path: Path) -
     (tmp_path / "short.jsonl").write_text("\n".join((tmp_path / "t.jsonl").read_text().split("\n")[:9]))
     said = run("import", str(tmp_path / "short.jsonl"), "--as", "short", "--store", store, code=1)
     assert "ends after 8 events, its first line promises 23" in said
+    assert serving.stop() == 0
 
 
 @pytest.mark.slow
-def test_a_table_has_what_is_believed(serving: Serving, tmp_path: Path) -> None:
-    with Client(serving.address) as client:
-        taught(client)
+@pytest.mark.usefixtures("serving_lesson")
+def test_a_table_has_what_is_believed(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     assert "21 rows" in run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"))
     rows = read(file)
@@ -152,10 +176,10 @@ def test_parquet_holds_what_csv_holds(serving: Serving, tmp_path: Path) -> None:
     assert not (tmp_path / "t.parquet.gz").exists()
 
 
-def test_a_backup_is_made_checked_and_put_back(serving: Serving, tmp_path: Path) -> None:
+def test_a_backup_is_made_checked_and_put_back(serving_lesson: Serving, tmp_path: Path) -> None:
+    serving = serving_lesson
     store, copy = str(tmp_path / "quercus.db"), str(tmp_path / "copy.db")
     with Client(serving.address) as client:
-        taught(client)
         run("backup", copy, "--store", store)
         assert "holds together" in run("check", "--store", copy)
         client.delete_model("t")
@@ -163,7 +187,7 @@ def test_a_backup_is_made_checked_and_put_back(serving: Serving, tmp_path: Path)
     assert serving.stop() == 0
     run("restore", copy, "--store", store, "--force")
     assert "holds together" in run("check", "--store", store)
-    second = Serving(tmp_path)
+    second = Serving(tmp_path, grower=False)
     try:
         shown = json.loads(quercus("models", "show", "t", "--json", server=second.address).stdout)
         assert (shown["instance_count"], shown["queries_answered"]) == (21, 1)
@@ -178,12 +202,10 @@ def test_a_damaged_store_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def exported(serving: Serving, tmp_path: Path) -> Path:
+def exported(lesson: Path, tmp_path: Path) -> Path:
     """A log, beside the store that it came from."""
-    with Client(serving.address) as client:
-        taught(client)
+    shutil.copy(lesson, tmp_path)
     run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
-    assert serving.stop() == 0
     return tmp_path / "t.jsonl"
 
 
@@ -227,9 +249,8 @@ def test_what_uses_a_store_makes_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_export_follows_no_link(serving: Serving, tmp_path: Path) -> None:
-    with Client(serving.address) as client:
-        taught(client)
+@pytest.mark.usefixtures("serving_lesson")
+def test_an_export_follows_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "t.jsonl.part").symlink_to(victim)

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from integration.client.serving import QUERCUS, Serving
+from integration.client.serving import Serving
+from support import command_line
 
 from quercus.storage.store import Store
 
@@ -19,16 +20,8 @@ def store(tmp_path: Path) -> str:
 
 
 def quercus(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [QUERCUS, *arguments],
-        env={name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        | {"NO_COLOR": "1"}
-        | environment,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+    own = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return command_line.quercus(*arguments, environment=own | environment)
 
 
 def made(store: str, *arguments: str) -> str:
@@ -39,7 +32,7 @@ def made(store: str, *arguments: str) -> str:
 
 
 def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path) -> None:
-    serving = Serving(tmp_path, 0, "--access", "tokens")
+    serving = Serving(tmp_path, 0, "--access", "tokens", grower=False)
     try:
         store = f"sqlite:///{tmp_path / 'quercus.db'}"
         server = {"QUERCUS_SERVER": serving.address}
@@ -89,7 +82,7 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
     ],
 )
 def test_what_makes_no_token_is_said(store: str, arguments: tuple[str, ...], said: str) -> None:
-    done = quercus("tokens", "create", *arguments, "--store", store, COLUMNS="200")
+    done = quercus("tokens", "create", *arguments, "--store", store)
     assert done.returncode == 2
     assert said in done.stderr
 

@@ -94,7 +94,7 @@ def test_the_asyncio_client_says_and_reads_the_same(serving: Serving, client: Cl
 
 @pytest.mark.slow
 def test_a_stream_of_answers_goes_on_after_an_outage(tmp_path: Any) -> None:
-    serving = Serving(tmp_path)
+    serving = Serving(tmp_path, grower=False)
     try:
         with Client(serving.address, outage_s=60.0) as client:
             client.create_model("m", Specification([Nominal("X", "ab")], ["o", "s"]))
@@ -103,7 +103,7 @@ def test_a_stream_of_answers_goes_on_after_an_outage(tmp_path: Any) -> None:
             stream = client.answers("m")
             seen = [next(stream).instance]
             serving.stop()
-            serving = Serving(tmp_path, serving.port)
+            serving = Serving(tmp_path, serving.port, grower=False)
             seen += [each.instance for each in stream]
         assert seen == [f"r{i}" for i in range(ROWS)]
     finally:

@@ -389,13 +389,13 @@ def test_no_server() -> None:
 
 
 def test_a_push_survives_a_killed_server(tmp_path: Path, model: Model, name: str) -> None:
-    first = Serving(tmp_path)
+    first = Serving(tmp_path, grower=False)
     servers = [first]
 
     def restart_at(report: PushReport) -> None:
         if report.rows >= 500 and len(servers) == 1:
             first.kill()
-            servers.append(Serving(tmp_path, first.port))
+            servers.append(Serving(tmp_path, first.port, grower=False))
 
     try:
         with Client(first.address) as client:

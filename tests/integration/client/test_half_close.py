@@ -24,7 +24,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
         0,
         "--metrics-port",
         str(port),
-        before=("env", "QUERCUS_GROWER=false"),
+        grower=False,
     )
     yield serving, port
     serving.stop()

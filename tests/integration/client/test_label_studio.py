@@ -315,7 +315,7 @@ def test_a_backend_that_must_not_run_does_not(
 
 def test_a_statement_waits_for_a_server_that_is_away(tmp_path: Path, start: Start) -> None:
     """Label Studio sends an answer once, so the bridge keeps it until the server is back."""
-    serving = Serving(tmp_path)
+    serving = Serving(tmp_path, grower=False)
     try:
         with Client(serving.address) as client:
             client.create_model("m", Specification([Nominal("X", "ab")], ["oak", "beech"]))
@@ -332,7 +332,7 @@ def test_a_statement_waits_for_a_server_that_is_away(tmp_path: Path, start: Star
         sent.stdin.write(json.dumps(annotated("ANNOTATION_CREATED", "1", "oak")))
         sent.stdin.close()
         assert sent.wait(60) == 0  # it gave up after a second, as Label Studio does
-        serving = Serving(tmp_path, port)
+        serving = Serving(tmp_path, port, grower=False)
         with Client(serving.address) as client:
             client.wait_ready(60)
             for event in client.watch_events("m", kinds=["statement"], timeout_s=60):

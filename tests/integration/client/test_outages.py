@@ -36,11 +36,11 @@ ROWS = [{"X": "a"}, {"X": "b"}]
 
 
 class Machine:
-    """A server that can be switched off and on, always at the same address."""
+    """A server that can be switched off and on, always at the same address; it grows trees if asked to."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.running: Serving | None = Serving(folder)
+    def __init__(self, folder: Path, *, grower: bool = False) -> None:
+        self.folder, self.grower = folder, grower
+        self.running: Serving | None = Serving(folder, grower=grower)
         self.port = self.running.port
         self.address = self.running.address
 
@@ -50,7 +50,7 @@ class Machine:
         self.running = None
 
     def on(self) -> None:
-        self.running = Serving(self.folder, self.port)
+        self.running = Serving(self.folder, self.port, grower=self.grower)
 
     def on_later(self, seconds: float) -> threading.Timer:
         timer = threading.Timer(seconds, self.on)
@@ -65,6 +65,13 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     made = Machine(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def growing_machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path, grower=True)
     yield made
     made.close()
 
@@ -129,7 +136,8 @@ def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_watch_goes_on_after_an_outage_with_what_is_newer(machine: Machine) -> None:
+def test_a_watch_goes_on_after_an_outage_with_what_is_newer(growing_machine: Machine) -> None:
+    machine = growing_machine
     with Client(machine.address, outage_s=60) as client:
         client.create_model("m", SPECIFICATION)
         seen = []
@@ -145,7 +153,8 @@ def test_a_watch_goes_on_after_an_outage_with_what_is_newer(machine: Machine) ->
 
 
 @pytest.mark.slow
-def test_labelling_goes_on_after_an_outage(machine: Machine) -> None:
+def test_labelling_goes_on_after_an_outage(growing_machine: Machine) -> None:
+    machine = growing_machine
     with Client(machine.address, outage_s=60) as client:
         two = Specification([Nominal("X", "ab"), Nominal("Y", "cd")], ["o", "s"], budget=5, alpha=0.9)
         client.create_model("m", two)

@@ -47,7 +47,7 @@ class Proxy(grpc.GenericRpcHandler):
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, str]]:
-    serving = Serving(tmp_path_factory.mktemp("server"), before=("env", "QUERCUS_GROWER=false"))
+    serving = Serving(tmp_path_factory.mktemp("server"), grower=False)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

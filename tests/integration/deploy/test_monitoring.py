@@ -55,7 +55,7 @@ def scrape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metri
         0,
         "--metrics-port",
         str(port),
-        before=("env", "QUERCUS_GROWER=false"),
+        grower=False,
     )
     with Client(serving.address) as client:
         client.create_model("m", Specification([Nominal("a", ["x", "y"])], ["yes", "no"]))

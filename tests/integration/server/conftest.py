@@ -215,7 +215,7 @@ class Child:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One server for all tests that use different models; idle for most of the run, it looks for changes less often."""
-    server = Live(Config(store=str(tmp_path_factory.mktemp("live") / "store.db"), port=0, poll_ms=25))
+    server = Live(Config(store=str(tmp_path_factory.mktemp("live") / "store.db"), port=0, poll_ms=50))
     yield server
     server.close()
 
@@ -225,9 +225,7 @@ def api(live: Live) -> Api:
     return live.api
 
 
-@pytest.fixture
-def start_live() -> Iterator[Callable[..., Live]]:
-    """Start servers in this process that end with the test."""
+def _starting() -> Iterator[Callable[..., Live]]:
     with ExitStack() as stack:
 
         def start(store: Path, **fields: Any) -> Live:
@@ -236,6 +234,18 @@ def start_live() -> Iterator[Callable[..., Live]]:
             return server
 
         yield start
+
+
+@pytest.fixture
+def start_live() -> Iterator[Callable[..., Live]]:
+    """Start servers in this process that end with the test."""
+    yield from _starting()
+
+
+@pytest.fixture(scope="module")
+def start_for_all() -> Iterator[Callable[..., Live]]:
+    """Start servers in this process that end with the tests of the module."""
+    yield from _starting()
 
 
 @pytest.fixture

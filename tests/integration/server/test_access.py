@@ -106,8 +106,25 @@ def message_class(descriptor: Any) -> Any:
 
 @pytest.fixture
 def guarded(start_live: Callable[..., Any], tmp_path: Path) -> Iterator[Guarded]:
-    made = Guarded(start_live(tmp_path / "store.db", access="tokens"))
+    """A server of its own, which grows no tree."""
+    made = Guarded(start_live(tmp_path / "store.db", access="tokens", grower=False))
     yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def growing(start_for_all: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One server that grows trees, for all tests that need one."""
+    return start_for_all(tmp_path_factory.mktemp("growing") / "store.db", access="tokens", poll_ms=50)
+
+
+@pytest.fixture
+def asking(growing: Any) -> Iterator[Guarded]:
+    """The server that grows trees; the test leaves no model behind."""
+    made = Guarded(growing)
+    yield made
+    for model in list(made.operator.models()):
+        made.operator.delete_model(model.name)
     made.close()
 
 
@@ -188,16 +205,16 @@ def test_an_expired_token_counts_no_more(guarded: Guarded) -> None:
         list(client.models())
 
 
-def test_a_revoked_token_ends_also_streams_that_are_open(guarded: Guarded, tools: Any) -> None:
-    guarded.operator.create_model("m", specification())
-    token = guarded.issue("watcher", "reader")
-    with Client(guarded.address, token=token) as client:
+def test_a_revoked_token_ends_also_streams_that_are_open(asking: Guarded, tools: Any) -> None:
+    asking.operator.create_model("m", specification())
+    token = asking.issue("watcher", "reader")
+    with Client(asking.address, token=token) as client:
         watch = client.watch("m")
         assert next(watch).tree.version >= 1
         token_id = token.split("_")[1]
-        guarded.tokens.revoke_token(token_id)
+        asking.tokens.revoke_token(token_id)
         with pytest.raises(Unauthenticated, match="watcher was revoked"):
-            push_until_the_watch_ends(guarded.operator, watch)
+            push_until_the_watch_ends(asking.operator, watch)
         with pytest.raises(Unauthenticated, match="watcher was revoked"):
             client.get_model("m")
 
@@ -229,10 +246,10 @@ def test_only_granted_models_exist_for_a_caller(guarded: Guarded) -> None:
             client.create_model("yours", specification())
 
 
-def test_a_labeller_labels_under_the_name_of_the_token(guarded: Guarded, tools: Any) -> None:
-    asked(guarded, tools)
-    ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
-    with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
+def test_a_labeller_labels_under_the_name_of_the_token(asking: Guarded, tools: Any) -> None:
+    asked(asking, tools)
+    ann, bob = asking.issue("ann", "labeller"), asking.issue("bob", "labeller")
+    with Client(asking.address, token=ann) as first, Client(asking.address, token=bob) as second:
         with pytest.raises(PermissionDenied, match="speaks for 'ann'"):
             first.lease("m", labeller="bob")
         (query,) = first.lease("m", labeller="ann", wait_s=60).queries
@@ -242,19 +259,19 @@ def test_a_labeller_labels_under_the_name_of_the_token(guarded: Guarded, tools: 
         for refused in (lambda: second.answer(query, "s"), lambda: second.refuse(query)):
             with pytest.raises(PermissionDenied, match="another labeller"):
                 refused()  # bob has the lease's token, as if it were stolen
-        assert "ann" in {each.labeller for each in guarded.operator.list_queries("m")}
+        assert "ann" in {each.labeller for each in asking.operator.list_queries("m")}
         first.answer(query, "s")
     nameless = query_pb2.LeaseQueriesRequest(model="models/m")
-    assert guarded.call("QueryService/LeaseQueries", ann, nameless) is grpc.StatusCode.OK
+    assert asking.call("QueryService/LeaseQueries", ann, nameless) is grpc.StatusCode.OK
 
 
 def test_a_labeller_states_under_the_name_of_the_token_and_sees_its_own_answers(
-    guarded: Guarded, tools: Any
+    asking: Guarded, tools: Any
 ) -> None:
-    asked(guarded, tools)
-    (row, *_) = (each.id for each in guarded.operator.instances("m"))
-    ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
-    with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
+    asked(asking, tools)
+    (row, *_) = (each.id for each in asking.operator.instances("m"))
+    ann, bob = asking.issue("ann", "labeller"), asking.issue("bob", "labeller")
+    with Client(asking.address, token=ann) as first, Client(asking.address, token=bob) as second:
         first.state("m", [Statement(row, "s")])
         with pytest.raises(PermissionDenied, match="speaks for 'bob'"):
             second.state("m", [Statement(row, "x", labeller="ann")])
@@ -263,14 +280,14 @@ def test_a_labeller_states_under_the_name_of_the_token_and_sees_its_own_answers(
         with pytest.raises(PermissionDenied, match="labellers: has 'ann', but the token speaks for 'bob'"):
             list(second.answers("m", AnswerFilter(labellers=["ann"])))
     for role in ("reader", "corrector", "operator"):
-        with Client(guarded.address, token=guarded.issued[role]) as other:
+        with Client(asking.address, token=asking.issued[role]) as other:
             assert [each.labeller for each in other.answers("m")] == ["ann", "bob"]
-    guarded.operator.state("m", [Statement(row, "o", labeller="cleo")])
+    asking.operator.state("m", [Statement(row, "o", labeller="cleo")])
 
 
-def asked(guarded: Guarded, tools: Any) -> None:
+def asked(asking: Guarded, tools: Any) -> None:
     """A model that has queries."""
-    names = guarded.operator
+    names = asking.operator
     names.create_model("m", specification(budget=5, alpha=0.9))
     rows = [{"X": "abc"[int(x)], "Y": "de"[int(y)]} for x, y in tools.rows_t[:, :2]]
     names.push("m", rows, list(tools.rows_t[:, 2:]))
@@ -346,12 +363,12 @@ def test_no_secret_is_logged_or_shown(
         assert secret.encode() not in file.read_bytes()
 
 
-def test_grants_hold_for_all_that_is_said_on_a_stream(guarded: Guarded, tools: Any) -> None:
-    asked(guarded, tools)
-    guarded.operator.create_model("mine", specification(budget=5))
-    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=60).queries
-    guarded.operator.answer(query, "s")
-    token = guarded.issue("ann", "labeller", models=["mine"])
+def test_grants_hold_for_all_that_is_said_on_a_stream(asking: Guarded, tools: Any) -> None:
+    asked(asking, tools)
+    asking.operator.create_model("mine", specification(budget=5))
+    (query,) = asking.operator.lease("m", labeller="ann", wait_s=60).queries
+    asking.operator.answer(query, "s")
+    token = asking.issue("ann", "labeller", models=["mine"])
     correction = query_pb2.CorrectAnswerRequest(
         name=f"models/m/queries/{query.number}", label=values_pb2.Label(class_name="o")
     )
@@ -363,16 +380,16 @@ def test_grants_hold_for_all_that_is_said_on_a_stream(guarded: Guarded, tools: A
     ):
         for model in ("models/mine", "models/-"):
             request = query_pb2.StreamQueriesRequest(model=model, **said)
-            code = guarded.call("QueryService/StreamQueries", token, request)
+            code = asking.call("QueryService/StreamQueries", token, request)
             assert code is grpc.StatusCode.PERMISSION_DENIED, (model, said)
-    (event,) = [step for step in guarded.operator.query_history("m", query.number) if step.sequence]
+    (event,) = [step for step in asking.operator.query_history("m", query.number) if step.sequence]
     assert event.kind == "answered"
 
 
-def test_a_stolen_lease_is_of_no_use_after_it_ended_either(guarded: Guarded, tools: Any) -> None:
-    asked(guarded, tools)
-    ann, bob = guarded.issue("ann", "labeller"), guarded.issue("bob", "labeller")
-    with Client(guarded.address, token=ann) as first, Client(guarded.address, token=bob) as second:
+def test_a_stolen_lease_is_of_no_use_after_it_ended_either(asking: Guarded, tools: Any) -> None:
+    asked(asking, tools)
+    ann, bob = asking.issue("ann", "labeller"), asking.issue("bob", "labeller")
+    with Client(asking.address, token=ann) as first, Client(asking.address, token=bob) as second:
         (query,) = first.lease("m", labeller="ann", wait_s=60).queries
         first.release(query)
         first.lease("m", labeller="ann", lease_s=1, wait_s=60)
@@ -413,13 +430,13 @@ def test_probes_leave_calls_to_others(start_live: Callable[..., Any], tmp_path: 
             watch.cancel()
 
 
-def test_who_has_the_role_may_correct_what_others_answered(guarded: Guarded, tools: Any) -> None:
-    asked(guarded, tools)
-    (query,) = guarded.operator.lease("m", labeller="ann", wait_s=60).queries
-    guarded.operator.answer(query, "s")
-    guarded.operator.set_labelling_policy("m", LabellingPolicy(corrections="nobody"))
+def test_who_has_the_role_may_correct_what_others_answered(asking: Guarded, tools: Any) -> None:
+    asked(asking, tools)
+    (query,) = asking.operator.lease("m", labeller="ann", wait_s=60).queries
+    asking.operator.answer(query, "s")
+    asking.operator.set_labelling_policy("m", LabellingPolicy(corrections="nobody"))
     for role, allowed in (("labeller", False), ("corrector", True)):
-        with Client(guarded.address, token=guarded.issue(f"a-{role}", role)) as client:
+        with Client(asking.address, token=asking.issue(f"a-{role}", role)) as client:
             if allowed:
                 client.correct(query, "o", labeller=f"a-{role}", comment="a typo")
             else:
@@ -427,14 +444,14 @@ def test_who_has_the_role_may_correct_what_others_answered(guarded: Guarded, too
                     client.correct(query, "o", labeller=f"a-{role}")
             with pytest.raises(PermissionDenied, match="the token speaks for"):
                 client.correct(query, "s", labeller="ann")
-    steps = guarded.operator.query_history("m", query.number)
+    steps = asking.operator.query_history("m", query.number)
     assert [(step.kind, step.labeller) for step in steps][-1] == ("corrected", "a-corrector")
 
 
-def test_who_names_nobody_speaks_as_the_token_does(guarded: Guarded, tools: Any) -> None:
-    asked(guarded, tools)
+def test_who_names_nobody_speaks_as_the_token_does(asking: Guarded, tools: Any) -> None:
+    asked(asking, tools)
     for name, role in (("ann", "labeller"), ("the-operator", "operator")):
-        with Client(guarded.address, token=guarded.issue(name, role)) as client:
+        with Client(asking.address, token=asking.issue(name, role)) as client:
             assert client.has_token
             (query,) = client.lease("m", labeller="", wait_s=60).queries
             assert query.labeller == name

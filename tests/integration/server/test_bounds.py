@@ -16,7 +16,7 @@ SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
 
 
 def test_calls_of_one_caller_are_bounded(start_live: Callable[..., Any], tmp_path: Path, tools: Any) -> None:
-    live = start_live(tmp_path / "store.db", calls_per_s=5.0)
+    live = start_live(tmp_path / "store.db", calls_per_s=5.0, grower=False)
     live.api.create("m")
     with tools.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 5 calls a second; try again in"):
         [live.api.get("m") for _ in range(20)]
@@ -27,7 +27,7 @@ def test_calls_of_one_caller_are_bounded(start_live: Callable[..., Any], tmp_pat
 def test_messages_of_a_stream_count_as_calls(
     start_live: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
-    live = start_live(tmp_path / "store.db", calls_per_s=5.0)
+    live = start_live(tmp_path / "store.db", calls_per_s=5.0, grower=False)
     live.api.create("m", attributes=[tools.nominal("X", "ab")])
     batches = [tools.batch("m", [[0]], ids=[str(i)]) for i in range(30)]
     with tools.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 5 calls a second"):
@@ -51,7 +51,7 @@ def test_streams_of_one_caller_are_bounded(
 
 
 def test_models_are_bounded(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", max_models=2)
+    live = start_live(tmp_path / "store.db", max_models=2, grower=False)
     with Client(live.server.address) as client:
         for name in "ab":
             client.create_model(name, SPECIFICATION)
@@ -72,7 +72,7 @@ def test_work_is_refused_while_memory_is_short_and_status_is_not(
 
     monkeypatch.setattr(throttle, "resident_bytes", resident)
     monkeypatch.setattr(throttle, "LOOK_S", 0.01)
-    live = start_live(tmp_path / "store.db", max_memory_bytes=1)
+    live = start_live(tmp_path / "store.db", max_memory_bytes=1, grower=False)
 
     def await_look() -> None:
         for _ in range(2):  # the first may have begun before
@@ -94,7 +94,12 @@ def _refused(live: Any, specification: Specification, text: str) -> None:
 
 def test_what_a_model_holds_is_bounded(start_live: Callable[..., Any], tmp_path: Path) -> None:
     live = start_live(
-        tmp_path / "store.db", max_attributes=2, max_values=3, max_classes=3, max_name_characters=4
+        tmp_path / "store.db",
+        max_attributes=2,
+        max_values=3,
+        max_classes=3,
+        max_name_characters=4,
+        grower=False,
     )
     two = ["o", "s"]
     _refused(
@@ -185,7 +190,7 @@ def test_rows_of_a_batch_are_bounded(start_live: Callable[..., Any], tmp_path: P
 def test_queries_of_one_call_or_stream_are_bounded(
     start_live: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
-    live = start_live(tmp_path / "store.db", max_leases=2)
+    live = start_live(tmp_path / "store.db", max_leases=2, grower=False)
     live.api.create("m")
     request = query_pb2.LeaseQueriesRequest(model="models/m", labeller="ann", max_queries=3)
     with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "is 3, must lie in [0, 2]"):
@@ -196,7 +201,7 @@ def test_queries_of_one_call_or_stream_are_bounded(
 
 
 def test_a_push_goes_on_however_small_its_window_is(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", push_window=1)
+    live = start_live(tmp_path / "store.db", push_window=1, grower=False)
     with Client(live.server.address) as client:
         client.create_model("m", SPECIFICATION)
         assert client.push("m", [["a"]] * 100, batch_rows=1).stored == 100

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.command_line import quercus
-from support.processes import children, cpu_s
+from support.processes import children, has_open
 
 from quercus.client import Client
 from quercus.proto.v1 import model_pb2, query_pb2
@@ -20,8 +20,6 @@ from quercus.server.growth.learner_pool import LEARNERS
 
 ROWS = 600
 END_S = 90.0
-BEGUN_S = 0.5  # of CPU time: a learner that has spent it has begun
-IMPORTED_S = 4.0  # of CPU time: imports take up to 2
 
 
 def create_heavy(api: Any, tools: Any, model: str, *, known: float = 1.0, **fields: Any) -> None:
@@ -51,12 +49,12 @@ def command(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def learner(grower: int, cpu_spent_s: float = BEGUN_S) -> int:
-    """The one process of a grower that learns."""
+def learner(grower: int) -> int:
+    """The one process of a grower that learns; it ends with the grower from before it opens the store."""
 
     def learning() -> list[int]:
         mine = [pid for pid in children(grower) if b"quercus.server.growth.learner_process" in command(pid)]
-        return [pid for pid in mine if cpu_s(pid) > cpu_spent_s]
+        return [pid for pid in mine if has_open(pid, ".db")]  # it has imported everything, and reads rows
 
     (pid,) = until(learning)
     return int(pid)
@@ -76,11 +74,21 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     assert said.status == health_pb2.HealthCheckResponse.SERVING
     assert (tools.alive(first), api.get("heavy").sequence_grown) == (True, 0)  # it learns on
 
+    tools.kill(first, tools.signals.SIGSTOP)  # its model waits alone
+    api.create("lighter")
+    api.push(tools.table_t("lighter"))
+    assert api.grown("lighter", 21).nodes.counts[0] == 21
+    tools.kill(first, tools.signals.SIGKILL)
+    until(lambda: not tools.alive(first))
+    again = learner(grower)
+    assert again != first
+    assert live.server.supervisor.pid == grower
+
     leaf = model_pb2.Specification(max_depth=0)
     update = model_pb2.UpdateModelRequest(name="models/heavy", specification=leaf)
     update.update_mask.paths.append("max_depth")
     api.models.UpdateModel(update)
-    until(lambda: not tools.alive(first))  # what it learns nobody wants any more
+    until(lambda: not tools.alive(again))  # what it learns nobody wants any more
 
     second = learner(grower)
     api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/heavy"))
@@ -117,27 +125,10 @@ def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: 
     child = start_child(tmp_path / "store.db")
     create_heavy(child.api, tools, "heavy")
     (grower,) = children(child.process.pid)
-    pid = learner(grower, IMPORTED_S)
+    pid = learner(grower)
     tools.kill(pid, tools.signals.SIGSTOP)  # it cannot notice anything by itself
     child.process.kill()
     until(lambda: not tools.alive(pid))
-
-
-@pytest.mark.slow
-def test_what_happens_to_a_learner_holds_up_nobody(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    """Stopped, its model waits alone; killed, it is started again."""
-    live = start_live(tmp_path / "store.db")
-    api, grower = live.api, live.server.supervisor.pid
-    create_heavy(api, tools, "heavy")
-    pid = learner(grower, IMPORTED_S)
-    tools.kill(pid, tools.signals.SIGSTOP)
-    api.create("light")
-    api.push(tools.table_t("light"))
-    assert api.grown("light", 21).nodes.counts[0] == 21
-    tools.kill(pid, tools.signals.SIGKILL)
-    until(lambda: not tools.alive(pid))
-    assert learner(grower) != pid
-    assert live.server.supervisor.pid == grower
 
 
 def test_status_names_the_models_that_learn_and_those_that_wait(

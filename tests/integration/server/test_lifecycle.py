@@ -96,7 +96,7 @@ def test_answers_and_leases_survive_a_kill(start_child: Any, tools: Any, tmp_pat
     first, second = child.api.lease("m", count=2).queries
     child.api.answer(first)
     child.finish(tools.signals.SIGKILL)
-    again = start_child(tmp_path / "store.db")
+    again = start_child(tmp_path / "store.db", grower=False)
     assert again.api.answer(second).committed_sequence == 23
     assert again.api.answer(first).committed_sequence == 22
     assert again.api.get("m").queries_answered == 2
@@ -250,7 +250,8 @@ def test_tree_does_not_depend_on_how_rows_arrive(api: Any, tools: Any) -> None:
 
 @pytest.mark.slow
 def test_open_streams_do_not_delay_a_stop(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", grace_s=30.0)
+    grace_s = 60.0
+    live = start_live(tmp_path / "store.db", grace_s=grace_s)
     api = live.api
     api.create("m", budget=0)
     hold = threading.Event()
@@ -278,7 +279,7 @@ def test_open_streams_do_not_delay_a_stop(start_live: Any, tools: Any, tmp_path:
     next(queries)
     started = time.monotonic()
     live.stop()
-    assert time.monotonic() - started < 10.0
+    assert time.monotonic() - started < grace_s / 2
     hold.set()
     for stream in (watch, push, classify, queries):
         with tools.refused(grpc.StatusCode.UNAVAILABLE, "stopping"):

@@ -96,12 +96,16 @@ def test_metrics_tell_of_calls_and_of_models(
     until(lambda: Page(port)("quercus_calls_in_flight") == 0)
 
 
-def test_accuracy_is_told_of_labels_that_came_after_their_prediction(
-    start_live: Callable[..., Any], tmp_path: Path
-) -> None:
-    """The same numbers in `GetModel`, the metrics and `models show`."""
+@pytest.fixture(scope="module")
+def growing(start_for_all: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
+    """One server that grows trees, for tests that only look at it, and the port of its metrics."""
     port = free_port()
-    live = start_live(tmp_path / "store.db", metrics_port=port)
+    return start_for_all(tmp_path_factory.mktemp("growing") / "store.db", metrics_port=port), port
+
+
+def test_accuracy_is_told_of_labels_that_came_after_their_prediction(growing: tuple[Any, int]) -> None:
+    """The same numbers in `GetModel`, the metrics and `models show`."""
+    live, port = growing
     with Client(live.server.address) as client:
         client.create_model("m", published_model([Numeric("x", edges=(0.0,))], ["low", "high"]))
         client.push("m", [[-1.0], [1.0]] * 20, ["low", "high"] * 20)
@@ -126,7 +130,7 @@ def test_accuracy_is_told_of_labels_that_came_after_their_prediction(
 
 def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., Any], tmp_path: Path) -> None:
     port = free_port()
-    start_live(tmp_path / "store.db", metrics_port=port)
+    start_live(tmp_path / "store.db", metrics_port=port, grower=False)
     assert Page(port)("quercus_store_up") == 1
     (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
     assert Page(port)("quercus_store_up") == 0
@@ -166,7 +170,7 @@ def test_a_request_keeps_the_id_that_it_came_with(api: Any) -> None:
 def test_logs_are_json_where_programs_read_them(
     start_child: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
-    child = start_child(tmp_path / "store.db", log_format="json", log_level="debug")
+    child = start_child(tmp_path / "store.db", log_format="json", log_level="debug", grower=False)
     child.api.models.ListModels(model_pb2.ListModelsRequest(), metadata=(("x-request-id", "mine"),))
     code, logged = child.finish(signal.SIGTERM)
     lines = [json.loads(line) for line in logged.splitlines()]
@@ -178,15 +182,16 @@ def test_logs_are_json_where_programs_read_them(
     assert line["time"].endswith("Z")
 
 
-def test_status_and_the_log_level_at_run_time(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db")
-    live.api.create("m")
-    live.api.grown("m", 0)
+def test_status_and_the_log_level_at_run_time(growing: tuple[Any, int]) -> None:
+    live, _ = growing
+    live.api.create("seen")
+    live.api.grown("seen", 0)
     with Client(live.server.address) as client:
         status = client.status()
+        models = len(list(client.models()))
         assert (status.version, status.models, status.grower, status.tls) == (
             __version__,
-            1,
+            models,
             "running",
             False,
         )
@@ -325,7 +330,7 @@ def test_spans_go_to_opentelemetry_where_it_is_asked_for(
 ) -> None:
     pytest.importorskip("opentelemetry.instrumentation.grpc", reason="pip install 'quercus[tracing]'")
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    child = start_child(tmp_path / "store.db")
+    child = start_child(tmp_path / "store.db", grower=False)
     child.api.create("m")
     child.process.send_signal(signal.SIGTERM)
     printed, _ = child.process.communicate(timeout=DEADLINE_S)

@@ -647,7 +647,7 @@ def test_no_rpc_is_missing(api: Any) -> None:
 def test_models_that_are_deleted_meanwhile_are_not_listed(
     start_live: Callable[..., Any], tmp_path: Path
 ) -> None:
-    live = start_live(tmp_path / "store.db")
+    live = start_live(tmp_path / "store.db", grower=False)
     specification = Specification([Nominal("X", "ab")], ["o", "s"])
     ended = threading.Event()
 

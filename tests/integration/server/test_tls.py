@@ -50,7 +50,7 @@ def unreachable(client: Client, why: str | None = None) -> None:
 def test_a_client_that_trusts_the_authority_is_served(
     start_live: Callable[..., Any], tmp_path: Path, papers: Papers
 ) -> None:
-    server = start_live(tmp_path / "store.db", **papers.server)
+    server = start_live(tmp_path / "store.db", grower=False, **papers.server)
     with Client(f"tls://{server.server.address}", ca=papers.ca) as client:
         assert list(client.models()) == []
 
@@ -64,10 +64,10 @@ def test_a_client_that_trusts_the_authority_is_served(
 def test_a_wrong_authority_and_plaintext_do_not_get_in(
     start_live: Callable[..., Any], tmp_path: Path, papers: Papers, strangers: Papers
 ) -> None:
-    server = start_live(tmp_path / "store.db", **papers.server)
+    server = start_live(tmp_path / "store.db", grower=False, **papers.server)
     unreachable(Client(f"tls://{server.server.address}", ca=strangers.ca, timeout_s=3))
     unreachable(Client(server.server.address, timeout_s=3))
-    plain = start_live(tmp_path / "plain.db")
+    plain = start_live(tmp_path / "plain.db", grower=False)
     unreachable(Client(f"tls://{plain.server.address}", ca=papers.ca, timeout_s=3))
 
 
@@ -78,7 +78,7 @@ def test_clients_show_a_certificate_where_the_server_asks_for_one(
     strangers: Papers,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    server = start_live(tmp_path / "store.db", **papers.server, tls_client_ca=str(papers.ca))
+    server = start_live(tmp_path / "store.db", **papers.server, tls_client_ca=str(papers.ca), grower=False)
     address = f"tls://{server.server.address}"
     unreachable(Client(address, ca=papers.ca, timeout_s=3), "asks clients for a certificate")
     monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(strangers.cert))
@@ -98,7 +98,7 @@ def test_a_token_never_crosses_a_network_in_the_clear() -> None:
 def test_tokens_cross_with_tls(start_live: Callable[..., Any], tmp_path: Path, papers: Papers) -> None:
     from quercus.server.gate.access import issue_token
 
-    server = start_live(tmp_path / "store.db", **papers.server, access="tokens")
+    server = start_live(tmp_path / "store.db", **papers.server, access="tokens", grower=False)
     token, _ = issue_token(server.server.core.store.access, "ann", ["reader"])
     with Client(f"tls://{server.server.address}", ca=papers.ca, token=token) as client:
         assert list(client.models()) == []

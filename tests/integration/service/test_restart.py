@@ -92,17 +92,13 @@ def push_through(client: Client, problem: Problem, mortal: Mortal, restart_after
     raise AssertionError(f"not pushed in {PUSHES_AT_MOST} attempts")
 
 
-def answer_through(
-    client: Client, problem: Problem, mortal: Mortal, restart_after: tuple[int, ...]
-) -> list[Query]:
-    """Answer every query while the server is restarted, each time after an acknowledged answer."""
+def answer_through(client: Client, problem: Problem, mortal: Mortal, restart_after: int) -> list[Query]:
+    """Answer every query while the server is restarted after so many acknowledged answers."""
     oracle = doubter(problem)
-    asked: list[Query] = []
-    for stop in restart_after:
-        asked += answered(client, MODEL, oracle, limit=stop - len(asked))
-        assert len(asked) == stop
-        mortal.restart()
-        client.wait_ready(WAIT_S)
+    asked = list(answered(client, MODEL, oracle, limit=restart_after))
+    assert len(asked) == restart_after
+    mortal.restart()
+    client.wait_ready(WAIT_S)
     asked += answered(client, MODEL, oracle)
     return asked
 
@@ -115,7 +111,7 @@ def test_pushes_and_answers_survive(mortal: Mortal) -> None:
         push_through(client, problem, mortal, restart_after=30)
         stored = [instance.id for instance in client.instances(MODEL)]
         assert stored == problem.ids  # all, in order, none twice
-        asked = answer_through(client, problem, mortal, restart_after=(1, 6))
+        asked = answer_through(client, problem, mortal, restart_after=3)
         offline = problem.induce(oracle)
         assert_same_queries(asked, offline.queries, problem)
         grown = client.wait_grown(MODEL)
@@ -127,36 +123,37 @@ def test_pushes_and_answers_survive(mortal: Mortal) -> None:
             assert said.refused == (oracle(int(query.instance.removeprefix("row-"))) is None)
 
 
-def test_a_query_in_hand_survives(mortal: Mortal) -> None:
-    """Who holds a query when the server goes away still holds it when it is back, and nobody else gets it."""
+def test_growth_goes_on_where_it_stopped_and_a_query_stays_in_hand(mortal: Mortal) -> None:
+    """Stopped when rows are committed and the tree is perhaps not: after the restart it is, and it is the same.
+
+    Who holds a query when the server goes away still holds it when it is back, and nobody else gets it.
+    """
     problem = iris()
     oracle = doubter(problem)
+    assert problem.labels is not None
+    first, second = np.array_split(np.arange(len(problem.rows)), 2)
     with Client(mortal.address) as client:
+
+        def push(part: np.ndarray) -> int:
+            ids = [problem.ids[i] for i in part]
+            return client.push(MODEL, problem.rows[part], problem.labels[part], ids).committed_sequence
+
         client.create_model(MODEL, problem.specification)
-        client.push(MODEL, problem.rows, problem.labels, problem.ids)
-        client.wait_grown(MODEL)
+        committed = push(first)
+        mortal.restart()
+        client.wait_ready(WAIT_S)
+        grown = client.wait_grown(MODEL, committed)
+        assert grown.sequence_grown == committed == grown.instance_count
+        committed = push(second)
         (held,) = client.lease(MODEL, "ann", lease_s=600, wait_s=30).queries
         mortal.restart()
         client.wait_ready(WAIT_S)
+        grown = client.wait_grown(MODEL, committed)
+        assert grown.sequence_grown == committed == grown.instance_count
+        assert_same_tree(client.tree(MODEL), problem.induce(None).tree, problem)
         (other,) = client.lease(MODEL, "bob", lease_s=600, wait_s=30).queries
         assert other.instance != held.instance
         settle(client, held, oracle)
         settle(client, other, oracle)
         settled = {query.instance for query in client.list_queries(MODEL, ["answered", "refused"])}
         assert settled == {held.instance, other.instance}
-
-
-def test_growth_goes_on_where_it_stopped(mortal: Mortal) -> None:
-    """Stopped when rows are committed and the tree is perhaps not: after the restart it is, and it is the same."""
-    problem = iris()
-    with Client(mortal.address) as client:
-        client.create_model(MODEL, problem.specification)
-        for part in np.array_split(np.arange(len(problem.rows)), 2):
-            assert problem.labels is not None
-            ids = [problem.ids[i] for i in part]
-            report = client.push(MODEL, problem.rows[part], problem.labels[part], ids)
-            mortal.restart()
-            client.wait_ready(WAIT_S)
-            grown = client.wait_grown(MODEL, report.committed_sequence)
-            assert grown.sequence_grown == report.committed_sequence == grown.instance_count
-        assert_same_tree(client.tree(MODEL), problem.induce(None).tree, problem)
