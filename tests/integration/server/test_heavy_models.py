@@ -84,8 +84,8 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     assert again != first
     assert live.server.supervisor.pid == grower
 
-    leaf = model_pb2.Specification(max_depth=0)
-    update = model_pb2.UpdateModelRequest(name="models/heavy", specification=leaf)
+    shallower = model_pb2.Specification(max_depth=20)
+    update = model_pb2.UpdateModelRequest(name="models/heavy", specification=shallower)
     update.update_mask.paths.append("max_depth")
     api.models.UpdateModel(update)
     until(lambda: not tools.alive(again))  # what it learns nobody wants any more
