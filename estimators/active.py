@@ -138,10 +138,19 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         candidates: Any = None,
         batch_size: int = 1,
         return_utilities: Literal[False] = False,
+        *,
+        refused: Any = None,
     ) -> Ints: ...
     @overload
     def query(
-        self, X: Any, y: Any, candidates: Any = None, batch_size: int = 1, *, return_utilities: Literal[True]
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        *,
+        return_utilities: Literal[True],
+        refused: Any = None,
     ) -> tuple[Ints, Floats]: ...
     def query(
         self,
@@ -150,6 +159,8 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         candidates: Any = None,
         batch_size: int = 1,
         return_utilities: bool = False,
+        *,
+        refused: Any = None,
     ) -> Ints | tuple[Ints, Floats]:
         """Choose whose labels to ask for; the conventions are scikit-activeml's.
 
@@ -169,6 +180,9 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             Most labels to ask for.
         return_utilities
             Whether to return the utilities too.
+        refused
+            Numbers of rows of `X` that nobody could answer. They are not asked about; those without any label cover
+            others as labelled rows do, so that their region is not asked about again and again.
 
         Returns
         -------
@@ -191,6 +205,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         columns = FittedColumns.of(X, self.categorical_features)
         values, contours = columns.values(X), labels.matrix()
         check_consistent_length(values, contours)
+        unanswered = row_numbers(refused, len(values), "refused")
         offset, count, allowed = 0, len(values), np.arange(len(values))
         if candidates is not None and are_rows(candidates):
             more = columns.values(fresh._validated(candidates, reset=False))
@@ -204,7 +219,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         specification = self._specification(
             columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
-        others = np.setdiff1d(np.arange(len(values)), allowed)
+        others = np.union1d(np.setdiff1d(np.arange(len(values)), allowed), unanswered)
         events: list[Observed | Refused | Answered] = [
             Observed(values, contours),
             *(Refused(int(row), NOWHERE) for row in others),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
-from quercus.belief.contour import is_precise
+from quercus.belief.contour import is_precise, is_vacuous
 from quercus.estimators.base import BeliefClassifier, row_weights, seed_of
 from quercus.estimators.columns import FittedColumns
 from quercus.estimators.labels import read_labels
@@ -146,10 +146,19 @@ class ActiveForestClassifier(BeliefClassifier):
         candidates: Any = None,
         batch_size: int = 1,
         return_utilities: Literal[False] = False,
+        *,
+        refused: Any = None,
     ) -> Ints: ...
     @overload
     def query(
-        self, X: Any, y: Any, candidates: Any = None, batch_size: int = 1, *, return_utilities: Literal[True]
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        *,
+        return_utilities: Literal[True],
+        refused: Any = None,
     ) -> tuple[Ints, Floats]: ...
     def query(
         self,
@@ -158,6 +167,8 @@ class ActiveForestClassifier(BeliefClassifier):
         candidates: Any = None,
         batch_size: int = 1,
         return_utilities: bool = False,
+        *,
+        refused: Any = None,
     ) -> Ints | tuple[Ints, Floats]:
         """Choose whose labels to ask for; the conventions are scikit-activeml's.
 
@@ -177,6 +188,9 @@ class ActiveForestClassifier(BeliefClassifier):
             attributes.
         return_utilities
             Whether to return the utilities too.
+        refused
+            Numbers of rows of `X` that nobody could answer. They are not asked about; those without any label cover
+            others as labelled rows do, so that their region is not asked about again and again.
 
         Returns
         -------
@@ -198,6 +212,7 @@ class ActiveForestClassifier(BeliefClassifier):
         columns = FittedColumns.of(X, self.categorical_features)
         values, contours = columns.values(X), labels.matrix()
         check_consistent_length(values, contours)
+        unanswered = row_numbers(refused, len(values), "refused")
         forest = self._forest(columns.attributes, len(labels.classes))
         forest.observe(values, contours)
         offset, count, allowed = 0, len(values), np.arange(len(values))
@@ -209,8 +224,10 @@ class ActiveForestClassifier(BeliefClassifier):
             allowed = row_numbers(candidates, count)
         known = np.zeros(offset + count, dtype=bool)
         known[: len(contours)] = is_precise(contours)
+        known[unanswered] = True
         askable = np.unique(allowed[~known[allowed]])
-        choices = list(choose_rows(forest, askable, batch_size))
+        covering = np.unique(unanswered[is_vacuous(contours[unanswered])])
+        choices = list(choose_rows(forest, askable, batch_size, covering))
         picked = np.array([choice.row - offset for choice in choices], dtype=np.int64)
         return (picked, _utilities(choices, askable, offset, count)) if return_utilities else picked
 

@@ -20,16 +20,16 @@ def are_rows(candidates: Any) -> bool:
     return is_frame(candidates) or np.ndim(candidates) > 1
 
 
-def row_numbers(candidates: Any, count: int) -> Ints:
-    """Return candidates that are numbers of `count` rows.
+def row_numbers(rows: Any, count: int, name: str = "candidates") -> Ints:
+    """Return `rows`, the parameter `name`, that are numbers of `count` rows; None is none.
 
     Raises
     ------
     InvalidInput
         When they are something else.
     """
-    numbers = np.asarray(candidates)
+    numbers = np.asarray([] if rows is None else rows)
     whole = np.issubdtype(numbers.dtype, np.integer) or not numbers.size
-    if not whole or (numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < count):
-        raise InvalidInput("candidates", f"are {shown(candidates)}, must be numbers of rows in [0, {count})")
+    if not whole or numbers.ndim != 1 or not np.all((numbers >= 0) & (numbers < count)):
+        raise InvalidInput(name, f"are {shown(rows)}, must be numbers of rows in [0, {count})")
     return numbers.astype(np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.memory_forest import nodes
-from quercus.trees.memory_forest.apart import Apart, ordered
+from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 
@@ -112,14 +112,13 @@ class Coverage:
 
     def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
         evidence = forest.evidence
-        codes, bins = evidence.codes(), evidence.book.bins()
+        codes = evidence.codes()
         rows = sample_rows(np.arange(len(evidence)), most)
         known = sample_rows(np.sort(np.append(evidence.told, refused)), KNOWN * most)
-        others = ordered(codes[rows], bins)
         if forest.apart is None or not forest.apart.fits(evidence.book, rows):
-            forest.apart = Apart(evidence.book, rows)
-        self._far = forest.apart.lines(pool, codes, others)
-        self._near = covering.nearest(others, ordered(codes[known], bins), bins)
+            forest.apart = Apart(evidence.book, rows, codes)
+        self._far = forest.apart.far(pool, codes)
+        self._near = forest.apart.near(known, codes)
         self._gains = covering.covering_gains(self._far, self._near)
         self._untold = evidence.kinds[rows] == UNTOLD
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for

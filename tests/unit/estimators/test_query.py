@@ -12,7 +12,7 @@ from support.published import published_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.estimators import ActiveBeliefTreeClassifier
+from quercus.estimators import ActiveBeliefTreeClassifier, ActiveForestClassifier
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import MAX_COUNT
 from quercus.specification.strategies import STRATEGIES
@@ -72,6 +72,27 @@ def test_candidates_as_rows(strategy: str) -> None:
     found, utilities = learner(strategy).query(X, y, candidates=others, batch_size=2, return_utilities=True)
     assert utilities.shape == (2, len(others))
     assert ((found >= 0) & (found < len(others))).all()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_who_refused_is_not_asked_again(strategy: str) -> None:
+    y = partly()
+    first = learner(strategy).query(X, y, batch_size=3)
+    others, utilities = learner(strategy).query(X, y, batch_size=3, return_utilities=True, refused=first)
+    assert not set(first.tolist()) & set(others.tolist())
+    assert np.isnan(utilities[0, first]).all()
+
+
+def test_a_forest_turns_away_from_a_region_where_nobody_answers() -> None:
+    """Seventy rows that nobody can answer and thirty elsewhere: a refused row covers its neighbours."""
+    values = np.append(np.linspace(0.0, 1.0, 70), np.linspace(5.0, 6.0, 30))[:, np.newaxis]
+    y = np.full(100, NAN)
+    forest = ActiveForestClassifier(n_estimators=10, classes=[0, 1], random_state=0)
+    (first,) = forest.query(values, y, refused=[])
+    assert first < 70
+    (second,) = forest.query(values, y, refused=[first])
+    (among_the_others,) = forest.query(values, y, candidates=np.setdiff1d(np.arange(100), first))
+    assert second >= 70 > among_the_others
 
 
 def test_uncertain_labels_are_asked_about_too() -> None:
@@ -156,6 +177,7 @@ def test_data_frames_names_and_another_missing_label() -> None:
         ({"candidates": [150]}, r"candidates: are \[150\], must be numbers of rows in \[0, 150\)"),
         ({"candidates": [-1]}, "candidates: are"),
         ({"candidates": [0.5]}, "candidates: are"),
+        ({"refused": [150]}, r"refused: are \[150\], must be numbers of rows in \[0, 150\)"),
     ],
 )
 def test_mistakes(arguments: dict[str, Any], words: str) -> None:
