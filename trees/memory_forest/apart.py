@@ -28,8 +28,8 @@ class Apart:
         self._book, self._rows, self._bins = book, rows, book.bins()
         self._others = ordered(codes[rows], self._bins)
         most = covering.UNIT * len(book.named)
-        small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32  # there are up to a million distances
-        self._far = np.empty((0, len(rows)), small)
+        small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
+        self._far = np.empty((0, len(rows)), small)  # up to a million distances
         self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
         self._near = self._nearest(codes[:0])
         self._known = np.empty(0, np.int64)

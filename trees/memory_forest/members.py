@@ -26,7 +26,7 @@ LARGEST = 512 << 20
 """Bytes of the nodes and opinions of all trees, at the worst."""
 MOVING = 2_000
 """Rows of the smallest memory that moves in steps, and the first step; both double together."""
-STEP = 200
+STEP = 500
 MEMORIES = len(LADDER) + len(BAYES)
 NODE_BYTES = 16
 OPINION_BYTES = 24  # a class
@@ -267,13 +267,13 @@ class Members:
 def remembered(memory: int, told: int) -> slice:
     """Return the places of the told rows that a memory holds, after so many rows were told (theory §10.1).
 
-    A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of a twentieth to a tenth of it:
-    200 rows, 400 from 4,000 rows on, 800 from 8,000 on, and so on.
+    A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
+    500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.
 
     Examples
     --------
     >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
-    (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2200, None), slice(14000, 20000, None))
+    (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None))
     """
     held = min(memory, told)
     end = told if held < MOVING else told - told % (STEP << ((held // MOVING).bit_length() - 1))

@@ -388,14 +388,14 @@ def test_members_of_rows_that_stay_are_kept() -> None:
     values, named, contours = world(4, 2_600, 3, precise=True)
     contours = np.eye(3)[contours.argmax(axis=1)]
     found = forest(named, 3)
-    found.observe(values[:2_410], contours[:2_410])
+    found.observe(values[:2_010], contours[:2_010])
     before = found.members()
-    found.observe(values[2_410:2_590], contours[2_410:2_590])
+    found.observe(values[2_010:2_490], contours[2_010:2_490])
     after = found.members()
     kept = [one is other for one, other in zip(before.trees, after.trees, strict=True)]
     assert kept == [memory >= 2_000 for memory in memories_of(7, 3)]
     assert [one is other for one, other in zip(before.bayes, after.bayes, strict=True)] == [False, True, True]
-    found.observe(values[2_590:], contours[2_590:])
+    found.observe(values[2_490:], contours[2_490:])
     assert not any(one is other for one, other in zip(after.trees, found.members().trees, strict=True))
 
 
@@ -404,7 +404,7 @@ def test_rows_of_a_memory_follow_a_plain_count() -> None:
         step, ends = 0, set()
         for told in range(1, 30_000, 7):
             held = min(memory, told)
-            step = 1 if held < 2_000 else next(s for s in (200 * 2**i for i in range(9)) if held < 20 * s)
+            step = 1 if held < 2_000 else next(s for s in (500 * 2**i for i in range(9)) if held < 8 * s)
             mine = remembered(memory, told)
             assert told - step < mine.stop <= told
             assert mine.stop % step == 0
