@@ -6,9 +6,10 @@ Rows are pushed, queries answered, rows classified and the trees watched, each a
 the default, the forest that asks, and of the published tree; once a second it is written down how much memory server
 and grower hold. The server is to hold the same all the time.
 
-The grower may hold what the rows take that trees were grown from, `ROW_BYTES` each (`bench/memory.py`), and it
-remembers what it has computed of cells, up to bounds that it has reached after some thousand trees. So the first half
-of the time is a warm-up; what is judged is the trend of the second half, beside a limit in MB an hour.
+The grower may hold what the rows take that trees were grown from, `ROW_BYTES` each (`bench/memory.py`). Beside it there
+are tables of fixed size: what it has computed of cells, distances between up to a thousand rows, pages of the database.
+They are full after some hundred trees. So the first half of the time is a warm-up; what is judged is the trend of the
+second half, beside a limit in MB an hour.
 
 The trend is Theil's and Sen's: the median of the slopes between all pairs of points, whatever a few of them do, with
 its 95 % confidence interval (Sen 1968). The points are medians of `BLOCK_S`, since memory of one second is much like

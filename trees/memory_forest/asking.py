@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
+from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
@@ -134,7 +135,4 @@ class Coverage:
 
     def take(self, candidate: int) -> None:
         """A candidate is asked about; others bring less from now on where it is nearer than what was known."""
-        nearer = np.flatnonzero(self._far[candidate] < self._near)
-        far, now = np.ascontiguousarray(self._far[:, nearer]), self._far[candidate, nearer]
-        self._gains += covering.covering_gains(far, now) - covering.covering_gains(far, self._near[nearer])
-        self._near[nearer] = now
+        take_candidate(self._far, self._near, self._gains, candidate)

@@ -27,6 +27,7 @@ from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPos
 from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
+from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.growth.sample import Sample
 from quercus.trees.rules.ties import TIE
 
@@ -148,11 +149,11 @@ class _Coverage:
         self._each = len(sample.ids) / max(1, drawn.size)  # rows that one of those looked at stands for
         self._far = covering.distances(_codes(sample, pool), rows, ordered)
         self._near = covering.nearest(rows, _codes(sample, sample_rows(known, COVERING * most)), ordered)
+        self._gains = covering.covering_gains(self._far, self._near)
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
-        gains = covering.covering_gains(self._far, self._near)
-        return np.asarray(gains / max(1, int(gains[free].max())))
+        return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
         """Return how many unlabelled rows are nearer to a candidate than to what is known or asked about."""
@@ -160,9 +161,9 @@ class _Coverage:
         return max(1, round(int(nearer.sum()) * self._each))
 
     def take(self, candidate: int) -> None:
-        """A candidate is asked about."""
+        """A candidate is asked about; others bring less from now on."""
         self.asked += 1
-        self._near = np.minimum(self._near, self._far[candidate])
+        take_candidate(self._far, self._near, self._gains, candidate)
 
 
 def _codes(sample: Sample, at: Ints) -> NDArray[np.int16]:

@@ -1,0 +1,20 @@
+"""What covering changes when a candidate is asked about is what it is when all is computed anew."""
+
+import numpy as np
+
+from quercus.trees.ask.strategies.covering import covering_gains
+from quercus.trees.ask.strategies.taken import take_candidate
+
+
+def test_gains_are_those_of_a_look_at_all_rows() -> None:
+    chance = np.random.default_rng(7)
+    far = chance.integers(0, 3_000, (40, 60))
+    near = chance.integers(1_000, 4_000, 60)
+    gains = covering_gains(far, near)
+    expected = near.copy()
+    for candidate in (3, 17, 3, 39):  # one of them twice: it brings nothing more
+        take_candidate(far, near, gains, candidate)
+        expected = np.minimum(expected, far[candidate])
+        assert np.array_equal(near, expected)
+        assert np.array_equal(gains, covering_gains(far, expected))
+    assert gains[3] == 0
