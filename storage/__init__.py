@@ -26,6 +26,7 @@ from quercus.storage.errors import (
     StoreBusy,
     StoreError,
 )
+from quercus.storage.grouping import GroupWork
 from quercus.storage.growers import Fence, GrowerRecord
 from quercus.storage.log.statements import (
     CombinedStatement,
@@ -34,8 +35,9 @@ from quercus.storage.log.statements import (
     StatementPlan,
     StatementRecord,
 )
-from quercus.storage.queries.answers import AnswerChange, CombinedAnswer
-from quercus.storage.queries.leases import Eviction
+from quercus.storage.queries.answers import AnswerChange
+from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.leases import Eviction, LeaseRequest
 from quercus.storage.queries.policies import check as check_policy
 from quercus.storage.queries.records import (
     Answered,
@@ -50,6 +52,7 @@ from quercus.storage.queries.records import (
     Reliability,
     Step,
 )
+from quercus.storage.queries.submitted import AnswerContext, AnswerRule, CombinedAnswer, SubmittedAnswer
 from quercus.storage.records import (
     AgendaEntry,
     Appended,
@@ -72,6 +75,8 @@ __all__ = [
     "AgendaEntry",
     "AlreadyExists",
     "AnswerChange",
+    "AnswerContext",
+    "AnswerRule",
     "Answered",
     "Appended",
     "AuditRecord",
@@ -88,6 +93,7 @@ __all__ = [
     "FailedPrecondition",
     "Fence",
     "Fenced",
+    "GroupWork",
     "GrowerRecord",
     "HistoryRow",
     "Idle",
@@ -95,6 +101,8 @@ __all__ = [
     "InstanceColumns",
     "Join",
     "LabellerCounts",
+    "LeaseClaim",
+    "LeaseRequest",
     "Leased",
     "LogSegment",
     "ModelRecord",
@@ -119,6 +127,7 @@ __all__ = [
     "Store",
     "StoreBusy",
     "StoreError",
+    "SubmittedAnswer",
     "TokenRecord",
     "check_policy",
     "file_url",

@@ -1,14 +1,16 @@
 """Calls of several threads about one model in one transaction, as a group commit of pushes is.
 
 Whoever writes holds the model until its transaction is on disk, so calls that each had their own would wait for as many
-commits. Here the first one makes its transaction, and all that come meanwhile share the next.
+commits. Here the first one makes its transaction, and all that come meanwhile share the next. One thread that has
+several calls to make hands them over together (`GroupedCalls.run_all`).
 """
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, Generic, TypeVar, cast
 
 from sqlalchemy import Connection
@@ -41,16 +43,20 @@ class GroupWork(Generic[T]):
 
     Attributes
     ----------
+    model : its name.
     alone : does it, reading all it needs. It may raise one of `REFUSALS` before it writes.
     together : the same, by what was read for the group; None where that does not suffice, and nothing was written.
     asking : the labeller who asks for queries, and for how many; or
     claim : of which lease something is said.
+    reads_alone : what is read for the group does not suffice; those behind it wait for what it does.
     """
 
+    model: str
     alone: Callable[[Connection], T]
     together: Callable[[Connection, SharedView], T | None]
     asking: tuple[str, int] | None = None
     claim: LeaseClaim | None = None
+    reads_alone: bool = False
 
 
 class _Call:
@@ -150,13 +156,30 @@ class GroupedCalls:
         self._lock = threading.Lock()
         self._queues: dict[str, _Queue] = {}  # by model; a model without entry is free
 
-    def run(self, model: str, work: GroupWork[T]) -> T:
+    def run_all(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
+        """Do the works of one thread, those about one model in order and in one transaction, `AT_ONCE` at most.
+
+        Returns
+        -------
+        list
+            What each returns, or the exception that `run` would have raised.
+        """
+        calls = [_Call(work) for work in works]
+        by_model: defaultdict[str, list[_Call]] = defaultdict(list)
+        for call in calls:
+            by_model[call.work.model].append(call)
+        for model, group in by_model.items():
+            for first in range(0, len(group), AT_ONCE):
+                self._commit(model, group[first : first + AT_ONCE])
+        return [call.result if call.error is None else call.error for call in calls]
+
+    def run(self, work: GroupWork[T]) -> T:
         """Do `work` in a transaction, and return what it returns once that is committed.
 
         Any exception but `REFUSALS` undoes the transaction. Where others shared it, every call is then made alone,
         unless the store itself failed: that fails for all.
         """
-        call = _Call(work)
+        call, model = _Call(work), work.model
         with self._lock:
             queue = self._queues.setdefault(model, _Queue(self._lock))
             if queue.is_busy:
@@ -178,9 +201,11 @@ class GroupedCalls:
     def _commit(self, model: str, group: list[_Call]) -> None:
         try:
             with self._database.write() as connection:
-                for call in self._run_together(connection, model, group):
-                    deferred_writes.send(connection)  # the next call sees what those before it wrote
-                    call.run(connection)
+                for part in _parts(group):
+                    deferred_writes.send(connection)
+                    for call in self._run_together(connection, model, part):
+                        deferred_writes.send(connection)  # the next call sees what those before it wrote
+                        call.run(connection)
         except StoreError as error:
             for call in group:
                 call.error = error
@@ -194,7 +219,7 @@ class GroupedCalls:
 
     def _run_together(self, connection: Connection, model: str, group: list[_Call]) -> list[_Call]:
         """Read once for all calls, and do those for which that suffices; the others are left."""
-        if len(group) == 1 or not deferred_writes.takes_several(connection):
+        if len(group) == 1 or group[0].work.reads_alone or not deferred_writes.takes_several(connection):
             return group
         wanted: Counter[str] = Counter()
         for call in group:
@@ -221,3 +246,8 @@ class GroupedCalls:
             following[0].turn.set()
         for call in leader.group:
             call.turn.set()
+
+
+def _parts(group: Iterable[_Call]) -> list[list[_Call]]:
+    """Split a group where calls that read alone begin and end, in order."""
+    return [list(part) for _, part in groupby(group, lambda call: call.work.reads_alone)]

@@ -1,55 +1,72 @@
 """Fairness between labellers: the labeller whose last query is oldest comes first, and leaves some for the others.
 
-All who wait for a model wake at the same commit. Each then takes its turn here, so that the quickest does not take all,
-again and again. Turns are of one server; between servers on one store chance decides.
+All who wait for a model wake at the same commit. They are then served in one group and in this order, so that the
+quickest does not take all, again and again. Turns are of one server; between servers on one store chance decides.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import Final
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+A = TypeVar("A")
+R = TypeVar("R")
 MAX_REMEMBERED: Final = 10_000
 """Labellers whose last turn is remembered."""
+AT_ONCE: Final = 64
+"""Turns of one model that are served together."""
 
 
-class FairQueue:
+@dataclass(eq=False)
+class Turn(Generic[A, R]):
+    """A place in the line of a model.
+
+    Attributes
+    ----------
+    labeller : str
+    asked : what the labeller asks for.
+    outcome : what it gets; cancelled when it has gone.
+    others : int
+        Other labellers behind it; leave something for them.
+    """
+
+    labeller: str
+    asked: A
+    outcome: asyncio.Future[R]
+    others: int = 0
+
+    def fail(self, error: BaseException) -> None:
+        """Tell who waits why it gets nothing, unless it has gone."""
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
+
+
+Serve: TypeAlias = Callable[[str, Sequence[Turn[A, R]]], Coroutine[Any, Any, None]]
+"""Serves the turns of a model, in order: each has an outcome afterwards."""
+
+
+class FairQueue(Generic[A, R]):
     """Who may lease next. Made and used in one event loop."""
 
     def __init__(self) -> None:
         self._served: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._waiting: dict[str, list[tuple[int, str, asyncio.Future[int]]]] = {}
-        self._busy: set[str] = set()
+        self._waiting: dict[str, list[Turn[A, R]]] = {}  # by model, in the order in which they came
+        self._serving: dict[str, asyncio.Task[None]] = {}
         self._numbers = count(1)
 
-    @asynccontextmanager
-    async def turn(self, model: str, labeller: str) -> AsyncIterator[int]:
-        """Wait for a turn at a model; inside, nobody else leases of it.
-
-        Yields
-        ------
-        int : other labellers who wait for theirs; leave something for them.
-        """
+    def join(self, model: str, labeller: str, asked: A, serve: Serve[A, R]) -> Turn[A, R]:
+        """Get into the line of a model; `serve` serves all who wait together, and one such group at a time."""
         loop = asyncio.get_running_loop()
-        mine: asyncio.Future[int] = loop.create_future()
-        self._waiting.setdefault(model, []).append((next(self._numbers), labeller, mine))
-        loop.call_soon(
-            self._next, model
-        )  # not at once: who wakes in this moment too gets into the line first
-        try:
-            others = await mine
-        except asyncio.CancelledError:
-            if mine.done() and not mine.cancelled():
-                self._end(model)
-            raise
-        try:
-            yield others
-        finally:
-            self._end(model)
+        turn: Turn[A, R] = Turn(labeller, asked, loop.create_future())
+        self._waiting.setdefault(model, []).append(turn)
+        # not at once: who wakes in this moment too gets into the line first
+        loop.call_soon(self._next, model, serve)
+        return turn
 
     def served(self, model: str, labeller: str) -> None:
         """Remember that a labeller was given something."""
@@ -58,22 +75,44 @@ class FairQueue:
         if len(self._served) > MAX_REMEMBERED:
             self._served.popitem(last=False)
 
-    def _next(self, model: str) -> None:
-        line = self._waiting.get(model, [])
-        line[:] = [entry for entry in line if not entry[2].done()]
-        if model in self._busy:
+    def _next(self, model: str, serve: Serve[A, R]) -> None:
+        if model in self._serving:
             return
-        if not line:
-            self._waiting.pop(model, None)
-            return
-        first = min(line, key=lambda entry: (self._served.get((model, entry[1]), 0), entry[0]))
-        line.remove(first)
-        self._busy.add(model)
-        first[2].set_result(len({entry[1] for entry in line} - {first[1]}))
+        line = self._in_order(model)
+        turns, left = line[:AT_ONCE], line[AT_ONCE:]
+        if left:
+            self._waiting[model] = left
+        if turns:
+            task = self._serving[model] = asyncio.create_task(serve(model, turns))
+            task.add_done_callback(partial(self._end, model, serve, turns))
 
-    def _end(self, model: str) -> None:
-        self._busy.discard(model)
-        self._next(model)
+    def _in_order(self, model: str) -> list[Turn[A, R]]:
+        """Take those who wait out of the line; a labeller's second turn comes after all the first ones."""
+        line = [turn for turn in self._waiting.pop(model, []) if not turn.outcome.done()]
+        rounds: Counter[str] = Counter()
+        first: dict[str, tuple[int, int]] = {}
+        keys: dict[Turn[A, R], tuple[int, int, int]] = {}
+        for place, turn in enumerate(line):
+            key = first.setdefault(turn.labeller, (self._served.get((model, turn.labeller), 0), place))
+            keys[turn] = (rounds[turn.labeller], *key)
+            rounds[turn.labeller] += 1
+        line.sort(key=keys.__getitem__)
+        behind: set[str] = set()
+        for turn in reversed(line):
+            turn.others = len(behind - {turn.labeller})
+            behind.add(turn.labeller)
+        return line
+
+    def _end(
+        self, model: str, serve: Serve[A, R], turns: Sequence[Turn[A, R]], task: asyncio.Task[None]
+    ) -> None:
+        del self._serving[model]
+        for turn in turns:  # whoever was served has an outcome already
+            if task.cancelled():
+                turn.outcome.cancel()
+            else:
+                turn.fail(task.exception() or RuntimeError("nobody served it"))
+        self._next(model, serve)
 
 
 def fair_share(limit: int, there: int, others: int) -> int:

@@ -19,7 +19,7 @@ from quercus.server.core.model_status import ModelStatusCache
 from quercus.server.core.writer import Writer
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.storage import Store
+from quercus.storage import GroupWork, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class ServiceCore:
         self.catalogue = Catalogue(store, self.read, self.changes)
         self.model_statuses = ModelStatusCache(store, self.read, self.changes)
         self.leasable_models = LeasableModels(store, self.read, self.changes)
-        self.fair_queue = FairQueue()
+        self.fair_queue: FairQueue[Any, Any] = FairQueue()
         self._refresh: asyncio.Task[None] | None = None
         self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
 
@@ -73,6 +73,11 @@ class ServiceCore:
     async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that writes the store in the writer thread."""
         return await self.writer.submit(partial(function, *args, **kwargs))
+
+    async def share(self, work: GroupWork[T]) -> T:
+        """Make a lease or an answer in the writer thread, in one transaction with others that wait."""
+        (future,) = self.writer.share([work])
+        return await future
 
     async def convert(
         self, message: Message, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs

@@ -1,7 +1,8 @@
 """The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
 
 A commit costs more than a row does. So who was acknowledged together is waited for a moment, to be written together
-again; who pushes alone waits for nobody.
+again; who pushes alone waits for nobody. Leases and answers that come while others are written share a transaction too,
+and wait for nobody.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
-from quercus.storage import Appended, Push, StorageError, Store
+from quercus.storage import Appended, GroupWork, Push, StorageError, Store
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,6 +29,7 @@ class _WriteJob:
     future: asyncio.Future[Any]
     run: Callable[[], Any] | None = None
     push: Push | None = None
+    work: GroupWork[Any] | None = None  # of a labeller
     size: int = 0  # bytes, of a push
 
 
@@ -100,6 +102,12 @@ class Writer:
         future: asyncio.Future[T] = self._loop.create_future()
         self._hand_over(_WriteJob(future, run=run))
         return future
+
+    def share(self, works: Sequence[GroupWork[T]]) -> list[asyncio.Future[T]]:
+        """Queue leases and answers, which share a transaction with others that wait; a future has what one returned."""
+        futures: list[asyncio.Future[T]] = [self._loop.create_future() for _ in works]
+        self._hand_over(*(_WriteJob(each, work=work) for each, work in zip(futures, works, strict=True)))
+        return futures
 
     async def close(self) -> None:
         """Write what is queued, then end the thread."""
@@ -207,11 +215,16 @@ class Writer:
         self._trouble = trouble
 
     def _run_all(self, jobs: Sequence[_WriteJob]) -> None:
+        """Run jobs; pushes stay in order, leases and answers too, and other jobs come after all before them."""
         group: list[_WriteJob] = []
+        shared: list[_WriteJob] = []
         rows = 0
         for job in jobs:
             if job.future.cancelled():  # nobody waits for it: it is not written
                 self._settle([(job, None)])
+                continue
+            if job.work is not None:
+                shared.append(job)
                 continue
             if job.push is not None and rows + len(job.push.ids) <= GROUP_ROWS:
                 group.append(job)
@@ -220,8 +233,20 @@ class Writer:
             self._commit(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
             if job.run is not None:
+                self._run_shared(shared)
+                shared = []
                 self._run_one(job, job.run)
         self._commit(group)
+        self._run_shared(shared)
+
+    def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
+        if not jobs:
+            return
+        try:
+            outcomes = self._store.run_group([job.work for job in jobs if job.work is not None])
+        except Exception as error:
+            outcomes = [error] * len(jobs)
+        self._settle(list(zip(jobs, outcomes, strict=True)))
 
     def _run_one(self, job: _WriteJob, run: Callable[[], Any]) -> None:
         try:

@@ -1,6 +1,6 @@
 """What is folded of a model, saved beside the store: a restart reads the rest of the log alone.
 
-The file holds evidence, no tree: a tree is a function of it, and equal bit for bit to the one of the whole log. It
+The file holds the evidence and the growing tree of it, which equals the one of the whole log bit for bit. It
 counts only when it fits: written by this version of Quercus, for this model, and the log still ends in the same events
 where the file does. Otherwise it is as if there were none. A store in PostgreSQL has no place beside it, and no files.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -14,12 +14,18 @@ from quercus.belief.label import Label, Masses, contour, vacuous
 from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
+from quercus.server.labelling.answer_rules import (
+    LabellerReply,
+    ModelReplaced,
+    NewAnswer,
+    labellers_with_partial_answers,
+    partial_answers,
+    reliability_of,
+)
 from quercus.server.labelling.combined_labels import (
-    MAX_AUTHOR,
     Voice,
     combine_answers,
     label_combiner,
-    voice_of,
     weighed_label,
 )
 from quercus.server.labelling.leasing import check_lease_token
@@ -33,10 +39,7 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.storage import (
     AnswerChange,
     Answered,
-    CombinedAnswer,
-    Event,
-    EventKind,
-    Policy,
+    LeaseClaim,
     QueryState,
     Reliability,
     Store,
@@ -61,11 +64,25 @@ async def answer_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
-        crowd = await core.read(_crowd_of, core.store, schema, number)  # an unknown query before a bad label
-        label = await core.convert(request, decode_label, request.label, schema.frame)
+        crowd = await core.read(_crowd_of, core.store, schema)
+        label = await _decode(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
-        said = _NewAnswer(number, request.lease_token, label, declared, request.comment, took, request.shown)
-        return await core.write(_answer_in_store, core.store, schema, said, request.name, crowd)
+        said = NewAnswer(label, declared, request.comment, took, request.shown)
+        reply = LabellerReply(schema, said, crowd)
+        done = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), reply, crowd)
+        if done is None:
+            return None
+        response = query_pb2.AnswerQueryResponse(
+            name=request.name,
+            committed_sequence=done.sequence,
+            conflict=done.conflict,
+            wants_more=not done.settled,
+            reliability=reply.reliability,
+        )
+        if reply.together is not None:
+            response.degree_of_conflict = reply.together.conflict
+            response.ignorance = reply.together.ignorance
+        return response
 
     return await with_schema(core, model, attempt)
 
@@ -79,13 +96,40 @@ async def refuse_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
-        said = _NewAnswer(
-            number, request.lease_token, vacuous(schema.frame), 1.0, request.comment, took, request.shown
-        )
-        crowd = await core.read(_crowd_of, core.store, schema, number)
-        return await core.write(_refuse_in_store, core.store, schema, said, request.name, crowd)
+        said = NewAnswer(vacuous(schema.frame), 1.0, request.comment, took, request.shown, is_refusal=True)
+        crowd = await core.read(_crowd_of, core.store, schema)
+        reply = LabellerReply(schema, said, crowd)
+        done = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), reply, crowd)
+        return done and query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
 
     return await with_schema(core, model, attempt)
+
+
+async def _settle(
+    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, reply: LabellerReply, crowd: Crowd | None
+) -> Answered | None:
+    """Look and store while the store holds the model, so that nothing comes between; None: it is another model."""
+    try:
+        return await core.share(
+            core.store.answer_work(claim, reply, label_combiner(schema.frame.size, crowd))
+        )
+    except ModelReplaced:
+        return None
+
+
+async def _decode(
+    core: ServiceCore,
+    request: query_pb2.AnswerQueryRequest | query_pb2.CorrectAnswerRequest,
+    model: str,
+    number: int,
+    schema: ModelSchema,
+) -> Label:
+    """Read a label; `NotFound` rather than `InvalidInput` where the model has no such query."""
+    try:
+        return await core.convert(request, decode_label, request.label, schema.frame)
+    except InvalidInput:
+        await core.read(core.store.get_query, model, number)
+        raise
 
 
 async def correct_answer(
@@ -96,8 +140,8 @@ async def correct_answer(
     check_labeller(labeller)
 
     async def attempt(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
-        crowd = await core.read(_crowd_of, core.store, schema, number)
-        label = await core.convert(request, decode_label, request.label, schema.frame)
+        crowd = await core.read(_crowd_of, core.store, schema)
+        label = await _decode(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         change = _AnswerEdit(number, labeller, label, declared, request.comment, corrects_all())
         done = await core.write(_amend_answer, core.store, schema, change, crowd)
@@ -121,7 +165,7 @@ async def undo_answer(
 
     async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
         change = _AnswerEdit(number, labeller, None, 1.0, request.comment, corrects_all())
-        crowd = await core.read(_crowd_of, core.store, schema, number)
+        crowd = await core.read(_crowd_of, core.store, schema)
         done = await core.write(_amend_answer, core.store, schema, change, crowd)
         return (
             None
@@ -130,17 +174,6 @@ async def undo_answer(
         )
 
     return await with_schema(core, model, attempt)
-
-
-@dataclass(frozen=True)
-class _NewAnswer:
-    number: int
-    token: str
-    label: Label
-    declared: float | None  # reliability
-    comment: str
-    took_s: float | None
-    shown: str
 
 
 @dataclass(frozen=True)
@@ -181,111 +214,6 @@ async def _attempt_twice(
     return done
 
 
-def _answer_in_store(
-    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, crowd: Crowd | None
-) -> query_pb2.AnswerQueryResponse | None:
-    """Look and store in the writer thread, so that nothing comes between; None: the schema is of another model."""
-    model = schema.model
-    if store.get_model(model).key != schema.key:
-        return None
-    query, policy = store.get_query(model, said.number), store.policy(model)
-    history = store.history(model, [query.instance])[query.instance]
-    if policy.answers_per_query == 1 and not labellers_with_partial_answers(history, said.number):
-        return _answer_alone(store, schema, said, name, crowd=crowd, history=history)
-    return _answer_among(store, schema, said, name, crowd=crowd, history=history)
-
-
-def _answer_alone(
-    store: Store,
-    schema: ModelSchema,
-    said: _NewAnswer,
-    name: str,
-    *,
-    crowd: Crowd | None,
-    history: Sequence[Event],
-) -> query_pb2.AnswerQueryResponse:
-    size = schema.frame.size
-    labeller = store.holder(schema.model, said.number, said.token)
-    reliability = _reliability_of(crowd, said.declared, labeller)
-    known = known_contour(history, size)
-    conflict = evidence.update(known, contour(said.label, size), reliability).conflict
-    done = store.answer(
-        schema.model, said.number, said.token, encode(said.label), reliability, conflict,
-        comment=said.comment, took_s=said.took_s, declared=said.declared is not None,
-        join=label_combiner(size, crowd), shown=said.shown,
-    )  # fmt: skip
-    return query_pb2.AnswerQueryResponse(
-        name=name, committed_sequence=done.sequence, conflict=done.conflict, reliability=reliability
-    )
-
-
-def _answer_among(
-    store: Store,
-    schema: ModelSchema,
-    said: _NewAnswer,
-    name: str,
-    *,
-    crowd: Crowd | None,
-    history: Sequence[Event],
-) -> query_pb2.AnswerQueryResponse:
-    """One of several answers: the last of them settles the query with what all say together."""
-    model, size = schema.model, schema.frame.size
-    record, policy = store.get_model(model), store.policy(model)
-    labeller = store.holder(model, said.number, said.token)
-    reliability = _reliability_of(crowd, said.declared, labeller)
-    others = {
-        author: words
-        for author, words in partial_answers(history, said.number, size).items()
-        if author != labeller
-    }
-    voices = others | {labeller: Voice(said.label, reliability, said.declared is None)}
-    together = combine_answers(list(voices.values()), size)
-    last = record.queries_answered + 1 >= record.budget  # nobody else will be asked
-    settles = last or _is_enough(policy, len(others) + 1, together.conflict)
-    combined, conflict = None, False
-    if settles:
-        label = weighed_label(voices, size, crowd) or Masses(together.mass)
-        conflict = evidence.update(known_contour(history, size), contour(label, size), 1.0).conflict
-        combined = CombinedAnswer(encode(label), " + ".join(voices)[:MAX_AUTHOR])
-    done = store.answer(
-        model, said.number, said.token, encode(said.label), reliability, conflict, comment=said.comment,
-        took_s=said.took_s, settles=settles, combined=combined, declared=said.declared is not None,
-        join=label_combiner(size, crowd), shown=said.shown,
-    )  # fmt: skip
-    return query_pb2.AnswerQueryResponse(
-        name=name,
-        committed_sequence=done.sequence,
-        conflict=done.conflict,
-        wants_more=not done.settled,
-        degree_of_conflict=together.conflict,
-        ignorance=together.ignorance,
-        reliability=reliability,
-    )
-
-
-def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
-    """Whether so many answers, in so much conflict, settle a query."""
-    wanted = policy.answers_per_query
-    return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
-
-
-def _refuse_in_store(
-    store: Store, schema: ModelSchema, said: _NewAnswer, name: str, crowd: Crowd | None
-) -> query_pb2.RefuseQueryResponse | None:
-    model = schema.model
-    if store.get_model(model).key != schema.key:
-        return None
-    query = store.get_query(model, said.number)
-    history = store.history(model, [query.instance])[query.instance]
-    if partial_answers(history, said.number, schema.frame.size):
-        done = _answer_in_store(store, schema, said, name, crowd)
-        return done and query_pb2.RefuseQueryResponse(name=name, committed_sequence=done.committed_sequence)
-    refused = store.refuse(
-        model, said.number, said.token, comment=said.comment, took_s=said.took_s, shown=said.shown
-    )
-    return query_pb2.RefuseQueryResponse(name=name, committed_sequence=refused.sequence)
-
-
 def _amend_answer(
     store: Store, schema: ModelSchema, change: _AnswerEdit, crowd: Crowd | None
 ) -> Answered | None:
@@ -296,7 +224,7 @@ def _amend_answer(
     history = store.history(model, [query.instance])[query.instance]
     said = None if change.label is None else encode(change.label)
     join = label_combiner(size, crowd)
-    reliability = 1.0 if change.label is None else _reliability_of(crowd, change.declared, change.labeller)
+    reliability = 1.0 if change.label is None else reliability_of(crowd, change.declared, change.labeller)
     make = partial(
         AnswerChange, change.labeller, said, reliability=reliability, comment=change.comment,
         permitted=change.permitted, declared=change.label is None or change.declared is not None,
@@ -324,47 +252,11 @@ def _amend_answer(
     return store.amend(model, number, make(label=encode(label), conflict=conflict), join)
 
 
-def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
-    """Who gave one of several answers to a query, taken back or not."""
-    return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
-
-
-def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, Voice]:
-    """Return the current answer of each labeller to a query that wants several, by name."""
-    said: dict[str, Voice] = {}
-    for event in history:
-        if event.kind is not EventKind.OPINION or event.query != number:
-            continue
-        said.pop(event.author, None)
-        if event.label is not None:
-            said[event.author] = voice_of(event, event.label, size)
-    return said
-
-
-def check_declared(reliability: float | None) -> None:
-    """Raise ``InvalidInput`` for a reliability that was sent and is none."""
-    if reliability is not None and not 0.0 < reliability <= 1.0:
-        raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
-
-
-def _crowd_of(store: Store, schema: ModelSchema, number: int) -> Crowd | None:
+def _crowd_of(store: Store, schema: ModelSchema) -> Crowd | None:
     """Return the labellers of a model, None where reliability is not estimated.
 
     It may take a second, so it is no part of the transaction that stores an answer, for which all others wait.
-
-    Raises
-    ------
-    NotFound
-        The model has no query of this number.
     """
-    store.get_query(schema.model, number)
     if store.policy(schema.model).reliability is Reliability.DECLARED:
         return None
     return crowd_of_model(store, schema.model, schema.frame.size)
-
-
-def _reliability_of(crowd: Crowd | None, declared: float | None, labeller: str) -> float:
-    check_declared(declared)
-    if declared is not None:
-        return declared
-    return 1.0 if crowd is None else crowd.reliability(labeller)

@@ -7,13 +7,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import model_pb2, query_pb2
-from quercus.server.core.fair_queue import fair_share
+from quercus.server.core.fair_queue import Turn, fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
 from quercus.server.wire.displays import encode_display
@@ -24,7 +25,7 @@ from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_queries
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Event, Eviction, Leased, QueryRecord, Store
+from quercus.storage import Event, Eviction, Leased, LeaseRequest, QueryRecord, Store
 
 ANY: Final = "-"
 """As the id of a model: any model."""
@@ -109,6 +110,17 @@ class LeasedQueries:
     """After how many seconds another try may have another outcome though nobody did anything."""
 
 
+@dataclass(frozen=True)
+class LeaseOrder:
+    """What a labeller asks one model for."""
+
+    options: LeaseOptions
+    limit: int
+
+
+LeaseTurn: TypeAlias = Turn[LeaseOrder, LeasedQueries]
+
+
 def decode_lease_options(
     request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest,
 ) -> LeaseOptions:
@@ -136,38 +148,77 @@ def decode_lease_options(
 
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
-    async with core.fair_queue.turn(model, options.labeller) as others:
-        accept = None
-        if options.filter != QueryFilter():
-            schema = await core.catalogue.reload_schema(model)
-            if options.model != ANY:
-                options.filter.check(schema)
-            accept = options.filter.accept(schema)
-        if others:
-            limit = fair_share(limit, (await core.read(core.store.get_model, model)).queries_open, others)
-        taken = core.writer.submit(
-            partial(
-                core.store.lease,
-                model,
-                options.labeller,
-                limit,
-                options.lease_s,
-                min_sequence=options.min_sequence if options.model != ANY else 0,
-                accept=accept,
-                credential=options.principal.token_id if options.principal is not None else "",
-            )
-        )
+    turn = core.fair_queue.join(model, options.labeller, LeaseOrder(options, limit), partial(_serve, core))
+    try:
+        return await turn.outcome
+    except asyncio.CancelledError:
+        if not turn.outcome.cancelled() and turn.outcome.exception() is None:  # at the moment it was served
+            _give_back_all(core, model, turn.outcome.result().leased)
+        raise
+
+
+async def _serve(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
+    """Lease for all whose turn it is, in order and in one transaction, and give each its queries."""
+    requests = await _requests(core, model, turns)
+    works = [core.store.lease_work(model, request) for _, request in requests]
+    served: list[tuple[LeaseTurn, Leased]] = []
+    for (turn, _), taken in zip(requests, core.writer.share(works), strict=True):
         try:
-            leased = await asyncio.shield(taken)
+            leased = await taken
+        except Exception as error:
+            turn.fail(error)
+        else:
+            served.append((turn, leased))
             if leased.queries:
-                core.fair_queue.served(model, options.labeller)
-            queries = await core.read(for_holder, core.store, model, leased.queries)
-            return LeasedQueries(
-                model, leased, queries, math.inf if leased.again_s is None else leased.again_s
-            )
-        except BaseException:
-            taken.add_done_callback(partial(_give_back_all, core, model))
-            raise
+                core.fair_queue.served(model, turn.labeller)
+    try:
+        records = [record for _, leased in served for record in leased.queries]
+        queries = iter(await core.read(for_holder, core.store, model, records) if records else ())
+    except Exception as error:
+        for turn, leased in served:
+            turn.fail(error)
+            _give_back_all(core, model, leased)
+        return
+    for turn, leased in served:
+        mine = tuple(islice(queries, len(leased.queries)))
+        again_s = math.inf if leased.again_s is None else leased.again_s
+        if turn.outcome.done():  # the caller is gone
+            _give_back_all(core, model, leased)
+        else:
+            turn.outcome.set_result(LeasedQueries(model, leased, mine, again_s))
+
+
+async def _requests(
+    core: ServiceCore, model: str, turns: Sequence[LeaseTurn]
+) -> list[tuple[LeaseTurn, LeaseRequest]]:
+    """What each of them asks the store for, who leaves something for those behind; those who ask for nonsense fail."""
+    there = math.inf
+    if any(turn.others and turn.asked.limit > 1 for turn in turns):
+        there = (await core.read(core.store.get_model, model)).queries_open
+    filters = any(turn.asked.options.filter != QueryFilter() for turn in turns)
+    schema = await core.catalogue.reload_schema(model) if filters else None
+    requests = []
+    for turn in turns:
+        if turn.outcome.done():  # the caller is gone
+            continue
+        options, limit = turn.asked.options, turn.asked.limit
+        accept = None
+        if schema is not None and options.filter != QueryFilter():
+            try:
+                if options.model != ANY:
+                    options.filter.check(schema)
+                accept = options.filter.accept(schema)
+            except InvalidInput as error:
+                turn.fail(error)
+                continue
+        if turn.others and limit > 1:
+            limit = fair_share(limit, int(there), turn.others)
+        there = max(0, there - limit)
+        credential = options.principal.token_id if options.principal is not None else ""
+        min_sequence = options.min_sequence if options.model != ANY else 0
+        request = LeaseRequest(options.labeller, limit, options.lease_s, min_sequence, accept, credential)
+        requests.append((turn, request))
+    return requests
 
 
 async def take_back(
@@ -217,10 +268,8 @@ def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
 
-def _give_back_all(core: ServiceCore, model: str, taken: asyncio.Future[Leased]) -> None:
-    if taken.cancelled() or taken.exception() is not None:
-        return
-    for query in taken.result().queries:
+def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
+    for query in leased.queries:
         give_back(core, model, query.number, query.token)
 
 

@@ -10,7 +10,8 @@ from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import instance_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
-from quercus.server.labelling.answering import check_declared, with_schema
+from quercus.server.labelling.answer_rules import check_declared
+from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.reliability import NEWEST, Crowd, crowd_of
 from quercus.server.wire.labels import decode_label

@@ -83,7 +83,11 @@ def get_instance(connection: Connection, name: str, identifier: str) -> list[Eve
 
 def instance_history(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, list[Event]]:
     """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
-    row = find(connection, name)
+    return history_of(connection, find(connection, name), instances)
+
+
+def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
+    """As `instance_history`, of a model that was found already."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
     for column in (log.c.sequence, log.c.instance):
         for start in range(0, len(instances), CHUNK):
@@ -94,7 +98,7 @@ def instance_history(connection: Connection, name: str, instances: Sequence[int]
                     found[event.instance].append(event)
     for instance, events in found.items():
         if not events:
-            raise NotFound("instance", f"{name}/sequence {instance}")
+            raise NotFound("instance", f"{row.name}/sequence {instance}")
     return found
 
 

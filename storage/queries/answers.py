@@ -15,12 +15,13 @@ from quercus.storage.deferred_writes import Write
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.log import event_log
 from quercus.storage.log.statements import Join, append_joint
-from quercus.storage.queries import budgets, claims, expiry, history, policies
+from quercus.storage.queries import budgets, claims, expiry, history, policies, submitted
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
 from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
 from quercus.storage.queries.shared_view import SharedView
+from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import lock
@@ -46,41 +47,6 @@ SPENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class CombinedAnswer:
-    """The combination of several answers to a settled query; `author` names who gave them."""
-
-    label: bytes
-    author: str
-
-
-@dataclass(frozen=True, slots=True)
-class SubmittedAnswer:
-    """The reply of a labeller: a label, or None = "cannot tell".
-
-    `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
-    several answers, and this is the last of them. `declared` False: the reliability is an
-    estimate, which may be another one when the same is said again. `shown` names what the labeller's screen showed.
-    """
-
-    label: bytes | None
-    reliability: float = 1.0
-    conflict: bool = False
-    comment: str = ""
-    took_s: float | None = None
-    settles: bool = True
-    combined: CombinedAnswer | None = None
-    declared: bool = True
-    shown: str = ""
-
-    def check(self) -> None:
-        """Raise `InvalidInput` where something is out of bounds."""
-        checks.reliability(self.reliability)
-        checks.comment(self.comment)
-        checks.answer_time(self.took_s)
-        checks.shown_text(self.shown)
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerChange:
     """A correction of the answer to a query, or (no label) its taking back.
 
@@ -103,14 +69,25 @@ class AnswerChange:
 
 
 def settle_query(
-    connection: Connection, claim: LeaseClaim, said: SubmittedAnswer, clock: Clock, join: Join | None = None
+    connection: Connection,
+    claim: LeaseClaim,
+    reply: SubmittedAnswer | AnswerRule,
+    clock: Clock,
+    join: Join | None = None,
 ) -> Answered:
     """Append the statement to the log and settle the query, or open it again for the next answer.
 
     `join` says what all say together, where something was stated of the instance.
     """
-    said.check()
+    submitted.check(reply)
     held = claims.look_up(connection, claim, clock)
+
+    def context() -> AnswerContext:
+        said_before = event_log.history_of(connection, held.model, [held.query.instance])
+        policy = policies.policy_of(connection, held.model.id)
+        return AnswerContext.of(held, policy, said_before[held.query.instance])
+
+    said = submitted.made(reply, context)
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
     return _settle(connection, held, said, join)
@@ -120,14 +97,19 @@ def settle_together(
     connection: Connection,
     seen: SharedView,
     claim: LeaseClaim,
-    said: SubmittedAnswer,
+    reply: SubmittedAnswer | AnswerRule,
     join: Join | None = None,
 ) -> Answered | None:
     """As `settle_query`, by what was read for several calls; None where that does not suffice."""
-    said.check()
+    submitted.check(reply)
     held = seen.claimed_query(claim)
     if held is None or held.given.sequence:
         return None
+
+    def context() -> AnswerContext:
+        return AnswerContext.of(held, seen.policy, seen.said_of(connection, held.query.instance))
+
+    said = submitted.made(reply, context)
     answered = _settle(connection, held, said, join)
     seen.note_said(held, answered, 1 if said.combined is None else 2, refused=said.label is None)
     return answered

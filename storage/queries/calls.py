@@ -1,6 +1,7 @@
 """The store's calls about queries and labellers; `Store` has them too. Every call is one transaction."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from quercus.storage import checks, rows
 from quercus.storage.calls import StoreCalls
@@ -8,7 +9,7 @@ from quercus.storage.grouping import GroupWork
 from quercus.storage.log import event_log, statements
 from quercus.storage.log.statements import Join, StatementBatch, StatementOutcome, StatementPlan
 from quercus.storage.queries import answers, history, leases, policies, reading
-from quercus.storage.queries.answers import AnswerChange, CombinedAnswer, SubmittedAnswer
+from quercus.storage.queries.answers import AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
 from quercus.storage.queries.records import (
@@ -21,6 +22,7 @@ from quercus.storage.queries.records import (
     QueryState,
     Step,
 )
+from quercus.storage.queries.submitted import AnswerRule, CombinedAnswer, SubmittedAnswer
 from quercus.storage.records import Event, EventSelection
 
 
@@ -54,12 +56,7 @@ class QueryCalls(StoreCalls):
             Id of the access token that asks, empty where there is none; see `evict_revoked`.
         """
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
-        work = GroupWork(
-            lambda connection: leases.hand_out(connection, model, request, self._clock(connection)),
-            lambda connection, seen: leases.hand_out_together(connection, seen, request),
-            asking=(labeller, limit),
-        )
-        return self._grouped.run(model, work)
+        return self._grouped.run(self.lease_work(model, request))
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,
@@ -106,7 +103,7 @@ class QueryCalls(StoreCalls):
         said = SubmittedAnswer(
             label, reliability, conflict, comment, took_s, settles, combined, declared, shown
         )
-        return self._settle(LeaseClaim(model, number, token), said, join)
+        return self._grouped.run(self.answer_work(LeaseClaim(model, number, token), said, join))
 
     def refuse(
         self,
@@ -120,15 +117,38 @@ class QueryCalls(StoreCalls):
     ) -> Answered:
         """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s, shown=shown)
-        return self._settle(LeaseClaim(model, number, token), said)
+        return self._grouped.run(self.answer_work(LeaseClaim(model, number, token), said))
 
-    def _settle(self, claim: LeaseClaim, said: SubmittedAnswer, join: Join | None = None) -> Answered:
-        work = GroupWork(
-            lambda connection: answers.settle_query(connection, claim, said, self._clock(connection), join),
-            lambda connection, seen: answers.settle_together(connection, seen, claim, said, join),
+    def lease_work(self, model: str, request: LeaseRequest) -> GroupWork[Leased]:
+        """`lease`, to be made by `run_group`."""
+        return GroupWork(
+            model,
+            lambda connection: leases.hand_out(connection, model, request, self._clock(connection)),
+            lambda connection, seen: leases.hand_out_together(connection, seen, request),
+            asking=(request.labeller, request.limit),
+            reads_alone=request.accept is not None,
+        )
+
+    def answer_work(
+        self, claim: LeaseClaim, reply: SubmittedAnswer | AnswerRule, join: Join | None = None
+    ) -> GroupWork[Answered]:
+        """`answer` or `refuse`, to be made by `run_group`; where it depends on what is there, by a rule."""
+        return GroupWork(
+            claim.model,
+            lambda connection: answers.settle_query(connection, claim, reply, self._clock(connection), join),
+            lambda connection, seen: answers.settle_together(connection, seen, claim, reply, join),
             claim=claim,
         )
-        return self._grouped.run(claim.model, work)
+
+    def run_group(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
+        """Make several leases and answers (group commit); those of one model in order, in one transaction.
+
+        Returns
+        -------
+        list
+            What each call returns, or the exception that it would have raised, which does not stop the others.
+        """
+        return self._grouped.run_all(works)
 
     def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.

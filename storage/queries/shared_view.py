@@ -1,13 +1,13 @@
 """What several calls of labellers about one model look at, read together while the model is held.
 
 Calls of one transaction come one after the other: each meets what those before it left, which is noted here, for it is
-not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour, a filter) reads by
-itself, behind all that were served. A query that an answer opens again is offered from the next transaction on.
+not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour) reads by itself,
+behind all that were served. A query that an answer opens again is offered from the next transaction on.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -17,11 +17,13 @@ from sqlalchemy import Connection, Select, Text, func, select
 from quercus.storage import rows
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.driver_reads import read_each
+from quercus.storage.log import event_log
 from quercus.storage.queries import choosing, claims, expiry, history
 from quercus.storage.queries.choosing import NAMED, LeaseView
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Answered, Policy, QueryState
+from quercus.storage.records import Event
 from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import held, lock
 from quercus.storage.schema import AnyRow, query
@@ -47,6 +49,7 @@ class SharedView:
     is_cut : there may be more of them.
     claimed : the rows behind each claim.
     touched : queries that a call has changed.
+    spoken_of : instances of which a call has said something.
     """
 
     row: Any
@@ -59,6 +62,8 @@ class SharedView:
     is_cut: bool
     claimed: Mapping[tuple[int, str], Sequence[AnyRow]]
     touched: set[int]
+    spoken_of: set[int]
+    _said: dict[int, list[Event]] = field(default_factory=dict)
 
     def lease_view(self, labeller: str, limit: int) -> LeaseView | None:
         """What a labeller meets who asks for queries; None: it must read by itself."""
@@ -83,7 +88,7 @@ class SharedView:
     def claimed_query(self, claim: LeaseClaim) -> ClaimedQuery | None:
         """The query whose lease is alive; None: it is not, or more must be read, and the call must do so itself."""
         found = self.claimed.get((claim.number, claim.token), ())
-        if not found or claim.number in self.touched:
+        if not found or claim.number in self.touched or found[0].instance in self.spoken_of:
             return None
         first = found[0]
         if first.given_step is None or first.is_spoken_of or first.token != claim.token:
@@ -92,10 +97,18 @@ class SharedView:
             return None
         return ClaimedQuery(self.row, first, history.granted_lease(found, claim.token), self.now)
 
+    def said_of(self, connection: Connection, instance: int) -> list[Event]:
+        """Everything said about an instance that a claim is about; read for all of them when it is first asked."""
+        if not self._said:
+            claimed = {rows[0].instance for rows in self.claimed.values() if rows[0].instance is not None}
+            self._said = event_log.history_of(connection, self.row, sorted(claimed))
+        return self._said[instance]
+
     def note_said(self, held: ClaimedQuery, said: Answered, events: int, *, refused: bool) -> None:
         """A call settled a query that it held, or gave one of its answers, by so many events."""
         labeller = held.given.labeller
         self.touched.add(held.query.number)
+        self.spoken_of.add(held.query.instance)
         self.leased -= 1
         self.held[labeller] -= 1
         self.row.sequence_committed += events
@@ -158,6 +171,7 @@ def look(
         is_cut=len(free) >= most,
         claimed=by_claim,
         touched=set(),
+        spoken_of=set(),
     )
 
 

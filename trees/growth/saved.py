@@ -1,8 +1,8 @@
-"""A growth state as columns, and back: the evidence alone, which the tree is a function of."""
+"""A growth state as columns, and back: the evidence, and the tree, which is a function of it, as far as it is grown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from quercus.specification.model import Specification
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.incremental.live_tree import LiveTree, _with_codes
+from quercus.trees.growth.incremental.saved_tree import restore_tree, saved_tree
 from quercus.trees.growth.stream import GrowthState
 from quercus.trees.tree.encoding import Edges, edges_in_force
+
+_TREE: Final = "tree."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +30,8 @@ class SavedEvidence:
     columns : mapping of str to array
         Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
         numbers; ``warmup`` values of the rows that set the bins; ``answered`` rows, and the ``pushed`` numbers of their
-        contours before anybody answered; of a tree with a memory ``moments`` when each row was first told. They may be
-        views: good until the state grows.
+        contours before anybody answered; of a tree with a memory ``moments`` when each row was first told; behind
+        ``tree.`` those of `saved_tree`, which may be missing. They may be views: good until the state grows.
     """
 
     answers: int
@@ -50,6 +53,7 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
     }
     if state._memory is not None:
         columns["moments"] = state._memory.moments
+    columns |= {f"{_TREE}{name}": column for name, column in saved_tree(state._live).items()}
     return SavedEvidence(state.answers, state.asked, columns)
 
 
@@ -72,6 +76,9 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     _refill(state._live, columns, state._edges)
     if state._memory is not None:
         state._memory.restore(np.array(columns["moments"]))
+    tree = {name.removeprefix(_TREE): column for name, column in columns.items() if name.startswith(_TREE)}
+    if tree:
+        restore_tree(state._live, tree)
     return state
 
 

@@ -1,70 +1,125 @@
 """Who leases next: whoever was served longest ago, and each leaves something for those who wait."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
-from quercus.server.core.fair_queue import FairQueue, fair_share
+from quercus.server.core.fair_queue import AT_ONCE, FairQueue, Turn, fair_share
+
+WAIT_S = 10.0
+Line = FairQueue[int, int]
+Serve = Callable[[str, Sequence[Turn[int, int]]], Any]
+
+
+def run(work: Awaitable[None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(WAIT_S):
+            await work
+
+    asyncio.run(bounded())
+
+
+def giving(line: Line, order: list[str]) -> Serve:
+    """Give each what it asks for, and remember who came when."""
+
+    async def serve(model: str, turns: Sequence[Turn[int, int]]) -> None:
+        for turn in turns:
+            order.append(turn.labeller)
+            line.served(model, turn.labeller)
+            turn.outcome.set_result(turn.asked)
+
+    return serve
 
 
 def test_who_was_served_longest_ago_comes_first() -> None:
-    async def run() -> list[str]:
-        fair_queue, order = FairQueue(), []
-
-        async def take(labeller: str) -> None:
-            async with fair_queue.turn("m", labeller):
-                order.append(labeller)
-                fair_queue.served("m", labeller)
-
+    async def work() -> None:
+        line, order = Line(), []
+        serve = giving(line, order)
         for _ in range(3):  # the same three wake again and again, in the order of the fastest
-            await asyncio.gather(*(take(labeller) for labeller in ("ann", "ann", "bob", "cleo")))
-        return order
+            names = ("ann", "ann", "bob", "cleo")
+            turns = [line.join("m", name, place, serve) for place, name in enumerate(names)]
+            assert await asyncio.gather(*(turn.outcome for turn in turns)) == [0, 1, 2, 3]
+        # ann asks twice each time: her second call waits for the others
+        assert order == [
+            *("ann", "bob", "cleo", "ann"),
+            *("bob", "cleo", "ann", "ann"),
+            *("bob", "cleo", "ann", "ann"),
+        ]
 
-    # ann asks twice each time: her second call waits for the others
-    assert asyncio.run(run()) == [
-        *("ann", "bob", "cleo", "ann"),
-        *("bob", "cleo", "ann", "ann"),
-        *("bob", "cleo", "ann", "ann"),
-    ]
+    run(work())
 
 
-def test_one_at_a_time_of_a_model_and_others_beside_it() -> None:
-    async def run() -> None:
-        fair_queue = FairQueue()
-        inside = asyncio.Event()
-        leave = asyncio.Event()
+def test_all_who_wait_are_served_together_and_other_models_beside_them() -> None:
+    async def work() -> None:
+        line, groups, go = Line(), [], asyncio.Event()
 
-        async def hold(model: str) -> int:
-            async with fair_queue.turn(model, "ann") as others:
-                inside.set()
-                await leave.wait()
-                return others
+        async def serve(model: str, turns: Sequence[Turn[int, int]]) -> None:
+            groups.append([model, *((turn.labeller, turn.others) for turn in turns)])
+            if model == "m":
+                await go.wait()
+            for turn in turns:
+                turn.outcome.set_result(turn.asked)
 
-        first = asyncio.create_task(hold("m"))
-        await inside.wait()
-        waiting = asyncio.create_task(fair_queue.turn("m", "bob").__aenter__())
-        async with fair_queue.turn("n", "bob") as others:
-            assert others == 0
-        assert not waiting.done()
-        leave.set()
-        assert await first == 0
-        assert await waiting == 0
+        first = line.join("m", "ann", 1, serve)
+        while not groups:
+            await asyncio.sleep(0)
+        later = [line.join("m", name, 1, serve) for name in ("bob", "cleo", "bob")]
+        await line.join("n", "bob", 1, serve).outcome
+        assert not first.outcome.done()
+        go.set()
+        await asyncio.gather(first.outcome, *(turn.outcome for turn in later))
+        assert groups == [
+            ["m", ("ann", 0)],
+            ["n", ("bob", 0)],
+            ["m", ("bob", 1), ("cleo", 1), ("bob", 0)],
+        ]
 
-    asyncio.run(run())
+    run(work())
+
+
+def test_a_long_line_is_served_in_several_groups() -> None:
+    async def work() -> None:
+        line, sizes = Line(), []
+
+        async def serve(_: str, turns: Sequence[Turn[int, int]]) -> None:
+            sizes.append(len(turns))
+            for turn in turns:
+                turn.outcome.set_result(turn.asked)
+
+        turns = [line.join("m", f"l{i}", i, serve) for i in range(AT_ONCE + 5)]
+        assert await asyncio.gather(*(turn.outcome for turn in turns)) == list(range(AT_ONCE + 5))
+        assert sizes == [AT_ONCE, 5]
+
+    run(work())
 
 
 def test_who_gives_up_while_waiting_blocks_nobody() -> None:
-    async def run() -> None:
-        fair_queue = FairQueue()
-        async with fair_queue.turn("m", "ann"):
-            gone = asyncio.create_task(fair_queue.turn("m", "bob").__aenter__())
-            await asyncio.sleep(0)
-            gone.cancel()
-            await asyncio.wait([gone])
-        async with asyncio.timeout(5), fair_queue.turn("m", "cleo") as others:
-            assert others == 0
+    async def work() -> None:
+        line, order = Line(), []
+        serve = giving(line, order)
+        line.join("m", "bob", 1, serve).outcome.cancel()
+        assert await line.join("m", "cleo", 2, serve).outcome == 2
+        assert order == ["cleo"]
 
-    asyncio.run(run())
+    run(work())
+
+
+def test_a_failure_is_told_to_all_and_the_next_are_served() -> None:
+    async def work() -> None:
+        line, order = Line(), []
+
+        async def fail(*_: object) -> None:
+            raise KeyError("m")
+
+        turns = [line.join("m", name, 1, fail) for name in ("ann", "bob")]
+        for turn in turns:
+            with pytest.raises(KeyError):
+                await turn.outcome
+        assert await line.join("m", "ann", 3, giving(line, order)).outcome == 3
+
+    run(work())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,157 @@
+"""What the store keeps of a labeller's words, by what is there once it holds the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quercus.belief import evidence
+from quercus.belief.agreement import Consensus
+from quercus.belief.codec import encode
+from quercus.belief.errors import InvalidInput
+from quercus.belief.label import Label, Masses, contour
+from quercus.server.labelling.combined_labels import (
+    MAX_AUTHOR,
+    Voice,
+    combine_answers,
+    voice_of,
+    weighed_label,
+)
+from quercus.server.labelling.reliability import Crowd
+from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import (
+    AnswerContext,
+    CombinedAnswer,
+    Event,
+    EventKind,
+    FailedPrecondition,
+    Policy,
+    SubmittedAnswer,
+)
+
+
+class ModelReplaced(FailedPrecondition):
+    """The model is another one of its name than the schema is of."""
+
+
+@dataclass(frozen=True)
+class NewAnswer:
+    """The words of a labeller who holds a query; `declared` is the reliability that was sent with them."""
+
+    label: Label
+    declared: float | None
+    comment: str
+    took_s: float | None
+    shown: str
+    is_refusal: bool = False
+    """The label says nothing; it counts as an answer where somebody has answered already."""
+
+
+class LabellerReply:
+    """Makes the answer that the store keeps, and remembers what the response tells.
+
+    Parameters
+    ----------
+    schema : of the model, as far as it is known.
+    said : NewAnswer
+    crowd : the labellers, where reliability is estimated.
+
+    Attributes
+    ----------
+    reliability : float
+        That counts.
+    together : Consensus or None
+        Of one of several answers: what all say together.
+    """
+
+    def __init__(self, schema: ModelSchema, said: NewAnswer, crowd: Crowd | None) -> None:
+        self._schema = schema
+        self._said = said
+        self._crowd = crowd
+        self.reliability = 1.0
+        self.together: Consensus | None = None
+
+    def __call__(self, context: AnswerContext) -> SubmittedAnswer:
+        """Return the answer; `ModelReplaced` when the model is another one."""
+        if context.key != self._schema.key:
+            raise ModelReplaced(f"model {self._schema.model} was replaced by another of its name")
+        said, size = self._said, self._schema.frame.size
+        partial = partial_answers(context.history, context.number, size)
+        if said.is_refusal and not partial:
+            return SubmittedAnswer(None, comment=said.comment, took_s=said.took_s, shown=said.shown)
+        self.reliability = reliability_of(self._crowd, said.declared, context.labeller)
+        is_one_of_several = context.policy.answers_per_query > 1 or labellers_with_partial_answers(
+            context.history, context.number
+        )
+        return self._among(context, partial) if is_one_of_several else self._alone(context)
+
+    def _alone(self, context: AnswerContext) -> SubmittedAnswer:
+        size = self._schema.frame.size
+        known = known_contour(context.history, size)
+        conflict = evidence.update(known, contour(self._said.label, size), self.reliability).conflict
+        self.together = None
+        return self._submitted(conflict, settles=True, combined=None)
+
+    def _among(self, context: AnswerContext, partial: dict[str, Voice]) -> SubmittedAnswer:
+        """One of several answers: the last of them settles the query with what all say together."""
+        size, said = self._schema.frame.size, self._said
+        others = {author: words for author, words in partial.items() if author != context.labeller}
+        voices = others | {context.labeller: Voice(said.label, self.reliability, said.declared is None)}
+        self.together = together = combine_answers(list(voices.values()), size)
+        last = context.queries_answered + 1 >= context.budget  # nobody else will be asked
+        settles = last or _is_enough(context.policy, len(others) + 1, together.conflict)
+        combined, conflict = None, False
+        if settles:
+            label = weighed_label(voices, size, self._crowd) or Masses(together.mass)
+            conflict = evidence.update(
+                known_contour(context.history, size), contour(label, size), 1.0
+            ).conflict
+            combined = CombinedAnswer(encode(label), " + ".join(voices)[:MAX_AUTHOR])
+        return self._submitted(conflict, settles=settles, combined=combined)
+
+    def _submitted(
+        self, conflict: bool, *, settles: bool, combined: CombinedAnswer | None
+    ) -> SubmittedAnswer:
+        said = self._said
+        return SubmittedAnswer(
+            encode(said.label), self.reliability, conflict, said.comment, said.took_s, settles, combined,
+            declared=said.declared is not None, shown=said.shown,
+        )  # fmt: skip
+
+
+def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
+    """Whether so many answers, in so much conflict, settle a query."""
+    wanted = policy.answers_per_query
+    return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
+
+
+def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
+    """Who gave one of several answers to a query, taken back or not."""
+    return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
+
+
+def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, Voice]:
+    """Return the current answer of each labeller to a query that wants several, by name."""
+    said: dict[str, Voice] = {}
+    for event in history:
+        if event.kind is not EventKind.OPINION or event.query != number:
+            continue
+        said.pop(event.author, None)
+        if event.label is not None:
+            said[event.author] = voice_of(event, event.label, size)
+    return said
+
+
+def check_declared(reliability: float | None) -> None:
+    """Raise ``InvalidInput`` for a reliability that was sent and is none."""
+    if reliability is not None and not 0.0 < reliability <= 1.0:
+        raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
+
+
+def reliability_of(crowd: Crowd | None, declared: float | None, labeller: str) -> float:
+    """Return the reliability that was declared, else that of the labeller."""
+    check_declared(declared)
+    if declared is not None:
+        return declared
+    return 1.0 if crowd is None else crowd.reliability(labeller)

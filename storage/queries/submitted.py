@@ -1,0 +1,99 @@
+"""What a labeller says to a query; or a rule that says it, by what is there once the model is held."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quercus.storage import checks
+from quercus.storage.queries.claims import ClaimedQuery
+from quercus.storage.queries.records import Policy
+from quercus.storage.records import Event
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedAnswer:
+    """The combination of several answers to a settled query; `author` names who gave them."""
+
+    label: bytes
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedAnswer:
+    """The reply of a labeller: a label, or None = "cannot tell".
+
+    `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
+    several answers, and this is the last of them. `declared` False: the reliability is an
+    estimate, which may be another one when the same is said again. `shown` names what the labeller's screen showed.
+    """
+
+    label: bytes | None
+    reliability: float = 1.0
+    conflict: bool = False
+    comment: str = ""
+    took_s: float | None = None
+    settles: bool = True
+    combined: CombinedAnswer | None = None
+    declared: bool = True
+    shown: str = ""
+
+    def check(self) -> None:
+        """Raise `InvalidInput` where something is out of bounds."""
+        checks.reliability(self.reliability)
+        checks.comment(self.comment)
+        checks.answer_time(self.took_s)
+        checks.shown_text(self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerContext:
+    """What an answer meets; the model is held.
+
+    Attributes
+    ----------
+    key : int
+        `ModelRecord.key`.
+    budget, queries_answered : int
+        Of the model.
+    policy : Policy
+    number : int
+        Of the query.
+    labeller : str
+        To whom the query was leased.
+    history : sequence of Event
+        Everything said about the instance, oldest first.
+    """
+
+    key: int
+    budget: int
+    queries_answered: int
+    policy: Policy
+    number: int
+    labeller: str
+    history: Sequence[Event]
+
+    @classmethod
+    def of(cls, held: ClaimedQuery, policy: Policy, history: Sequence[Event]) -> "AnswerContext":
+        """What an answer by this lease meets."""
+        row = held.model
+        counts = (row.id, row.budget, row.queries_answered)
+        return cls(*counts, policy, held.query.number, held.given.labeller, history)
+
+
+AnswerRule: TypeAlias = Callable[[AnswerContext], SubmittedAnswer]
+"""Makes the reply. It may raise `FailedPrecondition` or `InvalidInput`, and may be asked again."""
+
+
+def check(reply: SubmittedAnswer | AnswerRule) -> None:
+    """Raise `InvalidInput` where something is known to be out of bounds."""
+    if isinstance(reply, SubmittedAnswer):
+        reply.check()
+
+
+def made(reply: SubmittedAnswer | AnswerRule, context: Callable[[], AnswerContext]) -> SubmittedAnswer:
+    """The reply; a rule is asked in the context."""
+    if isinstance(reply, SubmittedAnswer):
+        return reply
+    said = reply(context())
+    said.check()
+    return said

@@ -1,0 +1,166 @@
+"""A growing tree as columns, and back: what a restart would otherwise count again, from all rows.
+
+Counts are kept, entropies are not: they follow from the counts, and only those of nodes that change are needed again.
+Nor is what stands on shelves.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.growth.incremental import counting
+from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.growth.incremental.growing import GrowingTree
+from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.live_tree import LiveTree
+from quercus.trees.growth.incremental.tally import ContourCounts
+
+Columns = Mapping[str, NDArray[Any]]
+
+_OF_NODES: Final = (
+    "attribute", "code", "depth", "count", "open", "stop", "first", "judged", "gain_lower", "gain_upper", "contested",
+    "silent", "theta", "belief", "plausibility",
+)  # fmt: skip
+
+
+def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
+    """Return the tree of some rows as it was last looked at; nothing where it was not.
+
+    Of each node, in pre-order: the columns of `NodeColumns`, ``rivals`` as int8, ``above`` the place of its parent, and
+    whether it is ``kept`` with counts. Of those that are: how many contours are ``used``, and their blocks one after
+    the other in ``pool``; ``deep_used`` and ``deep_pool`` at the greatest depth. Of each row: ``after``. Of rows that
+    have ``changed`` since: contour and openness ``before``. And ``widths`` of the layout, and rows that are ``taken``.
+    """
+    tree = live._tree
+    if tree is None:
+        return {}
+    nodes = tree.nodes
+    order, above = nodes.preorder(tree.root)
+    blocks = nodes.block[order]
+    deep = nodes.depth[order] >= tree._deepest
+    columns: dict[str, NDArray[Any]] = {name: getattr(nodes, name)[order] for name in _OF_NODES}
+    columns |= {
+        "rivals": nodes.rivals[order].view(np.int8),
+        "above": above.astype(np.int32),
+        "kept": blocks >= 0,
+        "after": live._rows.after,
+        "changed": np.fromiter(live._before, np.int32, len(live._before)),
+        "before": np.array(list(live._before.values()), np.int32).reshape(-1, 2),
+        "widths": np.array(tree.layout.widths, np.int64),
+        "taken": np.array([live._taken], np.int64),
+    }
+    for name, tally, mine in (("", tree._tally, ~deep), ("deep_", tree._deep_tally, deep)):
+        used, pool = _packed(tally, blocks[mine & (blocks >= 0)])
+        columns |= {f"{name}used": used, f"{name}pool": pool}
+    return columns
+
+
+def restore_tree(live: LiveTree, columns: Columns) -> None:
+    """Give rows without a tree the one that was saved; `ValueError` where the columns do not fit together."""
+    taken = int(columns["taken"][0])
+    layout = Layout(tuple(columns["widths"].tolist()), live._cuts)
+    tree = GrowingTree(live._rows, live.table, layout, live._rules, live._small)
+    _check(live, tree, columns, taken)
+    live._rows.after[:] = columns["after"]
+    numbers = _restore_nodes(tree, columns)
+    deep = columns["depth"] >= tree._deepest
+    for name, tally, mine in (("", tree._tally, ~deep), ("deep_", tree._deep_tally, deep)):
+        with_counts = numbers[mine & columns["kept"]]
+        tree.nodes.block[with_counts] = _unpacked(tally, columns[f"{name}used"], columns[f"{name}pool"])
+    changed, before = columns["changed"].tolist(), columns["before"].tolist()
+    live._before = {row: (known, bool(was)) for row, (known, was) in zip(changed, before, strict=True)}
+    live._tree, live._taken = tree, taken
+
+
+def _restore_nodes(tree: GrowingTree, columns: Columns) -> Ids:
+    """Make the nodes, in pre-order; return their numbers."""
+    nodes, attribute, above, code = tree.nodes, columns["attribute"], columns["above"], columns["code"]
+    fresh = np.full(above.size - 1, NONE, np.int32)
+    numbers: Ids = np.append(np.int32(tree.root), nodes.add(fresh, code[1:], columns["depth"][1:]))
+    nodes.parent[numbers[1:]] = numbers[above[1:]]
+    for name in _OF_NODES:
+        getattr(nodes, name)[numbers] = columns[name]
+    nodes.rivals[numbers] = columns["rivals"].view(np.uint8)
+    inner = attribute >= 0
+    nodes.split(numbers[inner], np.array(attribute[inner]))
+    nodes.kid[nodes.kids[nodes.parent[numbers[1:]]] + code[1:]] = numbers[1:]
+    return numbers
+
+
+def _packed(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
+    """Return how many contours are used in each block, and the blocks one after the other, no wider than that."""
+    used = tally._used[blocks]
+    at, length = _places(used, tally.layout.slots)
+    pool = np.zeros(length, np.int32)
+    stored = tally._pool, tally._at[blocks], tally._width[blocks]
+    counting.copy_blocks(*stored, pool, at, used, used, tally.layout.slots)
+    return used, pool
+
+
+def _unpacked(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
+    """Open blocks with what was `_packed`."""
+    used, pool, slots = np.array(used), np.array(pool), tally.layout.slots  # aligned, as kernels know arrays
+    blocks = tally.open(used.size)
+    at, _ = _places(used, slots)
+    tally._widen(blocks, used)
+    tally._used[blocks] = used
+    stored = tally._pool, tally._at[blocks], tally._width[blocks]
+    counting.copy_blocks(pool, at, used, *stored, used, slots)
+    some = used > 0
+    if some.any():
+        starts = at[some, np.newaxis] + used[some, np.newaxis] * np.arange(slots + 1)
+        tally.size[blocks[some]] = np.add.reduceat(pool, starts.ravel()).reshape(starts.shape)[:, 1:]
+    return blocks
+
+
+def _places(used: Ids, slots: int) -> tuple[Ints, int]:
+    """Return where each block begins, and where the last one ends."""
+    ends = np.cumsum(used.astype(np.int64) * (1 + slots))
+    return ends - used.astype(np.int64) * (1 + slots), int(ends[-1]) if ends.size else 0
+
+
+def _check(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> None:
+    """Compiled loops do not look where they write."""
+    n, m, contours, nodes = live.count, columns["above"].size, live.table.size, tree.nodes
+    widths = nodes.width
+    _within("taken", columns["taken"], 0, n + 1)
+    for name in _OF_NODES:
+        if columns[name].shape != (m, *getattr(nodes, name).shape[1:]):
+            raise ValueError(f"column {name} has the shape {columns[name].shape}")
+    for name, shape in (
+        ("rivals", (m, nodes.rivals.shape[1])),
+        ("kept", (m,)),
+        ("after", (n,)),
+        ("before", (columns["changed"].size, 2)),
+    ):
+        if columns[name].shape != shape:
+            raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
+    _within("after", columns["after"], NONE, n)
+    _within("first", columns["first"], NONE, n)
+    _within("changed", columns["changed"], 0, max(taken, 1))
+    _within("before", columns["before"], 0, max(contours, 2))
+    _within("attribute", columns["attribute"], NONE, widths.size)
+    _check_parents(columns, widths)
+    deep: Bools = columns["depth"] >= tree._deepest
+    for name, slots, mine in (("", tree.layout.slots, ~deep), ("deep_", 1, deep)):
+        used, pool = columns[f"{name}used"], columns[f"{name}pool"]
+        _within(f"{name}used", used, 0, contours + 1)
+        if used.size != np.count_nonzero(columns["kept"] & mine) or pool.size != _places(used, slots)[1]:
+            raise ValueError(f"{used.size} blocks of {pool.size} numbers do not fit the nodes")
+
+
+def _check_parents(columns: Columns, widths: Ints) -> None:
+    above, code = columns["above"], columns["code"]
+    if not above.size or above[0] != NONE or (above[1:] >= np.arange(1, above.size)).any():
+        raise ValueError("nodes are not in pre-order")
+    _within("above", above[1:], 0, above.size)
+    split = columns["attribute"][above[1:]]
+    if (split < 0).any() or (code[1:] < 0).any() or (code[1:] >= widths[split]).any():
+        raise ValueError("a node is no child of its parent")
+
+
+def _within(name: str, column: NDArray[Any], low: int, end: int) -> None:
+    if column.size and not (column.min() >= low and column.max() < end):
+        raise ValueError(f"column {name} has numbers outside [{low}, {end})")
