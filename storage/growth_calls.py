@@ -132,8 +132,8 @@ class GrowthCalls(StoreCalls):
         with self._database.write() as connection:
             return growers.take(connection, key, member, self._clocks.now(connection))
 
-    def release_models(self, member: str, keys: Sequence[int]) -> None:
-        """Give models back, for other members to take."""
+    def release_models(self, member: str, keys: Sequence[int] | None = None) -> None:
+        """Give models back, for other members to take: all of the member's, unless some are named."""
         with self._database.write() as connection:
             growers.release(connection, member, keys)
 

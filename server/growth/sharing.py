@@ -56,7 +56,7 @@ class GrowerShare:
         The processes that a server starts one after the other are one member. What an earlier one had taken this one
         does not know: unless it gave that back, no other could take it, and nobody would grow those models.
         """
-        self._store.leave_growers(self._member)
+        self._store.release_models(self._member)
         self._look()
         self._thread.start()
 

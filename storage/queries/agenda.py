@@ -253,6 +253,8 @@ def _insert_queries(
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
+    if not instances:
+        return
     found: set[int] = set()
     if takes_arrays(connection):
         (there,) = read_each(connection, (_KINDS, {"of": row.id, "named": instances}))

@@ -166,14 +166,24 @@ def test_a_live_grower_keeps_its_models(store: Store, begin: Callable[..., Worke
     }
 
 
-def test_a_grower_that_is_started_again_gives_back_what_it_had(store: Store) -> None:
+def test_a_grower_that_is_started_again_gives_back_what_it_had(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is the same member, and may not know of the models: another, whose they are now, could never take them."""
     key = store.get_model("m").key
     store.renew_grower("server", "before it was killed", 60.0)
     assert store.take_model(key, "server")
     share = GrowerShare(store, "server", "after it", 60.0)
+    places, renew = [], store.renew_grower
+
+    def renewed(*how: Any) -> None:
+        places.extend(each.place for each in store.live_growers())
+        renew(*how)
+
+    monkeypatch.setattr(store, "renew_grower", renewed)
     share.start()
     try:
+        assert places == ["before it was killed"]  # it is a member all the time
         assert [(each.place, each.models) for each in store.live_growers()] == [("after it", 0)]
         store.renew_grower("other", "the test", 60.0)
         assert store.take_model(key, "other")
