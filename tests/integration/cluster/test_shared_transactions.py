@@ -66,19 +66,21 @@ def at_once(work: Callable[[int], object], count: int = LABELLERS) -> list[objec
 
 
 def leased(client: Client, labeller: str) -> Query:
-    (query,) = client.lease(MODEL, labeller, lease_s=600).queries
-    return query
+    lease = client.lease(MODEL, labeller, lease_s=600)
+    assert lease.queries, lease
+    return lease.queries[0]
 
 
 def test_labellers_share_transactions(serving: Serving, store: Store, postgres_url: str) -> None:
     began = store.newest_change()
-    with Client(serving.address) as client:
+    # a client that has answered waits for a tree that knows it, and so does a labeller
+    with Client(serving.address) as leasing, Client(serving.address) as answering:
 
         def label(number: int) -> list[Query]:
             asked = []
-            for turn in range(ROUNDS):  # who has answered waits for a tree that knows it
-                asked.append(leased(client, f"l{number}-{turn}"))
-                client.answer(asked[-1], "a")
+            for turn in range(ROUNDS):
+                asked.append(leased(leasing, f"l{number}-{turn}"))
+                answering.answer(asked[-1], "a")
             return asked
 
         asked = [query for mine in at_once(label) for query in mine]  # type: ignore[attr-defined]
@@ -122,12 +124,12 @@ def test_a_server_that_is_killed_amid_groups_keeps_what_it_acknowledged(
     serving: Serving, store: Store, postgres_url: str
 ) -> None:
     acknowledged: list[str] = []
-    with Client(serving.address) as client:
+    with Client(serving.address) as leasing, Client(serving.address, outage_s=1.0) as answering:
 
         def label(number: int) -> None:
             for turn in range(BUDGET):
-                query = leased(client, f"l{number}-{turn}")
-                client.answer(query, "a")
+                query = leased(leasing, f"l{number}-{turn}")
+                answering.answer(query, "a")
                 acknowledged.append(query.instance)
                 if len(acknowledged) == LABELLERS:  # all are at work
                     serving.kill()
