@@ -100,7 +100,9 @@ async def refuse_query(
         crowd = await core.read(_crowd_of, core.store, schema)
         reply = LabellerReply(schema, said, crowd)
         done = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), reply, crowd)
-        return done and query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
+        if done is None:
+            return None
+        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
 
     return await with_schema(core, model, attempt)
 

@@ -148,7 +148,8 @@ def decode_lease_options(
 
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
-    turn = core.fair_queue.join(model, options.labeller, LeaseOrder(options, limit), partial(_serve, core))
+    order = LeaseOrder(options, limit)
+    turn: LeaseTurn = core.fair_queue.join(model, options.labeller, order, partial(_serve, core))
     try:
         return await turn.outcome
     except asyncio.CancelledError:
