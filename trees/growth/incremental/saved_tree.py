@@ -59,6 +59,9 @@ def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
 
 def restore_tree(live: LiveTree, columns: Columns) -> None:
     """Give rows without a tree the one that was saved; `ValueError` where the columns do not fit together."""
+    for name, shape in (("widths", (len(live._arities),)), ("taken", (1,))):
+        if columns[name].shape != shape:
+            raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
     taken = int(columns["taken"][0])
     layout = Layout(tuple(columns["widths"].tolist()), live._cuts)
     tree = GrowingTree(live._rows, live.table, layout, live._rules, live._small)
