@@ -1,10 +1,13 @@
 """How soon a grower that starts has a new tree of a large log: with its saved growth, and what that takes on the disk.
 
-Run: python bench/restart.py [--rows 1000000] [--algorithms active-forest,abc45]
+Run: python bench/restart.py [--rows 1000000] [--algorithms active-forest,abc45] [--engine-alone]
 
 Rows of stream B (10 numbers, 3 classes), all told, are pushed into a store on the disk; a grower follows them, and is
 killed (SIGKILL) once its growth is saved. Then rows more are pushed and a grower starts: seconds from the start of its
 process to the tree that has them. Last, the same without the saved growth.
+
+With --engine-alone the tree of one process: CPU time to read its file and to grow 1,000 rows more, with the tree that
+was saved, and if it is grown again from the evidence. No store, so that ten million rows take minutes, not an hour.
 """
 
 import argparse
@@ -22,8 +25,12 @@ from models import cpu_s, resident_bytes
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth import saved_growth
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.growth.saved_columns import read_columns, write_columns
+from quercus.server.wire.limits import GROWTH_ROWS
 from quercus.server.wire.models import complete_specification
 from quercus.storage import Store
+from quercus.trees import GrowthState, Observed, SavedEvidence, grow, restored_state, saved_evidence
 
 CHUNK, TAILS = 10_000, (50, 1_000)
 WAIT_S = 900.0
@@ -114,11 +121,37 @@ def measure(algorithm: str, rows: int, folder: Path) -> None:
         print(f"  without it: {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB)", flush=True)
 
 
+def measure_engine(rows: int, path: Path) -> None:
+    X, y = train(stream := numeric(), rows + max(TAILS))
+    contours = np.eye(stream.classes)[y]
+    spec = specification_of(specification("abc45", X.shape[1], stream.classes))
+    state = GrowthState.initial(spec)
+    for begin in range(0, rows, GROWTH_ROWS):
+        part = slice(begin, min(begin + GROWTH_ROWS, rows))
+        state = grow(state, [Observed(X[part], contours[part])])
+    nodes = state.whole.count.size
+    write_columns(path, {}, saved_evidence(state).columns)
+    print(f"{rows:,} rows, {nodes:,} nodes: {path.stat().st_size / rows:.0f} bytes a row", flush=True)
+    for what in ("tree and evidence", "evidence alone"):
+        began = time.process_time()
+        _, columns = read_columns(path)
+        if what == "evidence alone":
+            columns = {name: column for name, column in columns.items() if not name.startswith("tree.")}
+        state = restored_state(spec, SavedEvidence(0, None, columns))
+        count = grow(state, [Observed(X[rows:], contours[rows:])]).whole.count[0]
+        print(f"  {what}: {time.process_time() - began:.2f} s CPU to the tree of {count:,} rows", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--algorithms", default="active-forest,abc45")
+    parser.add_argument("--engine-alone", action="store_true")
     options = parser.parse_args()
+    if options.engine_alone:
+        with tempfile.TemporaryDirectory() as folder:
+            measure_engine(options.rows, Path(folder) / "saved")
+        return
     for algorithm in options.algorithms.split(","):
         with tempfile.TemporaryDirectory() as folder:
             measure(algorithm, options.rows, Path(folder))
