@@ -50,8 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     With the slow files first no worker is left alone with one at the end.
     """
+    others = {path for path in {item.path for item in items} if _starts(path)}
     for item in items:
-        if any(folder in item.path.parents for folder in OTHER_PROGRAMS):
+        if item.path in others:
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
@@ -62,8 +63,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_sessionstart() -> None:
+def _starts(path: Path) -> bool:
+    """Whether the tests of a file start other programs."""
+    return any(path.is_relative_to(folder) for folder in OTHER_PROGRAMS)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the kernels once, before any test starts servers that would all do it at the same time."""
+    if hasattr(session.config, "workerinput"):
+        return  # the process that started this worker has done it
     from quercus.server.growth.compiling import prepare  # after pytest_configure has named the cache
 
     prepare()

@@ -87,12 +87,14 @@ class Torture:
     folder : where the store is.
     seed : of rows and of kills.
     budget : of each model.
+    rest_s : between two pushes, and two classifications.
     """
 
     targets: tuple[str, ...] = TARGETS
 
-    def __init__(self, folder: Path, seed: int = 0, budget: int = 1000) -> None:
+    def __init__(self, folder: Path, seed: int = 0, budget: int = 1000, rest_s: float = 0.01) -> None:
         self.folder = folder
+        self.rest_s = rest_s
         self.budget = budget
         self.rng = np.random.default_rng(seed)
         self.outcome = Outcome()
@@ -181,6 +183,7 @@ class Torture:
             client.push(model, rows, labels, ids)
             if model == TREE:
                 self.outcome.pushed += ids
+        time.sleep(self.rest_s)
 
     def _source_label(self, row: np.ndarray) -> Any:
         known = CLASSES[truth(row)]
@@ -229,7 +232,7 @@ class Torture:
         except FailedPrecondition:
             return  # no tree yet
         self.outcome.classified += 1
-        time.sleep(0.01)
+        time.sleep(self.rest_s)
 
     def _wait_for_progress(self) -> None:
         """Until rows were pushed and classified and, while budgets last, each model that asks had an answer."""

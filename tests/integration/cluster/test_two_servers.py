@@ -17,13 +17,13 @@ from quercus.client import Client, Query, Specification
 TTL_S = 1.0
 WAIT_S = 60.0
 MODELS = [f"m{number}" for number in range(12)]
-SETTINGS = ("env", f"QUERCUS_GROWER_TTL_S={TTL_S}", "QUERCUS_POLL_MS=25")
+SETTINGS = {"grower_ttl_s": TTL_S, "poll_ms": 25}
 
 
 @pytest.fixture
 def servers(postgres_url: str, tmp_path: Path) -> Iterator[tuple[Serving, Serving]]:
-    first = Serving(tmp_path, before=SETTINGS, store=postgres_url)
-    second = Serving(tmp_path, before=SETTINGS, store=postgres_url)
+    first = Serving(tmp_path, store=postgres_url, **SETTINGS)
+    second = Serving(tmp_path, store=postgres_url, **SETTINGS)
     yield first, second
     first.kill()
     second.kill()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from quercus.client import Client, Numeric, Specification
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -12,6 +13,7 @@ CLASSES = ("low", "high")
 ALGORITHM = {"name": "active-forest", "trees": 12, "seed": 2}
 
 
+@pytest.mark.slow
 def test_it_asks_and_learns_through_the_death_of_its_grower(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
     client.close()
 
 
+@pytest.mark.slow
 def test_a_model_can_be_deleted_from_a_full_disk(start_live: Any, tools: Any, tmp_path: Path) -> None:
     """And what it took is written to again, although nothing else was freed; it may be larger than what is reserved."""
     with small_disk(tmp_path / "disk", megabytes=64) as disk:

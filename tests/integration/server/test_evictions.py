@@ -59,6 +59,7 @@ def test_an_operator_ends_leases(start_live: Callable[..., Any], tools: Any, tmp
     assert verify_store(file_url(tmp_path / "store.db")) == []
 
 
+@pytest.mark.slow
 def test_extensions_of_a_lease_end(
     start_live: Callable[..., Any], tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_extensions_of_a_lease_end(
     assert leased[2].clock < over[given[0]].until + 10 * lease_s
 
 
+@pytest.mark.slow
 def test_a_revoked_token_gives_back_what_it_held(
     start_live: Callable[..., Any], tools: Any, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_learner_ends_with_its_server(start_child: Any, tools: Any, tmp_path: 
     until(lambda: not tools.alive(pid))
 
 
+@pytest.mark.slow
 def test_status_names_the_models_that_learn_and_those_that_wait(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_status_names_the_models_that_learn_and_those_that_wait(
         until(lambda: not client.status().waiting)
 
 
+@pytest.mark.slow
 def test_status_names_no_model_that_the_caller_may_not_touch(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:

@@ -218,6 +218,7 @@ def test_the_level_of_the_grower_changes_with_that_of_the_server(
     assert "quercus.server.growth.folding: model m: version 1" in logged
 
 
+@pytest.mark.slow
 def test_a_grower_that_gives_no_sign_of_life_is_told(
     start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -644,6 +644,7 @@ def test_no_rpc_is_missing(api: Any) -> None:
     assert declared == RPCS
 
 
+@pytest.mark.slow
 def test_models_that_are_deleted_meanwhile_are_not_listed(
     start_live: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ KILLS = 6
 
 @pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_however_often_processes_are_killed(tmp_path: Path) -> None:
-    outcome = Torture(tmp_path, seed=3).run(KILLS)
+    outcome = Torture(tmp_path, seed=3, rest_s=0.1).run(KILLS)
     assert outcome.kills == dict.fromkeys(TARGETS, KILLS // len(TARGETS))
     assert outcome.calm == KILLS // 2
     assert len(outcome.pushed) >= BATCH_ROWS * outcome.calm

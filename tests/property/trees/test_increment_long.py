@@ -1,4 +1,4 @@
-"""A hundred thousand events, and the tree of batch induction at every one of ten random moments."""
+"""Forty thousand events, and the tree of batch induction at every one of ten random moments."""
 
 from dataclasses import dataclass, field, replace
 
@@ -12,11 +12,11 @@ from support.sameness import Tally, assert_flat, assert_same
 from quercus.trees.ask.query import Query
 from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
-EVENTS = 100_000  # a row, an answer, a refusal, a correction or a change of the rules is one each
+EVENTS = 40_000  # a row, an answer, a refusal, a correction or a change of the rules is one each
 MOMENTS = 10
 TALKS = 600  # at random moments: an answer, a refusal, a correction, or a look
-MIN_INSTANCES = 200
-CHANGES = ({"min_instances": 350}, {"alpha": 0.9}, {"max_depth": 4}, {"max_depth": None})
+MIN_INSTANCES = 80
+CHANGES = ({"min_instances": 140}, {"alpha": 0.9}, {"max_depth": 4}, {"max_depth": None})
 ARITIES = [stream_a.VALUES] * stream_a.ATTRIBUTES
 
 

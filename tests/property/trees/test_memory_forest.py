@@ -134,7 +134,7 @@ def world(
     return values, named, contours
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     values, named, contours = world(seed, 60, 3)
     classes = contours.argmax(axis=1)

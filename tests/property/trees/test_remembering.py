@@ -24,7 +24,7 @@ from quercus.trees.growth.stream import (
 )
 from quercus.trees.tree.node import Node
 
-SEEDS = range(24)
+SEEDS = range(12)
 FRAME = Frame(("x", "y", "z"))
 ATTRIBUTES = (
     Nominal("a", ("p", "q")),

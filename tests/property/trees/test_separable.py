@@ -110,7 +110,7 @@ def slow_ends(w, theta, c):
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_maximisers_satisfy_their_certificate(seed):
     for w in problems(seed, 200):
         theta = maximiser(w)
@@ -125,7 +125,7 @@ def test_maximisers_satisfy_their_certificate(seed):
         assert log_likelihood_deficit(w[:3], w[3:], theta)[0] <= 1e-11 * w.sum()
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_both_ends_against_rays(seed):
     rng = np.random.default_rng([7, seed])
     solved = 0
@@ -150,7 +150,7 @@ def test_both_ends_against_rays(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_both_ends_against_the_general_search(seed):
     rng = np.random.default_rng([8, seed])
-    for w in problems(200 + seed, 60):
+    for w in problems(200 + seed, 30):
         theta, alpha, ends = maximiser(w), float(rng.choice(LEVELS[1:-2])), np.empty(4)
         if theta is None or not solve_separable(w[:3], w[3:], alpha, theta, ends, np.empty((ROWS, 3))):
             continue
@@ -166,7 +166,7 @@ def test_both_ends_against_the_general_search(seed):
         assert ends[2] <= bound + 1e-9, (w, alpha)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_polygon_encloses_the_cut_whatever_it_reaches(seed):
     rng = np.random.default_rng([9, seed])
     for w in problems(300 + seed, 40):
@@ -184,7 +184,7 @@ def test_the_polygon_encloses_the_cut_whatever_it_reaches(seed):
         assert entropy(points).min() >= low - noise, w
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_class_bounds_against_rays_and_the_convex_program(seed):
     rng = np.random.default_rng([10, seed])
     found = 0
@@ -216,7 +216,7 @@ def test_a_class_end_is_a_bound_where_no_step_is_left():
     assert end_of_class(w[:3], w[3:], np.log(0.5), theta, 2, -1.0, y) == 0.0  # it is at 0 already
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_what_is_said_to_be_least_is(seed):
     rng = np.random.default_rng(seed)
     said = 0

@@ -26,12 +26,11 @@ ESTIMATORS = [
     BeliefTreeClassifier(),
     TotalUncertaintyTreeClassifier(folds=2),  # ten take half a minute here
     TotalUncertaintyTreeClassifier(lam=0.3, combine="mean"),
-    *(BeliefEntropyTreeClassifier(leaf=leaf) for leaf in ("OBE", "LBE", "IBE")),  # type: ignore[arg-type]
+    BeliefEntropyTreeClassifier(),
     ActiveBeliefTreeClassifier(),
     ActiveForestClassifier(n_estimators=12, random_state=1),
     EvidentialForestClassifier(n_estimators=3, random_state=1),
     EvidentialForestClassifier(C45Classifier(), n_estimators=3, vote="mass", random_state=1),
-    EvidentialForestClassifier(E2MTreeClassifier(), n_estimators=3, random_state=1),
 ]
 
 

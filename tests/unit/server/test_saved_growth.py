@@ -290,6 +290,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -65,7 +65,7 @@ def test_precise_labels_are_proved_for_any_number_of_classes(l, alpha):
     assert found.gap <= 1e-6
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_the_curve_of_precise_labels_finds_what_branch_and_bound_finds(seed):
     rng = np.random.default_rng(seed)
     l, most = int(rng.integers(2, 6)), int(rng.choice([3, 10, 100, 2000]))

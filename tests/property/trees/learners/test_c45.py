@@ -40,14 +40,14 @@ def slow_rules(options: dict) -> Rules:
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_trees_are_those_grown_row_by_row(seed, options):
     table = table_of_classes(seed, missing=(0.0, 0.1, 0.3)[seed % 3], weighted=seed % 5 == 0)
     slow = grow(slow_rows(table, table.contours), slow_rules(options))
     assert_same(c45(table, confidence=None, **options), slow)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_rows_with_missing_values_are_predicted_as_one_by_one(seed):
     table = table_of_classes(seed, missing=0.2)
     rules = slow_rules(OPTIONS["plain"])
@@ -58,7 +58,7 @@ def test_rows_with_missing_values_are_predicted_as_one_by_one(seed):
     np.testing.assert_allclose(TreeModel.of(tree, ATTRIBUTES).predict(rows).theta, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_on_nominal_values_it_is_abc45_at_level_1_without_queries(seed):
     rng = np.random.default_rng(seed)
     arities = rng.integers(1, 5, rng.integers(1, 6))

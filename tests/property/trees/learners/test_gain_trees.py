@@ -36,21 +36,21 @@ def table_of_masses(seed: int, missing: float = 0.1) -> Table:
 
 
 @pytest.mark.parametrize("stop_without_gain", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_id3_is_the_tree_grown_row_by_row(seed, stop_without_gain):
     table = table_of_classes(seed, missing=0.15, weighted=seed % 2 == 0)
     slow = grow(slow_rows(table, table.contours), Rules(ARITIES, stop_without_gain=stop_without_gain))
     assert_same(id3(table, stop_without_gain=stop_without_gain), slow)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_averaging_is_the_tree_grown_row_by_row_from_pignistic_probabilities(seed):
     table = table_of_masses(seed)
     assert_same(averaging(table), grow(slow_rows(table, table.pignistic), Rules(ARITIES)))
 
 
 @pytest.mark.parametrize("stop_without_gain", [True, False])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_averaging_precise_labels_is_id3(seed, stop_without_gain):
     table = table_of_classes(seed, missing=0.1)
     by_masses = averaging(table, stop_without_gain=stop_without_gain)
@@ -64,7 +64,7 @@ def test_averaging_precise_labels_is_id3(seed, stop_without_gain):
         assert one.conflict == (one.is_leaf and max(one.theta) < 1)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_leaves_combine_their_rows_one_after_the_other(seed):
     table = table_of_masses(seed)
     tree = averaging(table, max_depth=1)

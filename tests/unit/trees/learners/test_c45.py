@@ -94,7 +94,7 @@ def test_the_order_of_the_rows_does_not_matter(learner):
 
 @pytest.mark.parametrize("learner", [averaging, id3, c45])
 def test_a_tree_may_be_deeper_than_python_can_recurse(learner):
-    count = 1500
+    count = 1200
     values = np.arange(count, dtype=float)[:, np.newaxis]
     options = (
         {"min_branch": 1, "min_side": 0, "threshold_cost": False, "confidence": None}

@@ -85,7 +85,7 @@ def random_table(seed):
     return Table.of_contours(values, [COLOUR, SIZE], contours, rng.integers(1, 4, n) / 2)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_gains_of_all_splits_are_those_counted_one_by_one(seed):
     table = random_table(seed)
     place = root_node(table)
@@ -158,7 +158,7 @@ def test_splits_joined_are_in_order_of_attribute():
     assert Candidates.joined([], 3).sums.shape == (0, 0, 3)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
     table = random_table(seed)
     choice = LargestGain(table, table.pignistic, class_entropy).judge(root_node(table))

@@ -50,6 +50,7 @@ def test_shares_are_those_of_the_likeliest_classes() -> None:
     np.testing.assert_allclose(share.sum(axis=1), weights)
 
 
+@pytest.mark.slow
 def test_a_member_fits_rows_that_differ() -> None:
     rows = np.unique(codes(60), axis=0)
     classes = (rows[:, 0] + rows[:, 1]) % 3
