@@ -21,7 +21,7 @@ from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, 
 
 ARITIES = [2, 3, 2, 2]
 CLASSES = 3
-LOOKS = 40
+LOOKS = 50
 PRECISE, MIXED = np.eye(5)[0], np.array([0.4, 0.3, 0.2, 0.1, 0.0])
 SLOW = pytest.mark.slow
 # For all, for a few of them, for none.
