@@ -281,13 +281,17 @@ def test_forms_are_enough(visit: Visit, client: Client, wine: str) -> None:
 def test_the_next_query_is_there_before_the_server_answers(visit: Visit, client: Client, wine: str) -> None:
     """What the page sends is held back; the query after the one that is answered is shown meanwhile."""
     page = visit(f"/m/{wine}/label")
-    said = []
+    said: list[str] = []
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
     for _ in range(3):
-        held: list[Route] = []
-        page.route("**/label/**", held.append)
+        page.route("**/label/**", hold)
         said.append(answer(page, "1"))
         page.unroute("**/label/**")
-        for each in held:
-            each.continue_()
+        while held:
+            held.pop().continue_()
         kept(page)
     assert [instance for instance, _, _ in log(client, wine)] == said

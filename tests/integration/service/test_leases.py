@@ -9,10 +9,10 @@ from support.leases import Trial
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_query_has_one_holder_whatever_happens(tmp_path: Path) -> None:
-    trial = Trial(tmp_path, 120, 2, seed=5)
+    trial = Trial(tmp_path, 80, 2, labellers=20, seed=5)
     trial.run(250.0)
     steps = trial.check()
-    assert steps["ANSWERED"] > 120
+    assert steps["ANSWERED"] > 80
     assert steps["EXPIRED"] > 0
     assert steps["RELEASED"] >= trial.did["torn"] > 0
     assert trial.did["late and taken"] + trial.did["refused: late"] > 0
@@ -28,8 +28,8 @@ def test_a_query_has_one_holder_whatever_happens(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_so_it_is_where_the_forest_asks(tmp_path: Path) -> None:
     """The forest of the server, which is the default, asks about every row until all are settled."""
-    trial = Trial(tmp_path, 40, 2, grows=True, seed=6)
+    trial = Trial(tmp_path, 25, 2, grows=True, labellers=12, seed=6)
     trial.run(250.0)
     steps = trial.check()
-    assert steps["ANSWERED"] > 40
+    assert steps["ANSWERED"] > 25
     assert trial.did["retracted"] > 0
