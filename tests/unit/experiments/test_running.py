@@ -53,9 +53,10 @@ def test_processes_and_interruptions_change_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_interrupted_processes_are_gone_and_what_they_did_is_kept(tmp_path):
+    others = set(multiprocessing.active_children())  # of other tests, such as the shared server
     once = worked(labels(), tmp_path / "once")
     part = worked(labels(), tmp_path / "torn", executor="processes:2", stop_after=5)
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
     assert len(part) == 1 + 5
     assert set(part) <= set(once)
     assert worked(labels(), tmp_path / "torn", executor="processes:2") == once
