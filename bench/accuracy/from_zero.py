@@ -10,7 +10,8 @@ started again does what is missing. `--report` prints tables of what is there.
 
 Peers: random forest and extra-trees with margin sampling (20 trees choose, 50 predict, one-hot names), both
 scikit-learn; random forest with scikit-activeml's query by committee, and its ProbabilisticAL with a Parzen window
-classifier. Until there are labels of two classes the margin asks at random.
+classifier. Until there are labels of two classes the margin asks at random. `et-all` is what extra-trees reach with all
+labels: what there is to gain.
 """
 
 import argparse
@@ -67,25 +68,38 @@ class Task:
         return np.hstack(columns)
 
 
-def forest(task: Task) -> Curve:
+def untold_forest(task: Task) -> MemoryForest:
     model = MemoryForest(task.named, task.size, trees=100, seed=task.seed, level=0.75)
     model.observe(task.train, np.ones((len(task.train), task.size)))
+    return model
+
+
+def forest_asks(task: Task, model: MemoryForest) -> Iterator[list[int]]:
+    """Yield the rows told so far, after each answer."""
+    told: list[int] = []
     free = np.ones(len(task.train), dtype=bool)
-    for answers in range(1, ANSWERS[-1] + 1):
+    for _ in range(ANSWERS[-1]):
         for choice in choose_rows(model, np.flatnonzero(free), 1):
+            told.append(choice.row)
             free[choice.row] = False
             model.tell(choice.row, np.eye(task.size)[task.y[choice.row]])
+        yield told
+
+
+def forest(task: Task) -> Curve:
+    model = untold_forest(task)
+    for answers, _ in enumerate(forest_asks(task, model), 1):
         if answers in ANSWERS:
             yield model.predict(task.test).klass
 
 
-def margin(task: Task, kind: type) -> Curve:
-    """Until there are two classes rows are drawn."""
-    train, test = task.one_hot(task.train), task.one_hot(task.test)
+def margin_asks(task: Task, kind: type) -> Iterator[list[int]]:
+    """Yield the rows told so far, after each answer. Until there are two classes rows are drawn."""
+    train = task.one_hot(task.train)
     rng = np.random.default_rng(task.seed)
     told: list[int] = []
     free = np.ones(len(train), dtype=bool)
-    for answers in range(1, ANSWERS[-1] + 1):
+    for _ in range(ANSWERS[-1]):
         rows = np.flatnonzero(free)
         if rows.size and len(set(task.y[told])) > 1:
             model = kind(20, random_state=task.seed).fit(train[told], task.y[told])
@@ -96,8 +110,24 @@ def margin(task: Task, kind: type) -> Curve:
             row = int(rng.choice(rows))
             told.append(row)
             free[row] = False
+        yield told
+
+
+def learned(task: Task, kind: type, told: list[int]) -> np.ndarray:
+    """Return what a forest of a kind that learns from the told rows predicts."""
+    train, test = task.one_hot(task.train), task.one_hot(task.test)
+    return kind(50, random_state=task.seed).fit(train[told], task.y[told]).predict(test)
+
+
+def margin(task: Task, kind: type) -> Curve:
+    for answers, told in enumerate(margin_asks(task, kind), 1):
         if answers in ANSWERS:
-            yield kind(50, random_state=task.seed).fit(train[told], task.y[told]).predict(test)
+            yield learned(task, kind, told)
+
+
+def all_labels(task: Task) -> Curve:
+    klass = learned(task, ExtraTreesClassifier, list(range(len(task.train))))
+    yield from (klass for _ in ANSWERS)
 
 
 def activeml(task: Task, name: str) -> Curve:
@@ -138,6 +168,7 @@ METHODS: dict[str, Callable[[Task], Curve]] = {
     "et-margin": lambda task: margin(task, ExtraTreesClassifier),
     "rf-committee": lambda task: activeml(task, "rf-committee"),
     "parzen": lambda task: activeml(task, "parzen"),
+    "et-all": all_labels,
 }
 
 
@@ -193,7 +224,7 @@ def report(path: Path) -> None:
     for n in names:
         mine = [i for i, (s, _) in enumerate(cells) if s == n]
         areas = {name: area(curves[name][mine]) for name in methods}
-        peers = [name for name in methods if name != "forest"]
+        peers = [name for name in methods if name not in ("forest", "et-all")]
         best = max(peers, key=lambda name: areas[name].mean())
         gap = areas["forest"] - areas[best]
         error = gap.std(ddof=1) / len(gap) ** 0.5 if len(gap) > 1 else float("nan")
