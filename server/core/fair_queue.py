@@ -75,6 +75,11 @@ class FairQueue(Generic[A, R]):
         if len(self._served) > MAX_REMEMBERED:
             self._served.popitem(last=False)
 
+    async def close(self) -> None:
+        """Wait until everybody who is served now has got it, or has given it back."""
+        while self._serving:
+            await asyncio.wait([*self._serving.values()])
+
     def _next(self, model: str, serve: Serve[A, R]) -> None:
         if model in self._serving:
             return

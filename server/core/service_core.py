@@ -60,6 +60,7 @@ class ServiceCore:
         if self._refresh is not None:
             self._refresh.cancel()
             await asyncio.wait([self._refresh])
+        await self.fair_queue.close()
         await self.writer.close()
         await self.changes.close()
         await asyncio.to_thread(self._pool.shutdown)

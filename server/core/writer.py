@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -232,21 +233,26 @@ class Writer:
                 continue
             self._commit(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
+            self._run_shared(shared)  # not behind all pushes that wait
+            shared = []
             if job.run is not None:
-                self._run_shared(shared)
-                shared = []
                 self._run_one(job, job.run)
         self._commit(group)
         self._run_shared(shared)
 
     def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
-        if not jobs:
-            return
-        try:
-            outcomes = self._store.run_group([job.work for job in jobs if job.work is not None])
-        except Exception as error:
-            outcomes = [error] * len(jobs)
-        self._settle(list(zip(jobs, outcomes, strict=True)))
+        """Run leases and answers; a model, which may be held for long, holds up no other one."""
+        by_model: defaultdict[str, list[tuple[_WriteJob, GroupWork[Any]]]] = defaultdict(list)
+        for job in jobs:
+            if job.work is not None:
+                by_model[job.work.model].append((job, job.work))
+        for mine in by_model.values():
+            outcomes: Sequence[Any]
+            try:
+                outcomes = self._store.run_group([work for _, work in mine])
+            except Exception as error:
+                outcomes = [error] * len(mine)
+            self._settle([(job, outcome) for (job, _), outcome in zip(mine, outcomes, strict=True)])
 
     def _run_one(self, job: _WriteJob, run: Callable[[], Any]) -> None:
         try:

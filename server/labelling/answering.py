@@ -76,7 +76,7 @@ async def answer_query(
             name=request.name,
             committed_sequence=done.sequence,
             conflict=done.conflict,
-            wants_more=not done.settled,
+            wants_more=reply.together is not None and not done.settled,
             reliability=reply.reliability,
         )
         if reply.together is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -119,6 +119,7 @@ class LeaseOrder:
 
 
 LeaseTurn: TypeAlias = Turn[LeaseOrder, LeasedQueries]
+_TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 
 
 def decode_lease_options(
@@ -159,8 +160,29 @@ async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: 
 
 
 async def _serve(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
-    """Lease for all whose turn it is, in order and in one transaction, and give each its queries."""
-    requests = await _requests(core, model, turns)
+    """Lease for all whose turn it is, in order, and give each its queries."""
+    for part in _parts(await _requests(core, model, turns)):
+        await _serve_together(core, model, part)
+
+
+def _parts(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_TurnRequest]]:
+    """Divide them: who has a filter comes alone, since a filter reads all queries, and other writes wait meanwhile."""
+    part: list[_TurnRequest] = []
+    for each in requests:
+        if each[1].accept is None:
+            part.append(each)
+            continue
+        if part:
+            yield part
+        part = []
+        yield [each]
+    if part:
+        yield part
+
+
+async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_TurnRequest]) -> None:
+    """Lease in one transaction for those who have not gone meanwhile."""
+    requests = [each for each in requests if not each[0].outcome.done()]
     works = [core.store.lease_work(model, request) for _, request in requests]
     served: list[tuple[LeaseTurn, Leased]] = []
     for (turn, _), taken in zip(requests, core.writer.share(works), strict=True):
@@ -189,9 +211,7 @@ async def _serve(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> N
             turn.outcome.set_result(LeasedQueries(model, leased, mine, again_s))
 
 
-async def _requests(
-    core: ServiceCore, model: str, turns: Sequence[LeaseTurn]
-) -> list[tuple[LeaseTurn, LeaseRequest]]:
+async def _requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
     """What each of them asks the store for, who leaves something for those behind; those who ask for nonsense fail."""
     there = math.inf
     if any(turn.others and turn.asked.limit > 1 for turn in turns):
@@ -261,6 +281,8 @@ def check_lease_token(token: str) -> None:
     """Raise ``InvalidInput`` when there is no lease token."""
     if not token:
         raise InvalidInput("lease_token", "is missing: send the one that came with the query")
+    if "\0" in token:
+        raise InvalidInput("lease_token", "has a NUL character: send the one that came with the query")
 
 
 def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:

@@ -128,3 +128,25 @@ def test_a_failure_is_told_to_all_and_the_next_are_served() -> None:
 )
 def test_a_share_leaves_something(limit: int, there: int, others: int, taken: int) -> None:
     assert fair_share(limit, there, others) == taken
+
+
+def test_a_queue_that_closes_waits_for_those_who_are_served() -> None:
+    async def work() -> None:
+        line, go = Line(), asyncio.Event()
+
+        async def serve(_: str, turns: Sequence[Turn[int, int]]) -> None:
+            await go.wait()
+            for turn in turns:
+                turn.outcome.set_result(turn.asked)
+
+        turn = line.join("m", "ann", 1, serve)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(line.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        go.set()
+        await closing
+        assert turn.outcome.result() == 1
+
+    run(work())

@@ -1,16 +1,20 @@
 """Who is written together, and that order stays."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from quercus.server.core import writer as writer_module
 from quercus.server.core.writer import Writer
+from quercus.storage import GroupWork, Leased, LeaseRequest
 from quercus.storage.log.append import Outcome
 from quercus.storage.records import Appended, Push
 from quercus.storage.store import Store
@@ -137,6 +141,55 @@ def test_other_writes_come_after_the_pushes_before_them(store: Store) -> None:
             return seen
 
     assert asyncio.run(run()) == 4
+
+
+def lease_of(store: Store, model: str, labeller: str) -> GroupWork[Leased]:
+    return store.lease_work(model, LeaseRequest(labeller, 1, 60.0, 0))
+
+
+def test_labellers_do_not_wait_behind_all_pushes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "GROUP_ROWS", 2)
+    done: list[str] = []
+    hold = threading.Event()
+
+    async def run() -> None:
+        async with writing(store) as writer:
+            held = writer.submit(partial(hold.wait, 10))
+            waiting = [await push(writer, "before")]
+            waiting += writer.share([lease_of(store, "m", "ann")])
+            waiting += [await push(writer, f"after-{k}") for k in range(6)]
+            for future, name in zip(waiting, ("before", "ann", *("after",) * 6), strict=True):
+                future.add_done_callback(lambda _, name=name: done.append(name))
+            hold.set()
+            await asyncio.gather(held, *waiting)
+
+    asyncio.run(run())
+    assert done.index("ann") < done.index("after") + 2  # one commit of those behind it, at the most
+    assert done[-1] == "after"
+
+
+def test_a_model_that_takes_long_holds_up_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.create_model("other", b"", budget=0)
+    hold, go_on = threading.Event(), threading.Event()
+    run_group = store.run_group
+
+    def slow_for_other(works: Sequence[GroupWork[Any]]) -> list[Any]:
+        if any(work.model == "other" for work in works):
+            assert go_on.wait(10)
+        return run_group(works)
+
+    async def run() -> None:
+        monkeypatch.setattr(store, "run_group", slow_for_other)
+        async with writing(store) as writer:
+            held = writer.submit(partial(hold.wait, 10))
+            quick, slow = writer.share([lease_of(store, "m", "ann"), lease_of(store, "other", "ann")])
+            hold.set()
+            await asyncio.wait_for(quick, 10)
+            assert not slow.done()
+            go_on.set()
+            await asyncio.gather(held, slow)
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("failing", ["check_room", "remove_deleted"])
