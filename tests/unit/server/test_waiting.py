@@ -1,7 +1,7 @@
 """A labeller who waits gets what comes back, although all counts of the model are as when there was nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.services.queries import QueryService
 from quercus.server.wire.models import complete_specification
-from quercus.storage import AgendaEntry, Policy
-from quercus.storage.queries.records import Leased
+from quercus.storage import AgendaEntry, GroupWork, Policy
 from quercus.storage.store import Store
 
 DEADLINE_S = 20
@@ -33,15 +32,16 @@ class Quiet(Store):
     def change_token(self) -> int:
         return self.told
 
-    def lease(self, model: str, labeller: str, *args: Any, **fields: Any) -> Leased:
-        before, after = (self.before, self.after) if labeller == "bob" else (NOTHING, NOTHING)
-        if labeller == "bob":
+    def run_group(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
+        of_bob = [work.asking is not None and work.asking[0] == "bob" for work in works]
+        before, after = (self.before, self.after) if any(of_bob) else (NOTHING, NOTHING)
+        if any(of_bob):
             self.before = self.after = NOTHING
         before()
-        leased = super().lease(model, labeller, *args, **fields)
+        outcomes = super().run_group(works)
         after()
-        self.tries += labeller == "bob" and not leased.queries
-        return leased
+        self.tries += sum(bob and not leased.queries for bob, leased in zip(of_bob, outcomes, strict=True))
+        return outcomes
 
 
 async def unary(core: ServiceCore, model: str) -> query_pb2.Query:

@@ -17,9 +17,9 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
     codes = np.repeat(np.arange(1, 9, dtype=np.uint16)[:, np.newaxis], attributes, axis=1)
     codes[4:, ::3] = 1
     rows = np.arange(3)
-    apart, others = Apart(book, rows), ordered(codes[rows], book.bins())
+    apart, others = Apart(book, rows, codes), ordered(codes[rows], book.bins())
     for candidates in (np.array([7, 5]), np.array([5, 6, 7, 1])):  # some are known, in another order
-        far = apart.lines(candidates, codes, others)
+        far = apart.far(candidates, codes)
         expected = covering.distances(ordered(codes[candidates], book.bins()), others, book.bins())
         assert np.array_equal(far, expected)
     assert far.max() == covering.UNIT * attributes
