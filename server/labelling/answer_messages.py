@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 import numpy as np
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -21,14 +20,11 @@ from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
-from quercus.server.wire.models import to_duration, to_timestamp
+from quercus.server.wire.models import earliest_seconds, to_duration, to_timestamp
 from quercus.server.wire.names import check_id, instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event
-
-HALF_TICK_S: Final = 5e-7
-"""Times are told in microseconds: who asks from a time that was told gets what was said at it."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,7 @@ def _seconds_of(stamp: Timestamp, field: str) -> float:
         raise InvalidInput(
             field, f"is {stamp.seconds} s and {stamp.nanos} ns, must lie in the years 1970 to 9999"
         )
-    return stamp.seconds + stamp.nanos / 1e9 - HALF_TICK_S
+    return earliest_seconds(stamp)
 
 
 def _shown_time(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -261,3 +262,17 @@ def to_timestamp(seconds: float) -> Timestamp:
     stamp = Timestamp()
     stamp.FromMicroseconds(round(seconds * 1e6))
     return stamp
+
+
+def earliest_seconds(stamp: Timestamp) -> float:
+    """Return the first of all seconds since the epoch that `to_timestamp` shows as `stamp`, or as later.
+
+    Who asks from a time that was shown gets what happened at it, although times are shown rounded.
+    """
+    microseconds = -(-stamp.ToNanoseconds() // 1000)
+    seconds = (microseconds - 0.5) / 1e6
+    while round(seconds * 1e6) >= microseconds:
+        seconds = math.nextafter(seconds, -math.inf)
+    while round(seconds * 1e6) < microseconds:
+        seconds = math.nextafter(seconds, math.inf)
+    return seconds
