@@ -70,7 +70,7 @@ class TerminalQueue:
     client
         Threads share it.
     queries
-        Empty yet.
+        That the labeller holds; none at first.
     idle_s
         End after so long without a query; ``None``: when the budget is spent.
     delay_s

@@ -44,7 +44,7 @@ class AsyncQueryStream:
         self._patience = WaitPolicy(idle_s)
         self._trial = client._outage.trial()
         self._idle = ""
-        self._hand: Query | None = None
+        self._current: Query | None = None
         self._line: AsyncQueryLine | None = None
 
     async def _open(self) -> AsyncQueryLine:
@@ -81,9 +81,9 @@ class AsyncQueryStream:
 
     async def _next(self) -> Query:
         line = self._line or await self._open()
-        if self._hand is not None:
-            await line.leave(self._hand)
-            self._hand = None
+        if self._current is not None:
+            await line.leave(self._current)
+            self._current = None
         self._patience.renew()
         while True:
             event = await line.next(self._patience.wait_s if self._idle else LONGEST_POLL_S)
@@ -92,7 +92,7 @@ class AsyncQueryStream:
                 continue
             self._trial.succeeded()
             if isinstance(event, Query):
-                self._idle, self._hand = "", event
+                self._idle, self._current = "", event
                 return event
             self._idle = event or self._idle or "nothing_to_ask"
             spent = self._idle == "budget_spent" and self._terms.is_one_model
@@ -152,8 +152,8 @@ class AsyncQueryStream:
             done = await async_result(await self._line.ask(ask), self._client.timeout_s)
         except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
             done = await self._client._ask(ask)
-        if self._hand is not None and self._hand.name == query.name:
-            self._hand = None
+        if self._current is not None and self._current.name == query.name:
+            self._current = None
         return done
 
 

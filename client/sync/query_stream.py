@@ -45,7 +45,7 @@ class QueryStream:
         self._patience = WaitPolicy(idle_s)
         self._trial = client._outage.trial()
         self._idle = ""
-        self._hand: Query | None = None
+        self._current: Query | None = None
         self._line: QueryLine | None = None
 
     def _open(self) -> QueryLine:
@@ -82,9 +82,9 @@ class QueryStream:
 
     def _next(self) -> Query:
         line = self._line or self._open()
-        if self._hand is not None:
-            line.leave(self._hand)
-            self._hand = None
+        if self._current is not None:
+            line.leave(self._current)
+            self._current = None
         self._patience.renew()
         while True:
             event = line.next(self._patience.wait_s if self._idle else LONGEST_POLL_S)
@@ -93,7 +93,7 @@ class QueryStream:
                 continue
             self._trial.succeeded()
             if isinstance(event, Query):
-                self._idle, self._hand = "", event
+                self._idle, self._current = "", event
                 return event
             self._idle = event or self._idle or "nothing_to_ask"
             spent = self._idle == "budget_spent" and self._terms.is_one_model
@@ -153,8 +153,8 @@ class QueryStream:
             done = result(self._line.ask(ask), self._client.timeout_s)
         except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
             done = self._client._ask(ask)
-        if self._hand is not None and self._hand.name == query.name:
-            self._hand = None
+        if self._current is not None and self._current.name == query.name:
+            self._current = None
         return done
 
 

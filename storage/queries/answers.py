@@ -87,7 +87,7 @@ def settle_query(
         policy = policies.policy_of(connection, held.model.id)
         return AnswerContext.of(held, policy, said_before[held.query.instance])
 
-    said = submitted.made(reply, context)
+    said = submitted.reply_in(reply, context)
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
     return _settle(connection, held, said, join)
@@ -109,7 +109,7 @@ def settle_together(
     def context() -> AnswerContext:
         return AnswerContext.of(held, seen.policy, seen.said_of(connection, held.query.instance))
 
-    said = submitted.made(reply, context)
+    said = submitted.reply_in(reply, context)
     answered = _settle(connection, held, said, join)
     seen.note_said(held, answered, 1 if said.combined is None else 2, refused=said.label is None)
     return answered

@@ -90,8 +90,8 @@ def check(reply: SubmittedAnswer | AnswerRule) -> None:
         reply.check()
 
 
-def made(reply: SubmittedAnswer | AnswerRule, context: Callable[[], AnswerContext]) -> SubmittedAnswer:
-    """The reply; a rule is asked in the context."""
+def reply_in(reply: SubmittedAnswer | AnswerRule, context: Callable[[], AnswerContext]) -> SubmittedAnswer:
+    """Return the reply itself, or what the rule makes of the context."""
     if isinstance(reply, SubmittedAnswer):
         return reply
     said = reply(context())
