@@ -26,8 +26,8 @@ State = Literal["ok", "warning", "fault"]
 
 LEAST_PYTHON: Final = (3, 11)
 LOW_DISK: Final = 1e9
-FULL_DISK: Final = 20e6
-"""Bytes: the reserve that a server keeps, and what it needs to write at all."""
+FULL_DISK: Final = 6e6
+"""Bytes: what a server needs to write at all."""
 CERTIFICATE_WARNING_DAYS: Final = 30
 LEAST_FILES: Final = 4096
 """Open files: each connection is one."""

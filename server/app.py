@@ -376,6 +376,8 @@ def open_store(config: Config) -> Store:
     try:
         store = _open_as_it_may_be(config)
         try:
+            if not store.is_read_only:
+                store.keep_reserve()
             if config.grower and not store.is_read_only:
                 store.claim(f"process {os.getpid()} (since {time.strftime('%Y-%m-%d %H:%M:%S %Z')})")
         except BaseException:

@@ -111,7 +111,7 @@ class Access:
         ]
 
     def revoke_token(self, token_id: str) -> None:
-        """Let a token count no more; a second time changes nothing.
+        """Let a token count no more, also where the disk is full; a second time changes nothing.
 
         Raises
         ------
@@ -119,7 +119,8 @@ class Access:
             There is no such token.
         """
         table = schema.token
-        with self._database.write() as connection:
+
+        def revoke(connection: Connection) -> None:
             known = connection.execute(select(table.c.id).where(table.c.id == token_id)).first()
             if known is None:
                 raise NotFound("token", token_id)
@@ -128,6 +129,8 @@ class Access:
                 .where(table.c.id == token_id, table.c.revoked_at.is_(None))
                 .values(revoked_at=self._clock(connection))
             )
+
+        self._database.write_when_full(revoke)
 
     def record(self, who: str, action: str, target: str, outcome: str) -> None:
         """Append to the audit log."""

@@ -108,8 +108,11 @@ class Dialect(Protocol):
     def check_room(self, engine: Engine) -> None:
         """Raise `NoSpace` when next to nothing is left on the disk."""
 
-    def keep_reserve(self) -> None:
+    def keep_reserve(self, engine: Engine) -> None:
         """Keep some space to delete with."""
+
+    def lend_reserve(self) -> None:
+        """Give some of that space for good, to open the store with."""
 
     def open_reserve(self, engine: Engine) -> AbstractContextManager[None]:
         """Give the space that is kept for deletions, for a moment."""

@@ -1,9 +1,9 @@
 """Transactions: readers that never wait, and no foreign exception beyond this file."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -12,6 +12,8 @@ from quercus.storage import changes, deferred_writes
 from quercus.storage.dialect import Claim, Dialect
 from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
 from quercus.storage.prepared import Prepared, Rows
+
+T = TypeVar("T")
 
 
 class Database:
@@ -33,14 +35,24 @@ class Database:
             else ""
         )
         self._claim: Claim | None = None
+        self._keeps_reserve = False
         with self._translated():
             dialect.make_ready()
             self._engine = dialect.create_engine()
-            try:
-                dialect.prepare(self._engine)
-            except BaseException:
-                self._engine.dispose()
-                raise
+        try:
+            self._prepare()
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def _prepare(self) -> None:
+        """Make the database ready; on a full disk with what is kept for this."""
+        with suppress(NoSpace), self._translated():
+            self.dialect.prepare(self._engine)
+            return
+        with self._translated():
+            self.dialect.lend_reserve()
+            self.dialect.prepare(self._engine)
 
     @contextmanager
     def read(self, *, unhurried: bool = False) -> Iterator[Connection]:
@@ -110,33 +122,53 @@ class Database:
             if connection is not None:
                 connection.close()
 
-    def delete(self, remove: Callable[[Connection], bool], few: Callable[[Connection], bool]) -> bool:
-        """Write transaction that deletes; returns what the function returned, which is whether there is more.
+    def write_when_full(self, change: Callable[[Connection], T], *smaller: Callable[[Connection], T]) -> T:
+        """Write transaction that is made also where the disk is full; returns what the function returned.
 
-        Where the disk is full, `few` takes the room that is kept for deleting, for as long as its transaction lasts.
+        It takes the room that is kept for this, for as long as it lasts. Where that is too little, the `smaller`
+        functions are tried one after the other.
 
         Raises
         ------
         NoSpace
-            There is no room even for that.
+            There is no room even for the smallest.
         """
         trouble = self._write_trouble
         with suppress(NoSpace), self.write() as connection:
-            return remove(connection)
+            return change(connection)
         try:
-            with self._translated(), self.dialect.open_reserve(self._engine), self.write() as connection:
-                more = few(connection)
-        except NoSpace as error:
-            raise NoSpace(f"{error}, {self.dialect.no_room}") from error
+            done = self._write_with_reserve(smaller or (change,))
         finally:
             with suppress(StoreError), self._translated():  # a failure here is found again by the next look
                 self._keep_reserve()
         self._write_trouble = trouble  # what was refused at first is done
-        return more
+        return done
+
+    def _write_with_reserve(self, changes_to_try: Sequence[Callable[[Connection], T]]) -> T:
+        *larger, smallest = changes_to_try
+        with self._translated():
+            for change in larger:
+                with (
+                    suppress(NoSpace),
+                    self.dialect.open_reserve(self._engine),
+                    self.write() as connection,
+                ):
+                    return change(connection)
+            try:
+                with self.dialect.open_reserve(self._engine), self.write() as connection:
+                    return smallest(connection)
+            except NoSpace as error:
+                raise NoSpace(f"{error}, {self.dialect.no_room}") from error
+
+    def keep_reserve(self) -> None:
+        """Keep room for `write_when_full` from now on, as every server does."""
+        self._keeps_reserve = True
+        with suppress(StoreError), self._translated():  # the next look says so
+            self._keep_reserve()
 
     def _keep_reserve(self) -> None:
-        if self._claim is not None:  # it is the server's
-            self.dialect.keep_reserve()
+        if self._keeps_reserve:
+            self.dialect.keep_reserve(self._engine)
 
     @property
     def write_trouble(self) -> str:
@@ -162,8 +194,6 @@ class Database:
         """Be the one server of the store until it is closed, where there must be one; see `Dialect.claim`."""
         with self._translated():
             self._claim = self.dialect.claim(self._engine, holder)
-        with suppress(StoreError):  # the next look says so
-            self._keep_reserve()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -70,10 +70,12 @@ class HostClocks:
             if offset is None and database.dialect.read_only:
                 offset = _offset_of_new_boot(connection, wall(), steady())
         if offset is None:
-            with database.write() as connection:
-                offset = _remembered_offset(connection, boot, steady())
-                if offset is None:
-                    offset = _write_offset(connection, boot, wall(), steady())
+
+            def remember(connection: Connection) -> float:
+                known = _remembered_offset(connection, boot, steady())
+                return _write_offset(connection, boot, wall(), steady()) if known is None else known
+
+            offset = database.write_when_full(remember)  # a server starts on a full disk, too
         return cls(wall, steady, offset)
 
     def now(self, _: Connection | None = None) -> Timestamps:

@@ -177,6 +177,10 @@ class Store(QueryCalls, GrowthCalls):
         """
         self._database.claim(holder)
 
+    def keep_reserve(self) -> None:
+        """Keep some room on the disk from now on, so that models can be deleted when it is full; for servers."""
+        self._database.keep_reserve()
+
     def try_to_write(self) -> None:
         """Write next to nothing, to find out whether the store takes writes; raises `StoreError` while it does not."""
         with self._database.tried() as connection:
@@ -251,9 +255,8 @@ class Store(QueryCalls, GrowthCalls):
 
         Nobody sees it from now on, and its name is free; `remove_deleted` removes its rows.
         """
-        mark = partial(removal.mark, name=name)
         self._removes = True  # also where the call fails after the commit
-        self._removes = self._database.delete(mark, mark)
+        self._removes = self._database.write_when_full(partial(removal.mark, name=name))
 
     @property
     def removes(self) -> bool:
@@ -262,9 +265,11 @@ class Store(QueryCalls, GrowthCalls):
 
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:
         """Remove so many rows of deleted models, fewer where the disk is full; tells whether more are left."""
-        some, few = (partial(removal.remove_some, rows=each) for each in (rows, min(rows, removal.FEW_ROWS)))
+        counts = (rows, *(min(rows, few) for few in removal.FEW_ROWS))
         self._removes, self._removal_looked = True, time.monotonic()
-        self._removes = self._database.delete(some, few)
+        self._removes = self._database.write_when_full(
+            *(partial(removal.remove_some, rows=each) for each in counts)
+        )
         return self._removes
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:

@@ -15,8 +15,9 @@ from quercus.storage.schema import display, log, model, query, query_history, sn
 ROWS: Final = 1024
 """Removed at a time: some hundredths of a second."""
 
-FEW_ROWS: Final = 256
-"""The same on a full disk. Each changes a page of its table and of each index at most: some MiB together."""
+FEW_ROWS: Final = (256, 32, 4)
+"""The same on a full disk, the next where there is no room for one. A row changes a page of its table and of each index
+at most: some MiB together, a tenth of one, and next to nothing."""
 
 # What refers to a table comes before it. The last transaction takes the policy along with the model.
 _PARTS: Final[tuple[tuple[Table, tuple[Column[Any], ...]], ...]] = (

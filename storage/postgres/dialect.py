@@ -253,7 +253,10 @@ class PostgresDialect:
     def check_room(self, engine: Engine) -> None:
         """Nothing to do: only the database server knows its disk."""
 
-    def keep_reserve(self) -> None:
+    def keep_reserve(self, engine: Engine) -> None:
+        """Nothing to do."""
+
+    def lend_reserve(self) -> None:
         """Nothing to do."""
 
     @contextmanager

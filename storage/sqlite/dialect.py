@@ -21,6 +21,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from quercus.belief.errors import InvalidInput
 from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
 from quercus.storage.prepared import Prepared, Rows, driver_of
+from quercus.storage.sqlite import planner
 from quercus.storage.sqlite.disk_space import DiskSpace
 from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS, is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
@@ -32,30 +33,6 @@ CHECK_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 # SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
 # Asking anew after these milliseconds keeps the chances equal.
 LOCK_RETRY_MS = 8
-
-# Table, index, and for its leading 0, 1, 2, ... columns: how many rows share their values.
-EXPECTED_ROWS = (
-    ("model", "sqlite_autoindex_model_1", "1000 1"),
-    ("model_change", "ix_model_change_number", "1000 1"),
-    ("log", "log", "1000000 100000 1"),
-    ("log", "ix_log_id", "1000000 100000 1"),
-    ("log", "ix_log_instance", "10000 1000 1"),
-    ("log", "ix_log_said", "10000 1000 300 1"),
-    ("log", "ix_log_spoken", "10000 1000 1"),
-    ("log", "ix_log_request", "10000 1000 100 1"),
-    ("query", "sqlite_autoindex_query_1", "10000 1000 1"),
-    ("query", "ix_query_agenda", "10000 1000 200 1"),
-    ("query", "ix_query_settled", "10000 1000 1"),
-    ("query", "ix_query_labeller", "10000 1000 500 1"),
-    ("query", "ix_query_live", "1000 100 1"),
-    ("query", "ix_query_expiry", "100 1"),
-    ("query", "ix_query_postponed", "10 1"),
-    ("query_history", "ix_query_history_query", "100000 10000 5"),
-    ("query_history", "ix_query_history_skipped", "100000 10000 5 2"),
-    ("query_history", "ix_query_history_labeller", "100000 10000 500 200"),
-    ("query_history", "ix_query_history_clock", "100000 1"),
-    ("query_history", "ix_query_history_step", "100000 10000 2000 1"),
-)
 
 
 class SqliteDialect:
@@ -208,9 +185,15 @@ class SqliteDialect:
         with self.driver(engine) as driver:
             self.room.check(driver)
 
-    def keep_reserve(self) -> None:
-        """Make the reserve where it is not there."""
-        self.room.keep()
+    def keep_reserve(self, engine: Engine) -> None:
+        """Make the reserve where it is not there, or short."""
+        if self.room.is_short():
+            with self.driver(engine) as driver:
+                self.room.keep(driver)
+
+    def lend_reserve(self) -> None:
+        """Give some of the reserve, for opening the store."""
+        self.room.lend()
 
     @contextmanager
     def open_reserve(self, engine: Engine) -> Iterator[None]:
@@ -299,6 +282,7 @@ class SqliteDialect:
                 pass
         finally:
             driver.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout_s)}")
+        self.room.limit_growth(driver, connection.info)
 
     def prepare(self, engine: Engine) -> None:
         """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
@@ -321,16 +305,8 @@ class SqliteDialect:
             time.sleep(WAL_RETRY_S)
 
     def teach_planner(self, connection: Connection) -> None:
-        """Say how many rows to expect behind each index, once, when the schema was built.
-
-        SQLite guesses ten rows behind an index column it knows nothing of, and then prefers reading a whole
-        model to looking up ids: 1,000 ids among 50,000 rows took 18 ms instead of .8 ms.
-        """
-        connection.exec_driver_sql("ANALYZE")  # makes the table of statistics
-        connection.exec_driver_sql("DELETE FROM sqlite_stat1")
-        for table, index, rows in EXPECTED_ROWS:
-            connection.exec_driver_sql("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", (table, index, rows))
-        connection.exec_driver_sql("ANALYZE sqlite_schema")  # reads them
+        """See `planner`."""
+        planner.teach(connection)
 
     def rows_written(self, connection: Connection) -> int:
         """How many rows were ever inserted, changed or deleted through a connection."""

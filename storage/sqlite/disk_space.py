@@ -1,8 +1,13 @@
 """The free space of a store's disk, and the reserve file that keeps some of it for deletions.
 
 SQLite writes every page that it changes into the write-ahead log first. So on a full disk nothing can be deleted, and
-the store could never help itself. The server therefore keeps a file of some MiB beside the store, and removes it when a
-model cannot be deleted otherwise; its rows go in parts that are much smaller (see `removal`).
+the store could never help itself; it cannot even be opened, because that makes files beside it. Every server therefore
+keeps a file of some MiB beside the store, and removes it when a model cannot be deleted otherwise; its rows go in parts
+that are much smaller (see `removal`). Afterwards the file is made again, as large as there is room for: a disk that is
+full once more must not find it gone.
+
+What SQLite commits stands in the log first, and must fit into the file later. So where little is left, the file may
+grow only as far as the log keeps its room; pages that a deletion freed may always be written.
 """
 
 import errno
@@ -11,15 +16,21 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreError
 
 ROOM_BYTES: Final = 2**20
-"""With less than this on the disk, what was refused for want of space is not tried again."""
+"""With less than this, what was refused for want of space is not tried again."""
+
+PLENTY_BYTES: Final = 2**26
+"""With more than this on the disk nobody counts pages."""
 
 RESERVE_BYTES: Final = 2**24
 """What is kept to delete with."""
+
+LOG_BYTES: Final = 2**22
+"""The write-ahead log grows to this before SQLite moves it into the file (1,000 pages), so as much is left to it."""
 
 RESERVE: Final = "-reserve"
 """Behind the store's name."""
@@ -27,6 +38,9 @@ RESERVE: Final = "-reserve"
 NO_SPACE: Final = (
     "cannot grow: no space is left on the disk; free some, or delete a model, and writing goes on by itself"
 )
+
+_MOST_PAGES: Final = 2**31 - 2  # that every version of SQLite takes
+_LIMIT: Final = "quercus_most_pages"
 
 _MEANINGS: Final[dict[int | None, type[StoreError]]] = {
     errno.ENOSPC: NoSpace,
@@ -56,36 +70,76 @@ class DiskSpace:
         return disk.f_bavail * disk.f_frsize
 
     def check(self, driver: sqlite3.Connection) -> None:
-        """Raise when next to nothing is left, neither on the disk nor in the write-ahead log."""
+        """Raise when next to nothing is left: for the write-ahead log, or in the file with what it may grow by."""
         if self.left_bytes() < ROOM_BYTES:
-            self.settle(driver)
-        if (left := self.left_bytes()) < ROOM_BYTES:
+            self._empty_log(driver)
+        left = self.left_bytes()
+        if left < PLENTY_BYTES and min(left, self._writable_bytes(driver, left)) < ROOM_BYTES:
             raise NoSpace(f"{self.store} {NO_SPACE} ({left // 1024:,} KiB are left)")
 
-    def keep(self) -> None:
-        """Make the reserve where it is not there, and more than it is left."""
+    def limit_growth(self, driver: sqlite3.Connection, info: dict[Any, Any]) -> None:
+        """Where little is left, let the file grow only so far; `info` lasts as long as the connection."""
+        left = self.left_bytes()
+        pages = _MOST_PAGES
+        if left < PLENTY_BYTES:
+            growth = max(0, self._growth_bytes(driver, left))
+            pages = _pragma(driver, "page_count") + growth // _pragma(driver, "page_size")
+        if pages != info.get(_LIMIT, _MOST_PAGES):
+            driver.execute(f"PRAGMA max_page_count = {pages}")
+            info[_LIMIT] = pages
+
+    def _writable_bytes(self, driver: sqlite3.Connection, left: int) -> int:
+        """How much can be stored: in free pages of the file, and by making it larger."""
+        return _free_bytes(driver) + max(0, self._growth_bytes(driver, left))
+
+    def _growth_bytes(self, driver: sqlite3.Connection, left: int) -> int:
+        """By how much more the file may grow, so that the log has its room; less than 0: not at all."""
+        return left - ROOM_BYTES - max(0, LOG_BYTES - self._log_bytes()) - self._due_bytes(driver)
+
+    def _due_bytes(self, driver: sqlite3.Connection) -> int:
+        """By how much the file grows when it gets what stands in the log."""
+        with self._translated("cannot be looked at"):
+            held = self.store.stat().st_size
+        return _pragma(driver, "page_count") * _pragma(driver, "page_size") - held
+
+    def _log_bytes(self) -> int:
+        return _size_bytes(self.store.with_name(self.store.name + "-wal"))
+
+    def _empty_log(self, driver: sqlite3.Connection) -> None:
+        """Empty the log, with the room of the reserve where that gives back more than it takes."""
+        self.settle(driver)
+        if self._log_bytes() > max(ROOM_BYTES, self._due_bytes(driver)) and _size_bytes(self.reserve):
+            self.give(driver)
+            self.keep(driver)
+
+    def is_short(self) -> bool:
+        """Whether less is kept than should be."""
+        return _size_bytes(self.reserve) < RESERVE_BYTES
+
+    def keep(self, driver: sqlite3.Connection) -> None:
+        """Make the reserve, or make it larger: where there is room beside the log, and as much for what is stored."""
         with self._translated(f"has no room to delete models with: {self.reserve} cannot be made"):
-            if self._is_kept() or self.left_bytes() < RESERVE_BYTES + ROOM_BYTES:
-                return
-            self._make_reserve()
+            held = _size_bytes(self.reserve)
+            spare = held + self.left_bytes() - LOG_BYTES - ROOM_BYTES
+            wanted = min(spare, (spare + _free_bytes(driver)) // 2)
+            wanted = min(RESERVE_BYTES, wanted - wanted % ROOM_BYTES)
+            if wanted > held:
+                self._enlarge_reserve(held, wanted)
 
-    def _is_kept(self) -> bool:
-        """Whether the reserve is there; one that a killed server left short is removed."""
-        with suppress(FileNotFoundError):
-            if self.reserve.stat().st_size >= RESERVE_BYTES:
-                return True
-            self.reserve.unlink()
-        return False
+    def _enlarge_reserve(self, held: int, wanted: int) -> None:
+        file = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            _allocate_file(file, held, wanted - held)
+        except OSError:  # somebody took the room meanwhile: it stays as it was
+            os.ftruncate(file, held)
+        finally:
+            os.close(file)
 
-    def _make_reserve(self) -> None:
-        with suppress(FileExistsError):
-            file = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                _allocate_file(file, RESERVE_BYTES)
-            except OSError:  # somebody took the room meanwhile: there is no reserve then
-                self.reserve.unlink()
-            finally:
-                os.close(file)
+    def lend(self) -> None:
+        """Make the reserve smaller by what it takes to open the store on a full disk, and to read."""
+        with self._translated(f"cannot be opened on a full disk: {self.reserve} cannot be made smaller"):
+            if held := _size_bytes(self.reserve):
+                os.truncate(self.reserve, max(0, held - ROOM_BYTES))
 
     def give(self, driver: sqlite3.Connection) -> None:
         """Remove the reserve, and the write-ahead log as far as it is in the store's file by now."""
@@ -99,13 +153,9 @@ class DiskSpace:
         Not where the file cannot grow by what the log brings, which would take the last room for nothing; nor while
         somebody reads in the log.
         """
-        (pages,) = driver.execute("PRAGMA page_count").fetchone()
-        (size,) = driver.execute("PRAGMA page_size").fetchone()
-        with self._translated("cannot be looked at"):
-            grows = pages * size - self.store.stat().st_size
-        if grows > self.left_bytes():
+        if self._due_bytes(driver) > self.left_bytes():
             return
-        (busy_ms,) = driver.execute("PRAGMA busy_timeout").fetchone()
+        busy_ms = _pragma(driver, "busy_timeout")
         driver.execute("PRAGMA busy_timeout = 0")
         try:
             driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -123,9 +173,25 @@ class DiskSpace:
             raise kind(f"{self.store} {trouble} ({error.strerror})") from error
 
 
-def _allocate_file(file: int, count: int) -> None:
+def _pragma(driver: sqlite3.Connection, name: str) -> int:
+    return int(driver.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _free_bytes(driver: sqlite3.Connection) -> int:
+    """What lies in the file and was freed there."""
+    return _pragma(driver, "freelist_count") * _pragma(driver, "page_size")
+
+
+def _size_bytes(path: Path) -> int:
+    with suppress(FileNotFoundError):
+        return path.lstat().st_size
+    return 0
+
+
+def _allocate_file(file: int, start: int, count: int) -> None:
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, count)
+        os.posix_fallocate(file, start, count)
         return
+    os.lseek(file, start, os.SEEK_SET)
     for _ in range(0, count, ROOM_BYTES):  # what would be compressed away is no reserve
         os.write(file, os.urandom(ROOM_BYTES))

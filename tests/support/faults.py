@@ -74,7 +74,7 @@ def _until(true: Callable[[], object], what: str) -> float:
 
 def disk_full(folder: Path, learner: str = DEFAULT) -> Trial:
     """The disk fills, and is emptied again."""
-    with small_disk(folder / "disk", megabytes=8) as disk:
+    with small_disk(folder / "disk", megabytes=16) as disk:
         trial = Trial(disk, outage_s=2.0, learner=learner)
         with trial.server() as client:
             trial.answer(client)

@@ -408,7 +408,7 @@ def test_a_damaged_store_is_read_only(path):
 
 def test_room_on_the_disk_comes_back(tmp_path):
     with (
-        small_disk(tmp_path / "disk", megabytes=4) as folder,
+        small_disk(tmp_path / "disk", megabytes=12) as folder,
         Store.open(url_of(folder / "store.db")) as store,
     ):
         store.create_model("m", b"specification", budget=0)
@@ -440,7 +440,7 @@ def test_a_model_larger_than_the_reserve_is_deleted_from_a_full_disk(tmp_path, m
         small_disk(tmp_path / "disk", megabytes=32) as folder,
         Store.open(url_of(folder / "store.db")) as store,
     ):
-        store.claim("a server")
+        store.keep_reserve()
         reserve = folder / "store.db-reserve"
         assert reserve.stat().st_size == 6 * 2**20
         for model, batches in (("large", 60), ("kept", 2)):
@@ -476,7 +476,7 @@ def test_a_reserve_that_cannot_be_made_is_said_and_ends_nothing(tmp_path, monkey
         raise OSError(number, os.strerror(number))
 
     with Store.open(url_of(tmp_path / "store.db")) as store:
-        store.claim("a server")
+        store.keep_reserve()
         reserve = tmp_path / "store.db-reserve"
         reserve.unlink()
         with monkeypatch.context() as refusing:
@@ -494,7 +494,7 @@ def test_a_reserve_that_a_killed_server_left_short_is_made_again(tmp_path, monke
     reserve = tmp_path / "store.db-reserve"
     reserve.touch()
     with Store.open(url_of(tmp_path / "store.db")) as store:
-        store.claim("a server")
+        store.keep_reserve()
         assert reserve.stat().st_size == 2**20
 
 
@@ -502,17 +502,17 @@ def test_what_was_deleted_with_the_reserve_stays_so_though_the_reserve_cannot_be
     def refuse(*_):
         raise NoSpace("none")
 
-    def delete(database, remove, few):
-        return real(database, refuse, few)
+    def write_when_full(database, change, *smaller):
+        return real(database, refuse, *(smaller or (change,)))
 
-    real = engine.Database.delete
+    real = engine.Database.write_when_full
     with Store.open(url_of(tmp_path / "store.db")) as store:
-        store.claim("a server")
+        store.keep_reserve()
         store.create_model("m", b"specification", budget=0)
         while store.remove_deleted():
             pass
         assert not store.removes
-        monkeypatch.setattr(engine.Database, "delete", delete)
+        monkeypatch.setattr(engine.Database, "write_when_full", write_when_full)
         monkeypatch.setattr(disk_space.DiskSpace, "keep", refuse)
         store.delete_model("m")
         assert store.list_models() == []
@@ -521,7 +521,7 @@ def test_what_was_deleted_with_the_reserve_stays_so_though_the_reserve_cannot_be
 
 def test_where_nothing_is_left_to_delete_with_that_is_said(tmp_path):
     with (
-        small_disk(tmp_path / "disk", megabytes=4) as folder,
+        small_disk(tmp_path / "disk", megabytes=12) as folder,
         Store.open(url_of(folder / "store.db")) as store,
     ):
         store.create_model("m", b"specification", budget=0)
@@ -539,7 +539,7 @@ def test_where_nothing_is_left_to_delete_with_that_is_said(tmp_path):
 
 
 def test_a_file_system_that_is_read_only(tmp_path):
-    with small_disk(tmp_path / "disk", megabytes=4) as folder:
+    with small_disk(tmp_path / "disk", megabytes=12) as folder:
         Store.open(url_of(folder / "store.db")).close()
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         with pytest.raises(ReadOnlyStore, match="its file system is mounted read-only"):
