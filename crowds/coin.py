@@ -1,4 +1,4 @@
-"""One coin a labeller: the chance that an answer is right, whatever the class (theory §13.2)."""
+"""The one-coin model: one accuracy per labeller. It is the prior of confusion matrices (theory §13.2)."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ PRIOR_RELIABILITY: Final = PRIOR_RIGHT / (PRIOR_RIGHT + PRIOR_WRONG)
 """Reliability of a labeller of whom nothing is known."""
 
 CELL: Final = 0.25
-"""Answers that the coin counts as, for each cell of a confusion matrix."""
+"""Answers that the prior counts as, per cell of a confusion matrix."""
 
 LEAST, MOST = 0.01, 0.99
 HALVINGS = 40

@@ -12,7 +12,7 @@ from quercus.crowds.coin import PRIOR_RELIABILITY, likeliest_coins, log_prior, p
 
 ROUNDS: Final = 100
 SETTLED: Final = 1e-4
-"""It ends when no probability of a class moves by more."""
+"""Estimation stops when no probability of a class changes by more."""
 
 
 @dataclass(frozen=True, eq=False)

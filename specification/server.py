@@ -34,7 +34,7 @@ GRACE_S = Parameter("grace_s", float, 10.0, "Longest wait for calls under way wh
 POLL_MS = Parameter("poll_ms", int, 5, "Milliseconds between two looks for changes of the store", 1, 10_000)
 READ_THREADS = Parameter("read_threads", int, 4, "Threads that read the store", 1, 64)
 GROWER = Parameter(
-    "grower", bool, True, "Whether to run the grower process; of servers that share a file one may"
+    "grower", bool, True, "Whether to run the grower process; only one server of a store in a file may"
 )
 GROWER_TTL_S = Parameter(
     "grower_ttl_s",

@@ -50,7 +50,7 @@ class GrowerRecord:
 
 
 def renew(connection: Connection, member: str, place: str, until: float, now: Timestamps) -> None:
-    """Be a member until a moment of the lease clock."""
+    """Renew the membership until a moment of the lease clock."""
     # The place as well: the processes that a server starts one after the other are one member.
     changed = update(grower).where(grower.c.id == member).values(place=place, until=until)
     if not connection.execute(changed).rowcount:

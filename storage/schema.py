@@ -1,7 +1,7 @@
 """The tables. `migrations/` builds them; a test compares the two.
 
-One row of `model` a model, which also counts its log: whoever appends holds that row, so sequence numbers
-have no gaps. `log` is append-only. Plain SQL types; options of one database are passed by SQLAlchemy's
+`model` has one row per model, which also counts the events of its log. A writer locks that row before it appends, so
+sequence numbers have no gaps. `log` is append-only. Plain SQL types; options of one database are passed by SQLAlchemy's
 prefixed arguments.
 """
 

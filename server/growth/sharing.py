@@ -61,7 +61,7 @@ class GrowerShare:
         self._thread.start()
 
     def close(self) -> None:
-        """Be no member any more: the others need not wait until it counts as dead."""
+        """Leave the group, so that the others need not wait until the membership ends."""
         self._stopping.set()
         self._thread.join()
         with suppress(StorageError):  # then it counts as dead in a while

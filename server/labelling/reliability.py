@@ -19,7 +19,7 @@ NEWEST: Final = 2000
 """Answers that reliability is estimated from: the newest, so that a labeller may get better."""
 
 MOST_CELLS: Final = 1 << 21
-"""Of confusion matrices, over all answers; where classes are many, fewer of the newest answers count."""
+"""Most cells of all confusion matrices together; where classes are many, fewer of the newest answers count."""
 
 UNKNOWN: Final = PRIOR_RELIABILITY
 """Reliability of a labeller of whom nothing is known."""

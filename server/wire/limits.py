@@ -77,13 +77,13 @@ time go into folding, whatever the tree costs.
 """
 
 AGENDA_SAVED_S: Final = 5.0
-"""Of that time so much is saved up at most: whoever answers now and then always gets queries of the newest tree."""
+"""Longest agenda time that is saved up, so that an occasional labeller always gets queries of the newest tree."""
 
 LARGE_LAG_S: Final = 10.0
-"""A tree that lags so far behind the log is worth a line in the log file,"""
+"""A tree that lags this far behind the log gets a line in the log file."""
 
 LAG_NOTICE_S: Final = 60.0
-"""and again after so long."""
+"""A tree that still lags gets another line after this time."""
 
 MAX_ERROR_BYTES: Final = 800
 """Length of an error message: trailing metadata above 8 KiB would break the call itself.

@@ -158,7 +158,7 @@ def _of_dead_tokens(now: Timestamps) -> Select[Any]:
     both = query.join(token, token.c.id == query.c.credential).join(
         model, (model.c.id == query.c.model_id) & LIVE
     )
-    # Of what has an end there are as many as leases, and an index.
+    # `ends` is indexed, and set for leased queries alone.
     held = and_(query.c.ends.is_not(None), query.c.state == QueryState.LEASED)
     return select(model.c.name, query.c.number, token.c.revoked_at).select_from(both).where(held, dead)
 

@@ -120,7 +120,7 @@ QueryEvent: TypeAlias = Take | Extend | ReturnLease | Evict | Reply | NoLongerWa
 
 @dataclass(frozen=True, slots=True)
 class RejectedStep:
-    """Why the step may not be; ``{expired}`` stands for when the lease ended, in words."""
+    """Why the step is not allowed; ``{expired}`` stands for when the lease ended, in words."""
 
     reason: str
 

@@ -162,8 +162,9 @@ class ObeLeaf:
 class LbeLeaf:
     """Leaf rule of LBE: Dempster's rule over the masses along the path, and over the node's rows.
 
-    A root has no path: there it is the mean of the rows' labels. Total conflict cannot be: every mass gives
-    something to each class that is possible for a row of the node, and nothing underflows in logarithms.
+    A root has no path: there it is the mean of the rows' labels. Total conflict cannot occur: each mass
+    function leaves some plausibility to every class that is possible for a row of the node, and logarithms do not
+    underflow.
     """
 
     labels: ObeLeaf
