@@ -73,8 +73,9 @@ def create_token(
 
     With --output it goes into a new file of mode 600, and is not printed.
 
-    A reader looks and classifies; a sensor pushes; a labeller leases and answers queries under its own name; an
-    operator may do everything. A running server knows the token within a second.
+    A reader looks and classifies; a sensor pushes; a labeller leases and answers queries under its own name; a
+    corrector also corrects the answers of others; an operator may do everything. A running server knows the token
+    within a second.
 
     Try:
 

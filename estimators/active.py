@@ -70,7 +70,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: the level of
         the likelihood cut that they are bounds over, from 1 (the estimate alone) to 0 (anything).
     split_significance
-        Level of the test that a split must pass, halved at each depth: the smaller, the fewer splits. 0: no test.
+        Expected number of splits per depth that stand by chance: the smaller, the fewer splits. 0: no test.
     strategy
         What `query` asks, a name of `quercus.specification.strategies.STRATEGIES`.
     missing_label

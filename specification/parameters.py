@@ -30,7 +30,7 @@ SPLIT_SIGNIFICANCE = Parameter(
     "split_significance",
     float,
     0.0,
-    "Level of the test that a split must pass, halved at each depth: the smaller, the fewer splits; 0: no test",
+    "Expected number of splits per depth that stand by chance: the smaller, the fewer splits; 0: no test",
     0,
     1_000,
 )
@@ -123,7 +123,14 @@ MIN_BRANCH = Parameter(
     "min_branch", int, 2, "At least two branches must hold this weight of rows", 1, MAX_COUNT
 )
 CONFIDENCE = Parameter(
-    "confidence", float, 0.25, "Of pessimistic pruning", 0, 1, open=True, none="no pruning"
+    "confidence",
+    float,
+    0.25,
+    "Confidence factor of pessimistic error pruning",
+    0,
+    1,
+    open=True,
+    none="no pruning",
 )
 INFORMED_ONLY = Parameter("informed_only", bool, False, "Learn only from rows whose label says something")
 LAM = Parameter("lam", float, None, "Weight λ of discord", 0, 1, none="chosen by cross-validation")

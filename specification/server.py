@@ -25,10 +25,12 @@ PLAINTEXT = Parameter(
     "plaintext", bool, False, "No TLS on an address that others reach: something before it encrypts"
 )
 LOG_LEVEL = Parameter("log_level", str, "info", "Lowest level that is logged", choices=LOG_LEVELS)
-LOG_FORMAT = Parameter("log_format", str, "human", "json: one object a line", choices=LOG_FORMATS)
+LOG_FORMAT = Parameter(
+    "log_format", str, "human", "Format of log lines; json: one object per line", choices=LOG_FORMATS
+)
 METRICS_HOST = Parameter("metrics_host", str, "127.0.0.1", "Where Prometheus is answered", 1)
 METRICS_PORT = Parameter(
-    "metrics_port", int, 0, "Answer Prometheus at 127.0.0.1:PORT/metrics; 0: off", 0, 65535
+    "metrics_port", int, 0, "Answer Prometheus at METRICS_HOST:PORT/metrics; 0: off", 0, 65535
 )
 GRACE_S = Parameter("grace_s", float, 10.0, "Longest wait for calls under way when stopped", 0.0, 3600.0)
 POLL_MS = Parameter("poll_ms", int, 5, "Milliseconds between two looks for changes of the store", 1, 10_000)

@@ -1,4 +1,4 @@
-"""The databases a store may lie in, behind one protocol. Another one gets a folder; nothing else changes."""
+"""The protocol of a database. Bulk inserts and prepared statements also test the name of the dialect."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

@@ -32,7 +32,9 @@ _NO_QUERY: Final = "No such model or query."
 _REPLACED: Final = "Another model has the name by now."
 _NO_TREE: Final = "The model has no tree yet"
 _BEYOND: Final = "The log ends before `min_sequence`"
-_LEASE: Final = "The lease token is another, the lease has ended and somebody else holds the query"
+_LEASE: Final = (
+    "The token does not belong to this query, or the lease expired and another labeller holds the query"
+)
 _NOT_YET: Final = "The newest tree is older than `min_sequence`, or any call: try again."
 _GONE: Final[Reasons] = {StatusCode.NOT_FOUND: _NO_MODEL}
 _WRITE: Final[Reasons] = {**ANY_WRITE}

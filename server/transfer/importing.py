@@ -74,7 +74,7 @@ def _decode_specification(data: bytes) -> Specification:
     try:
         return decode_specification(model_pb2.Specification.FromString(data))
     except DecodeError:
-        raise InvalidInput("specification", "is none") from None
+        raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None
 
 
 def _value_counts(specification: Specification, learned: Sequence[tuple[int, str]]) -> dict[int, int]:
@@ -105,7 +105,7 @@ def _check_display(data: bytes) -> None:
     try:
         decode_displays([display_pb2.Display.FromString(data)], 1)
     except DecodeError:
-        raise InvalidInput("display", "is none") from None
+        raise InvalidInput("display", "is not a serialised quercus.v1.Display") from None
 
 
 def _check_asked(data: bytes, splits: int) -> None:
@@ -115,7 +115,9 @@ def _check_asked(data: bytes, splits: int) -> None:
         named = [split for split, _ in path] + list(rivals)
         codes = [branch for _, branch in path] + ([] if code is None else [code])
     except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("asked", "is no place of a query") from None
+        raise InvalidInput(
+            "asked", "is not the position of a query (JSON: [path, attribute, code, rivals])"
+        ) from None
     in_round = attribute in rivals if attribute is not None else code is None
     if not (
         in_round

@@ -75,7 +75,7 @@ def settle_query(
     clock: Clock,
     join: Join | None = None,
 ) -> Answered:
-    """Append the statement to the log and settle the query, or open it again for the next answer.
+    """Append the reply to the log and settle the query, or open it again for the next answer.
 
     `join` says what all say together, where something was stated of the instance.
     """
@@ -233,7 +233,7 @@ def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, no
 
 
 def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> list[dict[str, Any]]:
-    """The statement, and what is combined behind it."""
+    """The rows of the log: the reply, and the combined answer behind it."""
     opinion = not said.settles or said.combined is not None
     kind = EventKind.OPINION if opinion else EventKind.REFUSAL if said.label is None else EventKind.ANSWER
     about: dict[str, Any] = {

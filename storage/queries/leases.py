@@ -36,7 +36,23 @@ _TAKE = updating("take", "credential")
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """Who wants how many queries, for how long, of a tree grown up to which event, and which (see `Store.lease`)."""
+    """What a labeller asks for, see `Store.lease`.
+
+    Parameters
+    ----------
+    labeller
+        Its name.
+    limit
+        Most queries.
+    duration_s
+        Length of the leases, in seconds.
+    min_sequence
+        Only queries of a tree that contains the log up to this event.
+    accept
+        Filter of queries; None: all.
+    credential
+        Id of the token that the caller showed, "" for none.
+    """
 
     labeller: str
     limit: int

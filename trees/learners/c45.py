@@ -100,7 +100,7 @@ def c45(
     max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.midpoints`.
     confidence
-        Of pessimistic pruning, see `quercus.trees.learners.subtree_raising`; None for no pruning.
+        Confidence factor of pessimistic error pruning, see `quercus.trees.learners.subtree_raising`; None: none.
     raising
         Subtrees are raised, as in C4.5's program, not only replaced.
     wrap

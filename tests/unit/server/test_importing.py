@@ -176,7 +176,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     "took": (at(ANSWER, took_s=-1.0), f"line {ANSWER}: took: is -1.0 s, must lie in"),
     "author": (at(ANSWER, author=""), f"line {ANSWER}: has author of length 0, must lie in \\[1, 10000\\]"),
     "author that is no text": (at(ANSWER, author="\ud800"), f"line {ANSWER}: author: .* is not valid Unicode"),
-    "place": (at(ANSWER, asked=text(b"[1]")), f"line {ANSWER}: asked: is no place of a query"),
+    "place": (at(ANSWER, asked=text(b"[1]")), f"line {ANSWER}: asked: is not the position of a query"),
     "place in another tree": (
         at(ANSWER, asked=text(b"[[[5,0]],null,null,[]]")), f"line {ANSWER}: asked: .*, which is no place in a tree",
     ),
