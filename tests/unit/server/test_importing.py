@@ -118,7 +118,7 @@ def specification(**changes: Any) -> str:
 
 ANSWER, REFUSAL, CORRECTION, LAST = ROWS + 2, ROWS + 3, ROWS + 5, ROWS + 6
 SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
-    "no specification": (at(1, specification=text(b"\xff")), "line 1: specification: is none"),
+    "no specification": (at(1, specification=text(b"\xff")), "line 1: specification: is not a serialised quercus.v1.Specification"),
     "a specification out of bounds": (
         at(1, specification=specification(alpha=7.0)),
         "line 1: specification.alpha: is 7.0, must",
@@ -146,7 +146,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     ),
     "label": (at(3, label=text(b"\x99")), "line 3: label: has kind byte 0x99"),
     "label of another frame": (at(3, label=text(encode(ClassSet(4)))), "line 3: label: .*"),
-    "display": (at(3, display=text(b"\xff")), "line 3: display: is none"),
+    "display": (at(3, display=text(b"\xff")), "line 3: display: is not a serialised quercus.v1.Display"),
     "an item without content": (
         at(3, display=text(display_pb2.Display(items=[{"title": "t"}]).SerializeToString())),
         r"line 3: displays\[0\].items\[0\].content: is missing",
