@@ -118,7 +118,7 @@ def specification(**changes: Any) -> str:
 
 ANSWER, REFUSAL, CORRECTION, LAST = ROWS + 2, ROWS + 3, ROWS + 5, ROWS + 6
 SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
-    "no specification": (at(1, specification=text(b"\xff")), "line 1: specification: is not a serialised quercus.v1.Specification"),
+    "no specification": (at(1, specification=text(b"\xff")), "line 1: specification: is not a serialised"),
     "a specification out of bounds": (
         at(1, specification=specification(alpha=7.0)),
         "line 1: specification.alpha: is 7.0, must",
