@@ -51,7 +51,7 @@ class _CachedStatus:
 
 
 class ModelStatusCache:
-    """The newest outlook of each model that somebody waits on.
+    """The status of each model that a call waits on, as of the last change that was noticed.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class ModelStatusCache:
         return await asyncio.shield(reading.task)
 
     async def _look(self, model: str) -> ModelStatus:
-        outlook: ModelStatus = await self._read(_read_status, self._store, model)
-        return outlook
+        status: ModelStatus = await self._read(_read_status, self._store, model)
+        return status
 
 
 def _read_status(store: Store, model: str) -> ModelStatus:

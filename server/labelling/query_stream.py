@@ -46,7 +46,7 @@ class QueryStream:
 
     def __init__(self, core: ServiceCore) -> None:
         self._core = core
-        self._terms: leasing.LeaseOptions | None = None
+        self._lease_options: leasing.LeaseOptions | None = None
         self._key = 0  # of the model the stream was opened for
         self._credits = 0
         self._held: dict[Place, _HeldQuery] = {}
@@ -81,16 +81,16 @@ class QueryStream:
 
     async def _read(self, requests: AsyncIterator[Request]) -> None:
         async for request in self._core.requests(requests):
-            if self._terms is None:
-                self._terms = await self._open(request)
+            if self._lease_options is None:
+                self._lease_options = await self._open(request)
             else:
-                self._check_same(request, self._terms)
+                self._check_same(request, self._lease_options)
             self._grant(request.credits)
-            await self._do(request, self._terms)
+            await self._do(request, self._lease_options)
             if not self._opened.done():
-                self._opened.set_result(self._terms)
+                self._opened.set_result(self._lease_options)
             self._wake.set()
-        if self._terms is None:
+        if self._lease_options is None:
             raise empty_stream("a first message with model and labeller")
         await self._out.put(None)
 

@@ -33,8 +33,8 @@ class _ModelWithoutQueries:
     leased: Leased
     again_at: float  # monotonic
 
-    def stands(self, opening: LeasableModel) -> bool:
-        return self.mark == opening.mark and time.monotonic() < self.again_at
+    def stands(self, leasable: LeasableModel) -> bool:
+        return self.mark == leasable.mark and time.monotonic() < self.again_at
 
 
 class QuerySearch:
@@ -69,8 +69,8 @@ class QuerySearch:
         if self._options.model == ANY:
             await self._core.leasable_models.look(fresh=fresh)
             return SearchMark((self._core.leasable_models.stamp,), LOOK_AGAIN_S)
-        outlook = await self._core.model_statuses.of(self._options.model, fresh=fresh)
-        return SearchMark(mark_of(outlook.record), outlook.patience_s)
+        status = await self._core.model_statuses.of(self._options.model, fresh=fresh)
+        return SearchMark(mark_of(status.record), status.patience_s)
 
     async def lease(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
@@ -86,24 +86,24 @@ class QuerySearch:
         if untried:
             last = await self._core.read(Store.last_leased, self._core.store, self._options.labeller)
             untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))
-        for opening in untried:
-            found = await self._try(opening, limit)
+        for leasable in untried:
+            found = await self._try(leasable, limit)
             if found is not None and found.queries:
                 return found
         return self._nothing()
 
-    def _is_wanted(self, opening: LeasableModel) -> bool:
+    def _is_wanted(self, leasable: LeasableModel) -> bool:
         tags = self._options.filter.tags
-        return self._options.may_touch(opening.record.name) and tags <= set(opening.policy.tags)
+        return self._options.may_touch(leasable.record.name) and tags <= set(leasable.policy.tags)
 
-    async def _try(self, opening: LeasableModel, limit: int) -> LeasedQueries | None:
+    async def _try(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
-            found = await lease_of(self._core, self._options, opening.record.name, limit)
+            found = await lease_of(self._core, self._options, leasable.record.name, limit)
         except NotFound:  # deleted at this moment
             return None
         if not found.queries:
             again_at = time.monotonic() + found.again_s
-            self._tried[opening.record.key] = _ModelWithoutQueries(opening.mark, found.leased, again_at)
+            self._tried[leasable.record.key] = _ModelWithoutQueries(leasable.mark, found.leased, again_at)
         return found
 
     def _nothing(self) -> LeasedQueries:

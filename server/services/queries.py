@@ -61,9 +61,9 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         deadline = loop.time() + wait
         search = QuerySearch(core, options)
         if options.model != leasing.ANY:  # most who ask get a query, and need not look what to wait for
-            hand = await search.lease(limit)
-            if hand.queries or hand.leased.idle in _FINAL or wait <= 0:
-                return hand
+            found = await search.lease(limit)
+            if found.queries or found.leased.idle in _FINAL or wait <= 0:
+                return found
         tried: tuple[int, ...] | None = None
         again_at = loop.time()
         while True:

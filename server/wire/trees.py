@@ -32,7 +32,7 @@ from quercus.trees import (
 )
 from quercus.trees.learners.stored import part_trees, restore_model
 
-MAX_SAID: Final = 4096
+MAX_RESPONSES: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""
 
 
@@ -158,7 +158,7 @@ class TreeClassifier:
     classes: tuple[str, ...]
     model: Learned
     names: Names | None
-    _said: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
+    _responses: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> TreeClassifier:
@@ -189,8 +189,8 @@ class TreeClassifier:
         Parameters
         ----------
         cells : the rows.
-        want_paths : whether to say the path of every row, where the model is one tree.
-        want_masses : whether to say the mass function of every row, where the model has them.
+        want_paths : whether to return the path of every row, where the model is one tree.
+        want_masses : whether to return the mass function of every row, where the model has them.
 
         Raises
         ------
@@ -200,15 +200,15 @@ class TreeClassifier:
         node = None if want_paths or want_masses else self._end(cells)
         if node is None:
             return self._respond(cells, want_paths, want_masses)
-        said = self._said.get(node)
-        if said is None:
-            said = self._respond(cells, want_paths, want_masses)
-            if len(self._said) < MAX_SAID:
-                self._said[node] = said
-        return said
+        response = self._responses.get(node)
+        if response is None:
+            response = self._respond(cells, want_paths, want_masses)
+            if len(self._responses) < MAX_RESPONSES:
+                self._responses[node] = response
+        return response
 
     def _end(self, cells: UncertainValues) -> int | None:
-        """Return the node that says all there is to say of a single row; None where it is not one node."""
+        """Return the node that predicts a single row; None where no single node does."""
         values = cells.values
         if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
             return None
@@ -221,39 +221,39 @@ class TreeClassifier:
             raise InvalidInput(
                 "want_paths", "is true, but the model has several trees: a row has no one path"
             )
-        said = self.model.predict_cells(cells)
-        theta = said.theta.ravel().tolist()
+        predicted = self.model.predict_cells(cells)
+        theta = predicted.theta.ravel().tolist()
         response = classify_pb2.ClassifyResponse(
             tree_version=self.version,
             as_of=self.as_of,
             classes=self.classes,
-            class_indices=said.klass.tolist(),
+            class_indices=predicted.klass.tolist(),
             theta=theta,
             pignistic=theta,
-            belief=said.belief.ravel().tolist(),
-            plausibility=said.plausibility.ravel().tolist(),
-            class_sets=self._class_sets(said),
+            belief=predicted.belief.ravel().tolist(),
+            plausibility=predicted.plausibility.ravel().tolist(),
+            class_sets=self._class_sets(predicted),
         )
-        if said.nodes is not None:
-            response.nodes.extend(said.nodes.tolist())
+        if predicted.nodes is not None:
+            response.nodes.extend(predicted.nodes.tolist())
             if want_paths and self.names is not None:
                 flat, names = self.model.flats[0], self.names
                 paths = {node: _path_message(flat, names, node) for node in set(response.nodes)}
                 response.paths.extend(paths[node] for node in response.nodes)
-        if want_masses and said.masses is not None:
-            masses, which = _distinct_masses(said)
+        if want_masses and predicted.masses is not None:
+            masses, which = _distinct_masses(predicted)
             response.masses.extend(map(_encode_mass, masses))
             response.mass_indices.extend(which)
         return response
 
-    def _class_sets(self, said: Predictions) -> list[int]:
+    def _class_sets(self, predicted: Predictions) -> list[int]:
         """Return the set-valued predictions as bit masks; those of nodes are known beforehand."""
-        if said.nodes is None or not isinstance(self.model, TreeModel):
-            masks = _class_masks(said.classes)
+        if predicted.nodes is None or not isinstance(self.model, TreeModel):
+            masks = _class_masks(predicted.classes)
         else:
-            masks = self._node_sets.take(said.nodes)
-            if said.several.size:
-                masks[said.several] = _class_masks(said.classes[said.several])
+            masks = self._node_sets.take(predicted.nodes)
+            if predicted.several.size:
+                masks[predicted.several] = _class_masks(predicted.classes[predicted.several])
         found: list[int] = masks.tolist()
         return found
 
@@ -263,12 +263,12 @@ class TreeClassifier:
         return _class_masks(undominated(flat.belief, flat.plausibility))
 
 
-def _distinct_masses(said: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
+def _distinct_masses(predicted: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
     """Return the different masses of rows, and which of them each row has."""
-    if not isinstance(said.masses, RepeatedMasses):
-        return said.masses or (), range(len(said))
-    used, which = np.unique(said.masses.which, return_inverse=True)
-    return [said.masses.distinct[at] for at in used], which.ravel().tolist()
+    if not isinstance(predicted.masses, RepeatedMasses):
+        return predicted.masses or (), range(len(predicted))
+    used, which = np.unique(predicted.masses.which, return_inverse=True)
+    return [predicted.masses.distinct[at] for at in used], which.ravel().tolist()
 
 
 def _encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
