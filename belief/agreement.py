@@ -1,7 +1,7 @@
-"""What several answers say together, and how far labellers agree.
+"""The combination of several answers, and the agreement of labellers.
 
-**Combination.** Dempster's rule over the answers, each discounted by its reliability (theory §13.1). What remains apart
-is reported apart: the conflict of all answers (mass of the empty set under the conjunctive rule) and the ignorance
+**Combination.** Dempster's rule over the answers, each discounted by its reliability (theory §13.1). Two figures are
+reported beside it: the conflict of all answers (mass of the empty set under the conjunctive rule) and the ignorance
 (mass of the whole frame).
 """
 
@@ -20,8 +20,8 @@ from quercus.belief.rules import conjunctive, dempster, discount
 Floats = NDArray[np.float64]
 
 MOST_RELIABLE = 0.99
-"""Of several oracles none is taken to be infallible: Dempster's rule has no answer where two such contradict. One alone
-counts as it stands."""
+"""Upper bound of the reliability of each of several oracles: Dempster's rule is undefined if two infallible ones
+contradict each other. The reliability of a single oracle has no such bound."""
 
 
 @dataclass(frozen=True, slots=True)

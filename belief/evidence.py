@@ -1,9 +1,9 @@
-"""What is known of one instance, from the events that say something of it (docs/labelling.md).
+"""The evidence of one instance, folded from its events (docs/labelling.md).
 
-`known_after` is the fold: all that know instances call it. It works on contours, and on whatever else can be combined.
+`known_after` is the fold, the only one in Quercus. It works on contours, and on any other labels that can be combined.
 
 Under Dempster's rule contours multiply up to a constant, and the likelihood ignores a constant
-(theory §1.3), so what is known stays a contour, rescaled to maximum 1.
+(theory §1.3), so the evidence stays a contour, rescaled to maximum 1.
 """
 
 from collections.abc import Callable
@@ -74,16 +74,16 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
 
 
 class Said(NamedTuple, Generic[K]):
-    """What an event says of an instance.
+    """The label that an event reports for an instance.
 
     Attributes
     ----------
     label
-        None where nothing is said: by a refusal, or by a correction that takes the answers back.
+        None if the event reports no label: a refusal, or a correction that takes the answers back.
     reliability
         In [0, 1].
     replaces
-        A correction: it stands in the place of all answers before.
+        True for a correction: it replaces all earlier answers.
     """
 
     label: K | None
@@ -97,7 +97,7 @@ class Said(NamedTuple, Generic[K]):
 
 
 def known_after(pushed: K, known: K, said: Said[K], combine: Callable[[K, K, float], K]) -> K:
-    """Return what is known of an instance after an event; `pushed` itself where no answer counts any more.
+    """Return the evidence of an instance after an event; `pushed` itself if no answer counts any more.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""What a measurement leaves behind: rows of the one table, and plots.
+"""The results of a measurement: rows of one common table, and plots.
 
 A script prints its own table and keeps the rows in ``bench/results/<script>.json``, from which ``python bench`` writes
-RESULTS.md; so one script can be run again without the others. What ``--quick`` finds stays in ``bench/results/quick/``:
-a look must not take a measurement's place.
+RESULTS.md; so one script can be run again without the others. Results of ``--quick`` go to ``bench/results/quick/``:
+a quick run must not replace a measurement.
 """
 
 import argparse

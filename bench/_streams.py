@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Truth:
-    """How a hidden tree is drawn: leaves may stand from depth `first_leaf` on, each node there with `leaf_chance`.
+    """Parameters of a random hidden tree: from depth `first_leaf` on, each node is a leaf with chance `leaf_chance`.
 
     The seeds are those, of the first forty, with which River's HoeffdingTree comes nearest to a hold-out accuracy of
     .685 / .751 / .911 (A) and .632 / .713 / .870 (B) after 1e3 / 1e4 / 1e5 rows.

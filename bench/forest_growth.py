@@ -1,8 +1,8 @@
-"""How long the forest of many memories takes: from scratch, after an answer, to the next agenda; answers at once.
+"""The time that the forest of many memories needs: from scratch, after an answer, for an agenda, for many answers.
 
 Run: python bench/forest_growth.py
 
-100 trees; 10 numeric attributes, 3 classes. CPU milliseconds, the least of some runs; kernels are compiled before.
+100 trees; 10 numeric attributes, 3 classes. CPU milliseconds, the least of some runs; kernels are compiled beforehand.
 """
 
 import time

@@ -59,7 +59,7 @@ class House:
 
     @cached_property
     def lines(self) -> dict[str, int]:
-        """How many lines each module has."""
+        """Number of lines of each module."""
         return {str(file): len((self.root / file).read_text().splitlines()) for file in self.files}
 
     def _nodes(self) -> Iterator[tuple[Path, ast.AST]]:
@@ -106,7 +106,7 @@ class House:
 
     @cached_property
     def citations(self) -> tuple[int, int]:
-        """How many citations of the theory stand in the code, and how many name a section that exists."""
+        """Number of citations of the theory in the code, and number of those that name an existing section."""
         pages = [page.read_text() for page in (self.root / "docs" / "theory").glob("*.md")]
         sections = set(re.findall(r"^#+ (\d+(?:\.\d+)?) ", "\n".join(pages), re.MULTILINE))
         texts = [(self.root / file).read_text() for file in self.files]

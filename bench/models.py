@@ -149,7 +149,7 @@ def labellers(served: Served, count: int):
 
 
 def alike(versions: dict[str, Path], folder: Path, count: int, stack: ExitStack) -> dict[str, Served]:
-    """A server of each version with so many models."""
+    """Start a server of each version with `count` models."""
     found = {}
     for name, checkout in versions.items():
         found[name] = stack.enter_context(serving(checkout, folder / f"{name}-{count}.db"))
@@ -160,7 +160,7 @@ def alike(versions: dict[str, Path], folder: Path, count: int, stack: ExitStack)
 def in_turns(
     served: dict[str, Served], pushes: int, turns: int, tag: str
 ) -> dict[str, tuple[float, float, float]]:
-    """Of each: p50 of a push in ms, CPU ms a commit, pushes a second; the versions take turns."""
+    """Return for each version: p50 of a push in ms, CPU ms per commit, pushes per second; the versions take turns."""
     taken: dict[str, list[float]] = {name: [] for name in served}
     cpu: dict[str, list[float]] = {name: [] for name in served}
     for turn in range(turns):

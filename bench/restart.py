@@ -1,13 +1,13 @@
-"""How soon a grower that starts has a new tree of a large log: with its saved growth, and what that takes on the disk.
+"""The time from the start of a grower to a new tree of a large log, with saved growth and without, and its disk space.
 
 Run: python bench/restart.py [--rows 1000000] [--algorithms active-forest,abc45] [--engine-alone]
 
 Rows of stream B (10 numbers, 3 classes), all told, are pushed into a store on the disk; a grower follows them, and is
-killed (SIGKILL) once its growth is saved. Then rows more are pushed and a grower starts: seconds from the start of its
-process to the tree that has them. Last, the same without the saved growth.
+killed (SIGKILL) once its growth is saved. Then more rows are pushed and a grower starts: seconds from the start of its
+process to the tree that contains them. Last, the same without the saved growth.
 
-With --engine-alone the tree of one process: CPU time to read its file and to grow 1,000 rows more, with the tree that
-was saved, and if it is grown again from the evidence. No store, so that ten million rows take minutes, not an hour.
+With --engine-alone, one process holds the tree: CPU time to read its file and to grow 1,000 more rows, with the saved
+tree, and with a tree grown again from the evidence. No store, so that ten million rows take minutes, not an hour.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""How the cost of growth grows: with rows, attributes, classes and distinct contours; fitted exponents and a plot.
+"""The cost of growth by rows, attributes, classes and distinct contours: fitted exponents and a plot.
 
 Rows come in batches of 1,000; CPU seconds. The whole tree is looked at every 10,000 rows, or once, at the end. An
-exponent of 1 for the rows means that a row costs the same in a long stream as in a short one. A look costs what changed
-since the last one; where nothing but noise is left to split, two attributes overtake each other the more often the more
-often one looks, and what stands below them is grown again.
+exponent of 1 for the rows means that a row costs the same in a long stream as in a short one. The cost of a look
+depends on the changes since the last one. If only noise is left to split, two attributes overtake each other more often
+with more looks, and the subtrees below them are grown again.
 """
 
 from collections.abc import Callable, Sequence

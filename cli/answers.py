@@ -47,7 +47,7 @@ HEADER: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where answers are written: a file (None: standard output) in a format; with the rows' values or not."""
+    """The destination of answers: a file (None: standard output), its format, and whether it contains the values."""
 
     file: Path | None
     form: Format

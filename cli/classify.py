@@ -38,7 +38,7 @@ _Stream = IO[str] | StandardOutput
 
 
 class OutputFormat(StrEnum):
-    """How answers are printed."""
+    """The format in which predictions are printed."""
 
     TABLE = "table"
     CSV = "csv"

@@ -227,7 +227,7 @@ def model_json(model: Model) -> dict[str, Any]:
 
 
 def accuracy_json(recent: RecentAccuracy | None) -> dict[str, Any] | None:
-    """How right predictions were lately, for programs."""
+    """Return the accuracy of recent predictions as JSON; None if it is not known."""
     if recent is None:
         return None
     return {
@@ -240,7 +240,7 @@ def accuracy_json(recent: RecentAccuracy | None) -> dict[str, Any] | None:
 
 
 def accuracy_text(recent: RecentAccuracy | None) -> str:
-    """How right predictions were lately, in a line, with a block of the line for each 50 rows."""
+    """Return the accuracy of recent predictions in one line, with a sparkline of one character per 50 rows."""
     if recent is None:
         return "not known yet"
     line = sparkline([block.expected / block.rows for block in recent.blocks])
@@ -256,7 +256,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def lag_text(model: Model) -> str:
-    """How far a model's tree is behind its log: events, and seconds where there are any."""
+    """Return the lag of a model's tree behind its log in words: events and seconds, or "up to date"."""
     if not model.lag:
         return "up to date"
     return f"{model.lag:,} event{'' if model.lag == 1 else 's'} and {model.lag_s:.1f} s behind"
@@ -264,7 +264,7 @@ def lag_text(model: Model) -> str:
 
 @contextmanager
 def needs_extra(command: str, extra: str) -> Iterator[None]:
-    """Around imports of the parts of an extra: says how to install them when they are missing."""
+    """Wrap imports of an extra's parts: if they are missing, the error says how to install them."""
     try:
         yield
     except ModuleNotFoundError as error:

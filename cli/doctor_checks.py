@@ -1,4 +1,4 @@
-"""What ``quercus doctor`` checks: each check returns what it found, and how to fix it."""
+"""The checks of ``quercus doctor``: each returns its finding, and how to fix it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ FULL_DISK: Final = 6e6
 """Bytes: what a server needs to write at all."""
 CERTIFICATE_WARNING_DAYS: Final = 30
 LEAST_FILES: Final = 4096
-"""Open files: each connection is one."""
+"""Least number of open files; each connection is one."""
 STA_UNSYNC: Final = 0x40
-"""Of the kernel's clock, ``adjtimex(2)``."""
+"""Status bit of an unsynchronised kernel clock, see ``adjtimex(2)``."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found.
+    """The finding of a check.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ def _kernel_clock() -> int | None:
 
 
 def check_files() -> Finding:
-    """How many files, and so connections, the server may have open."""
+    """Check the number of files, and so of connections, that the server may have open."""
     import resource  # noqa: PLC0415  (not on every system)
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -248,7 +248,7 @@ def check_files() -> Finding:
 
 
 def all_findings(load: Callable[[], Config]) -> Iterator[Finding]:
-    """Run every check, in order; what needs the server's parts only where they are installed.
+    """Run every check, in order. Checks that need the server extra run only if it is installed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the commands of ``quercus experiment`` share: their data, methods and levels, and the run of a grid."""
+"""Shared parts of the commands of ``quercus experiment``: data, methods, levels, and the run of a grid."""
 
 from __future__ import annotations
 

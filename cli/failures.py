@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and its error as words or, with ``--json``, as one line of JSON.
+"""Exit codes of commands, and their errors in words or, with ``--json``, as one line of JSON.
 
 The line goes to standard error, so that standard output holds results alone. Its keys never change their meaning;
 `error_json` lists them.

@@ -31,22 +31,22 @@ JOIN_S = 2.0
 
 @dataclass(eq=False)
 class UnsentAnswer:
-    """What a person did, until the server has it.
+    """An action of a person that the server does not have yet.
 
     Attributes
     ----------
     text
-        In words.
+        The action in words.
     send
-        Tells the server.
+        Function that tells the server.
     query
-        The query that it settles; ``None``: it corrects something earlier.
+        The query that the action settles; ``None``: it corrects an earlier answer.
     model
-        Whose budget an answer spends; empty: it spends none.
+        The model whose budget the action spends; empty: none.
     comment
-        That goes with it.
+        Comment of the labeller.
     due
-        When it is sent.
+        Time at which it is sent.
     """
 
     text: str
@@ -142,12 +142,12 @@ class TerminalQueue:
 
     @property
     def unsent(self) -> list[UnsentAnswer]:
-        """What the server does not have yet, in order."""
+        """The actions that the server does not have yet, in order."""
         with self._changed:
             return list(self._said)
 
     def model(self, name: str) -> Model:
-        """Return a model as it is when all that was said is counted."""
+        """Return a model whose count of answers includes the unsent ones."""
         if name not in self._models:
             self._models[name] = self._client.get_model(name)
         with self._changed:

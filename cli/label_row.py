@@ -65,7 +65,7 @@ def value_text(value: Value, form: str = "", unit: str = "") -> Text:
 def display_lines(
     instance: str, values: Mapping[str, Value], display: Sequence[DisplayItem], model: Model, width: int
 ) -> list[RenderableType]:
-    """What was pushed beside a row, and what the model's templates name: as far as a terminal can show it."""
+    """Return the display of a row and the media of the model's templates, as far as a terminal can show them."""
     look = model.specification.presentation or Presentation()
     lines = [_item(item, width) for item in display]
     for template in look.media:

@@ -135,7 +135,7 @@ def _flow(parts: Sequence[Text], width: int) -> Text:
 
 
 def _known(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:
-    """What is known of the class: in words, then as hollow bars where there is something to draw."""
+    """Return the evidence about the class: in words, and as hollow bars unless it is vacuous."""
     said = Text(known_text(classes, contour))
     vacuous = not contour or is_vacuous(contour)
     if vacuous and len(classes) <= MOST_KEYS:

@@ -41,7 +41,7 @@ SEND_REST_S = 5.0
 
 @dataclass
 class Tally:
-    """How many queries were answered, refused, skipped and so on."""
+    """Numbers of queries that were answered, refused, skipped and so on."""
 
     answered: int = 0
     refused: int = 0
@@ -70,7 +70,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class LabellingSession:
-    """Who answers the queries of which model, and how; ``tell`` shows a text in a style of rich."""
+    """A session of one labeller: model, labeller and options; ``tell`` shows a text in a style of rich."""
 
     client: Client
     model: str
@@ -87,12 +87,12 @@ class LabellingSession:
 
     @property
     def reached_limit(self) -> bool:
-        """As many answers as were wanted are given."""
+        """Whether the labeller has given as many answers as were wanted."""
         return self.limit is not None and self.tally.answered >= self.limit
 
 
 def answer_from_file(session: LabellingSession, answerer: Answerer) -> None:
-    """Answer queries one after another, each when the tree knows the answer before."""
+    """Answer queries one after another, each after the tree has taken in the previous answer."""
     queries = session.client.queries(
         session.model, session.labeller, lease_s=session.lease_s, idle_s=session.idle_s, only=session.only
     )

@@ -43,11 +43,12 @@ def label_studio(
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Be a machine-learning backend of Label Studio, until Ctrl-C or SIGTERM.
+    """Run a machine-learning backend of Label Studio, until Ctrl-C or SIGTERM.
 
-    Label Studio gets the classes that a row may have, and a score by which the rows to label first come first. What
-    people choose there is stated about the row, whose id is in a field of the task. It prints "backend at URL", which
-    Label Studio wants under Settings, Model; with a secret, as URL/SECRET, and nobody else may state labels.
+    Label Studio gets the classes that a row may have, and a score that sorts the rows to label first to the top. The
+    choices of people there become statements about the row, whose id is in a field of the task. The command prints
+    "backend at URL": enter this URL in Label Studio under Settings, Model. With a secret, enter URL/SECRET; then nobody
+    else may state labels.
 
     Try:
 

@@ -40,12 +40,12 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
 
 
 def server_option(parameter: Parameter) -> Any:
-    """As `option`, for what the server has a default of."""
+    """Return an option for a parameter whose default the server knows."""
     return option(parameter, default=parameter.default if parameter.default is not None else parameter.none)
 
 
 def secret_of(file: Path | None, variable: str) -> str:
-    """The secret in the file of ``--secret-file``, else in a variable of the environment; empty: none."""
+    """Return the secret in the file of ``--secret-file``, else in an environment variable; empty: none."""
     if file is None:
         return os.environ.get(variable, "")
     try:

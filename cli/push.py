@@ -220,7 +220,7 @@ def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
 
 
 def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
-    """Where the class stands; where nobody named the column, no other may hold labels too."""
+    """Return the position of the class; if nobody named the column, refuse a second one that may hold labels."""
     column = class_column(table, given)
     if column is None:
         raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")

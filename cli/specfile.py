@@ -60,7 +60,7 @@ def read_specification(path: Path) -> Specification:
 
 
 def _content(path: Path) -> Any:
-    """What a ``.toml`` or ``.json`` file holds."""
+    """Return the parsed content of a ``.toml`` or ``.json`` file."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

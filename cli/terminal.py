@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ESCAPE, ENTER, BACKSPACE, END = "\x1b", "\n", "\x7f", ""
 _SIGNAL_S = 0.2
-"""How soon a signal is acted on that another thread received."""
+"""Longest delay, in seconds, before a signal that another thread received is handled."""
 _SEQUENCE_S = 0.05
 """Bytes that follow an escape within this time belong to it: an arrow key, not the Escape key."""
 _NAMED = {
@@ -27,10 +27,10 @@ _NAMED = {
 
 
 class Tick(Protocol):
-    """What is done beside reading keys."""
+    """A function called again and again while keys are read."""
 
     def __call__(self, *, quietly: bool) -> None:
-        """Do it; ``quietly``: nothing may be shown."""
+        """Do the work; with ``quietly``, show nothing."""
 
 
 class Keys:

@@ -106,10 +106,10 @@ class StatementReport:
 
 @dataclass(frozen=True)
 class AnswerFilter:
-    """Which answers are wanted; what is left empty passes.
+    """The answers that are wanted; an empty field excludes nothing.
 
-    ``classes``: answers for which one of these is most plausible. ``since``, ``until``: from, and before; times without
-    a zone are UTC.
+    ``classes``: answers for which one of these classes is most plausible. Times from ``since`` on and before ``until``;
+    those without a zone are UTC.
     """
 
     labellers: Sequence[str] = ()
@@ -123,7 +123,7 @@ class AnswerFilter:
 
 @dataclass(frozen=True)
 class CorrectionRequest:
-    """Who corrects an answer or takes it back, and what is said with it."""
+    """The labeller who corrects an answer or takes it back, with reliability and comment."""
 
     labeller: str
     reliability: float | None = None
@@ -183,7 +183,7 @@ class AnswerReader:
         return answer(message, self._classes)
 
     is_over = False
-    """As many as were asked for have come."""
+    """Whether as many answers as were asked for have come."""
 
 
 def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:

@@ -1,4 +1,4 @@
-"""Where rows wait for a server that is away: in memory, or in an SQLite file that outlives the process."""
+"""Buffers of rows for an unreachable server: in memory, or in an SQLite file that outlives the process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from quercus.client.pushing import Batch
 from quercus.proto.v1 import instance_pb2, model_pb2
 
 APPLICATION = 0x51425546
-"""Tells our files from other databases of SQLite."""
+"""Application id that distinguishes these files from other SQLite databases."""
 EARLIER = b"quercus-outbox"
-"""How a file of the format before SQLite begins."""
+"""First bytes of a file in the format before SQLite."""
 SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN EXCLUSIVE;
@@ -38,9 +38,9 @@ class Memory:
     """Batches that wait, in order."""
 
     specification: model_pb2.Specification | None = None
-    """Of the model, as far as the buffer knows it."""
+    """Specification of the model, if the buffer knows it."""
     uid = ""
-    """Of the model, which tells it from a later one of its name; empty if it is not known."""
+    """Identity of the model, which differs from that of a later model of the same name; empty if not known."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -349,7 +349,7 @@ def _batch(message: bytes) -> Batch:
 
 
 def _rows(request: instance_pb2.PushInstancesRequest) -> int:
-    """How many rows a message has: what it has ids or labels for, or rows by name; 0 where only the server can tell."""
+    """Return the number of rows of a message, from its named rows, ids or labels; 0 if only the server can tell."""
     if request.rows.HasField("named"):
         return len(request.rows.named.rows)
     return len(request.ids) or len(request.labels.sets.masks) or len(request.labels.list.labels)

@@ -1,4 +1,4 @@
-"""What both clients remember of a model, and classification: the requests, and their answers in one."""
+"""The memory of models that both clients share, and classification: the requests, and their responses in one result."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +12,11 @@ from quercus.client.rows import Row, RowEncoder, chunks
 from quercus.proto.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
-"""How long a model's attributes are taken to be what they were: whoever classifies or pushes row by row asks once a
-second.
+"""Seconds for which a remembered specification is used: a client that sends row by row asks for it once a second.
 
-Learned values may be missing from what is remembered; they travel by name. Only rows given by name, of a model that
-somebody else deleted and made anew with other attributes within this time, could be misread; what is pushed names the
-model that it was made for, and is refused.
+Learned values may be missing from the remembered specification; they travel by name. Rows given by name could be
+misread only if somebody else deleted the model and created it again with other attributes within this time. Pushed rows
+name the model that they were encoded for, and the server refuses them.
 """
 
 
@@ -31,7 +30,7 @@ class ClassifyOptions:
 
 
 class RowFormat:
-    """How rows of a model travel.
+    """The encoding of the rows of a model.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Client(generated.Client):
 
     @property
     def push_stub(self) -> Any:
-        """What an :class:`~quercus.client.outbox.Outbox` pushes through."""
+        """The gRPC stub through which an :class:`~quercus.client.outbox.Outbox` pushes."""
         return self._stubs.instances
 
     def outbox(

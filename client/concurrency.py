@@ -1,4 +1,4 @@
-"""What asyncio and threads do differently, in pairs: ``AsyncX`` for asyncio, ``X`` for threads.
+"""The differences between asyncio and threads, in pairs of classes: ``AsyncX`` for asyncio, ``X`` for threads.
 
 Everything else is written once, in `quercus.client.aio`; ``make client`` derives `quercus.client.sync` from it.
 """
@@ -20,7 +20,7 @@ from quercus.client.errors import QuercusError
 
 T = TypeVar("T")
 JOIN_S = 1.0
-"""How long to wait for a thread whose call may hang, because the server is gone."""
+"""Seconds to wait for a thread whose call may hang because the server is gone."""
 
 AsyncFuture = asyncio.Future
 Future = concurrent.futures.Future

@@ -96,7 +96,7 @@ def _optional(convert: Callable[[Any], Any], value: object) -> Any:
 
 
 def pruning_to_proto(pruning: Pruning) -> model_pb2.Pruning:
-    """How a tree is pruned."""
+    """Return the message of a pruning."""
     return model_pb2.Pruning(kind=_number(_PRUNING, pruning.kind), level=pruning.level)
 
 
@@ -175,7 +175,7 @@ def model(message: model_pb2.Model) -> Model:
 
 
 def recent_accuracy(message: model_pb2.RecentAccuracy) -> RecentAccuracy:
-    """How right predictions were lately."""
+    """Return the accuracy of recent predictions."""
     return RecentAccuracy(
         tuple(
             AccuracyBlock(each.rows, each.precise_rows, each.right, each.expected) for each in message.blocks
@@ -184,7 +184,7 @@ def recent_accuracy(message: model_pb2.RecentAccuracy) -> RecentAccuracy:
 
 
 def status(message: admin_pb2.GetStatusResponse) -> Status:
-    """How a server is."""
+    """Return the status of a server."""
     grower = message.grower
     return Status(
         version=message.version,
@@ -214,13 +214,13 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
 
 
 def caller(message: admin_pb2.GetCallerResponse) -> Caller:
-    """Who calls a server."""
+    """Return the caller of a server."""
     models = None if message.all_models else tuple(message.models)
     return Caller(message.name, tuple(message.roles), models, message.tokens, frozenset(message.methods))
 
 
 def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:
-    """Values of a row by attribute."""
+    """Return the values of a row by attribute."""
     values: dict[str, Value] = {}
     for name, value in row.values.items():
         kind = value.WhichOneof("kind")
@@ -309,7 +309,7 @@ def word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> A
 
 
 def evidence(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Evidence:
-    """What was said of a row."""
+    """Return one piece of evidence about a row."""
     return Evidence(
         message.sequence,
         message.author,

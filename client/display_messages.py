@@ -1,4 +1,4 @@
-"""What people see of rows: between the wire and values."""
+"""Conversion of displays and presentations between the wire and their values."""
 
 from __future__ import annotations
 

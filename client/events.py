@@ -56,7 +56,7 @@ class LogEvent:
 
 
 class EventWatch:
-    """Where a watch of events stands: it goes on behind the last one after an outage.
+    """The position of a watch of events: after an outage it continues behind the last event.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class EventWatch:
     after
         Number of the last event that the caller has handled.
     kinds
-        Names of the wanted kinds; none: all.
+        Names of the wanted kinds; empty: all.
     with_values
         Whether the values of rows are wanted.
     uid

@@ -1,4 +1,4 @@
-"""How programs of this package that speak HTTP listen and run: the console, and bridges that others call."""
+"""Start and stop of the HTTP servers of this package: the console, and bridges that others call."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ ANY = "-"
 
 @dataclass(frozen=True)
 class Filter:
-    """Which queries a labeller wants; what is left empty passes.
+    """The queries that a labeller wants; an empty field excludes nothing.
 
     Attributes
     ----------
     classes
-        Classes that the labeller can tell: only queries whose class is one of these as far as is known.
+        Classes that the labeller can tell: only queries whose plausible classes are all among these.
     values
         Values of nominal attributes that the row must have.
     tags
@@ -34,12 +34,12 @@ class Filter:
 
 @dataclass(frozen=True)
 class LabellingPolicy:
-    """How a model is labelled.
+    """The labelling policy of a model.
 
     Attributes
     ----------
     answers_per_query
-        By so many different labellers, combined by Dempster's rule; 1 to 20.
+        Number of labellers who answer each query, combined by Dempster's rule; 1 to 20.
     max_conflict
         Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1].
     reliability

@@ -128,7 +128,7 @@ class Outbox:
 
     @property
     def waiting_for(self) -> str:
-        """What the server said when it last took nothing, or that it is away; empty while it takes rows."""
+        """Why the server takes no rows: its last error, or that it is unreachable; empty while it takes rows."""
         with self._changed:
             return self._waiting_for
 

@@ -40,7 +40,7 @@ from quercus.specification.server import MAX_BATCH_ROWS
 WINDOW_BATCHES = 8
 """Batches on their way at once."""
 CLOSE_S = 1.0
-"""How long a push whose rows are all acknowledged waits for the server to end the stream."""
+"""Seconds that a push whose rows are all acknowledged waits for the server to end the stream."""
 
 Progress = Callable[[PushReport], None]
 OnRejected = Callable[[RejectedRows], None]
@@ -209,7 +209,7 @@ def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:
 
 
 class PushState:
-    """Which batches are on their way or acknowledged, and whether a broken stream is worth another try."""
+    """The state of a push: batches under way and acknowledged, and whether to retry a broken stream."""
 
     def __init__(
         self,

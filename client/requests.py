@@ -106,13 +106,13 @@ def is_spent(model: Model) -> bool:
 
 
 class WaitPolicy:
-    """How long to go on asking for queries when there are none.
+    """The rule that ends a loop of queries when none come.
 
     Parameters
     ----------
     idle_s
-        Seconds with nothing to ask after which to end; ``None``: never for that reason. Time in which the
-        tree is still growing over what this client wrote does not count.
+        Seconds without a query after which to end; ``None``: never for that reason. Time in which the tree still
+        grows over what this client wrote does not count.
     """
 
     def __init__(self, idle_s: float | None) -> None:

@@ -66,7 +66,7 @@ class Specification:
 
 @dataclass(frozen=True)
 class AccuracyBlock:
-    """How right the predictions of some rows were; ``expected`` is a sum over the rows."""
+    """The accuracy of the predictions of some rows; ``right`` and ``expected`` are sums over the rows."""
 
     rows: int
     precise_rows: int
@@ -76,27 +76,27 @@ class AccuracyBlock:
 
 @dataclass(frozen=True)
 class RecentAccuracy:
-    """How right predictions were on the last rows whose label came after the prediction, at most 1,000.
+    """The accuracy of predictions on the last rows whose label came after the prediction, at most 1,000.
 
-    Rows that were asked about are harder than others: where most labels are answers, the model does better on all rows.
-    ``blocks``: of 50 rows each, the oldest first; the newest may have fewer.
+    Rows that were asked about are harder than others: if most labels are answers, the accuracy on all rows is higher.
+    ``blocks`` have 50 rows each, the oldest first; the newest may have fewer.
     """
 
     blocks: tuple[AccuracyBlock, ...]
 
     @property
     def rows(self) -> int:
-        """Rows that count."""
+        """Number of rows."""
         return sum(block.rows for block in self.blocks)
 
     @property
     def precise_rows(self) -> int:
-        """Of these, rows whose label is one class."""
+        """Number of rows whose label is one class."""
         return sum(block.precise_rows for block in self.blocks)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of the precise rows whose class was predicted; None where there are none."""
+        """Share of the precise rows whose class was predicted; None if there are none."""
         right = sum(block.right for block in self.blocks)
         return right / self.precise_rows if self.precise_rows else None
 
@@ -156,7 +156,7 @@ class GrowerMember:
 
 @dataclass(frozen=True)
 class Status:
-    """How a server is.
+    """The status of a server.
 
     ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
     ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``learning``: models
@@ -203,14 +203,14 @@ class Status:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls a server, and what the caller may do.
+    """The caller of a server, and its permissions.
 
     Attributes
     ----------
     name
-        Of the token; empty where the server asks for none.
+        Name of the token; empty if the server asks for none.
     roles
-        All roles where the server asks for no token.
+        Roles of the token; all roles if the server asks for none.
     models
         Names of the models that the caller may use; ``None``: all.
     needs_token
@@ -236,7 +236,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class PushReport:
-    """How far a push came: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``."""
+    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``."""
 
     rows: int
     stored: int

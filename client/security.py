@@ -44,7 +44,7 @@ class Security:
 
     @classmethod
     def load(cls, token: str | None = None, ca: Path | str | None = None) -> Security:
-        """What is given, completed by the environment.
+        """Return the given settings, completed by the environment.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How both clients reach the server: channel options, retry policy, limits and deadlines."""
+"""The transport of both clients: channel options, retry policy, limits and deadlines."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MAX_ATTEMPTS = 4
 OUTAGE_S = 60.0
 """Default time for which a client that has reached its server retries while the server is away."""
 GIVE_BACK_S = 3.0
-"""How long who leaves a loop of queries waits for the server to take the current one back."""
+"""Seconds that a client which leaves a loop of queries waits for the server to take the current one back."""
 PING_EVERY_MS = 30_000
 PING_TIMEOUT_MS = 10_000
-"""A connection on which calls wait and no answer to a ping comes is taken for dead."""
+"""A connection with waiting calls counts as dead if a ping gets no answer within this time."""
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 2.0
 
@@ -94,7 +94,7 @@ def is_loopback(address: str) -> bool:
 
 
 CONNECT_MS = 5_000
-"""What an attempt to connect may take: a handshake of TLS over a slow line, or with a busy machine."""
+"""Longest attempt to connect: a TLS handshake over a slow line, or with a busy machine."""
 
 
 def channel_options(address: str) -> list[tuple[str, Any]]:
@@ -248,9 +248,9 @@ class SeenSequences:
         self._newest.pop(model, None)
 
     def uid(self, model: str) -> str:
-        """Of the model that the name stood for when it was last heard of; empty before."""
+        """Return the identity of the model that last had this name; empty if none is known."""
         return self._newest.get(model, ("", 0))[0]
 
     def newest(self, model: str) -> int:
-        """The newest number seen, 0 when there was none."""
+        """Return the newest number seen; 0 if there was none."""
         return self._newest.get(model, ("", 0))[1]

@@ -1,4 +1,4 @@
-"""What a labeller reads: what is known of a class, in words, and the terms of the screen explained."""
+"""Texts for labellers: the evidence about a class in words, and explanations of the terms on the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tasks run: in this process, in processes of this machine, or on the workers of a Dask cluster.
+"""Executors, which run tasks in this process, in processes of this machine, or on the workers of a Dask cluster.
 
 A task is a pure function of its argument, so its result does not depend on where it runs. Results come in the order of
 the tasks, or as they finish. `open_executor` takes the name of an executor: ``local``, ``processes:N`` or

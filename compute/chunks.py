@@ -21,9 +21,9 @@ from quercus.compute.errors import ExecutorError
 CHUNK_S = 0.1
 """Least time that a chunk should last: sending one costs some milliseconds."""
 MOST_TASKS = 1_000
-"""Of a chunk."""
+"""Most tasks of a chunk."""
 MOST_LOSSES = 3
-"""So often the worker of a chunk may be lost."""
+"""Number of times that the worker of a chunk may be lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class DaskExecutor(PooledExecutor):
 
     @property
     def workers(self) -> int:
-        """How many threads the workers have."""
+        """Number of threads of all workers, at least 1."""
         return max(1, sum(self._threads.values()))
 
     def close(self, *, at_once: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong with an executor itself, as opposed to its tasks."""
+"""Errors of an executor itself, as opposed to those of its tasks."""
 
 
 class ExecutorError(RuntimeError):

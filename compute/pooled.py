@@ -1,4 +1,4 @@
-"""What executors with workers share: chunks are given out ahead, lost ones again, and no wait is without bound."""
+"""Base of executors with workers: it submits chunks ahead, submits lost ones again, and bounds every wait."""
 
 import hashlib
 import pickle
@@ -35,7 +35,7 @@ class PooledExecutor(Executor):
     @property
     @abstractmethod
     def workers(self) -> int:
-        """How many chunks are worked on at once."""
+        """Number of chunks that run at once."""
 
     @abstractmethod
     def _share(self, digest: str, function: bytes) -> Any:

@@ -39,7 +39,7 @@ class ProcessExecutor(PooledExecutor):
 
     @property
     def workers(self) -> int:
-        """How many processes."""
+        """Number of processes."""
         return self._processes
 
     def close(self, *, at_once: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Who gains, who asks or who learns: forest and extra-trees with margin sampling learn from the rows of each other.
+"""Whether asking or learning makes the difference: forest and extra-trees learn from the rows that the other asked for.
 
 Run: python bench/accuracy/asking_or_learning.py --data FOLDER --kinds KINDS.json [--seeds 100,101] [--sets zoo,vote]
 

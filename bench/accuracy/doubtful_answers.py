@@ -36,7 +36,7 @@ IN_DOUBT, GOOD, POOR, ALIKE = 0.4, 0.95, 0.55, 0.8
 
 
 class Said:
-    """What is said of each row: a set of classes (n, l) and the chance (n,) that it holds the true one."""
+    """The labels of all rows: a set of classes (n, l) each, and the chance (n,) that it contains the true class."""
 
     def __init__(self, task: Task, work: str) -> None:
         rng = np.random.default_rng((task.seed, len(task.y), 7))

@@ -1,12 +1,12 @@
-"""How often set-valued predictions hold the true class, and how large they are, at several prediction levels.
+"""The coverage and the size of set-valued predictions, at several prediction levels.
 
 Run: python bench/accuracy/prediction_sets.py [--vacuous 0.5] [--repeats 2] [--levels 1,0.8,0.5,0.15,0.05]
      [--sets iris,glass --data FOLDER --kinds FILE]
 
 5-fold cross-validation on scikit-learn's sets, and on the CSV files of a folder, if one is given; a share of the labels
-is withheld. A line a set, learner and level: coverage (share of rows whose set holds the true class), mean size of the
-sets, share of rows with one class, and the accuracy of the likeliest class. Coverage alone says little, for a set of
-everything always covers: look at both numbers.
+is withheld. One line per set, learner and level: coverage (share of rows whose set contains the true class), mean size
+of the sets, share of rows with one class, and the accuracy of the likeliest class. Coverage alone says little, because
+the set of all classes always covers: look at both numbers.
 """
 
 import argparse

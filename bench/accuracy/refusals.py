@@ -32,7 +32,7 @@ def ionosphere(data: Path, kinds: Path) -> World:
 
 
 def asked(world: World, seed: int, covers: bool) -> list[float]:
-    """Of each look: refusals, accuracy outside the region and of all rows."""
+    """Return, for each look, the refusals and the accuracy outside the region and on all rows."""
     values, klass, region = world
     rows = np.random.default_rng(seed + 100).permutation(len(values))
     pool, rest = rows[: len(rows) * 7 // 10], rows[len(rows) * 7 // 10 :]

@@ -27,27 +27,27 @@ from quercus.client.errors import FailedPrecondition, NotFound
 from quercus.client.results import Instance, Model
 
 MAX_TASKS: Final = 2_000
-"""Of one request."""
+"""Most tasks of one request."""
 MAX_ROWS_AT_ONCE: Final = 32
-"""Rows that are asked for at once."""
+"""Rows per request to the server."""
 NOT_ASKED: Final = 1.0
-"""Score of a row that is not on the agenda; those on it have less."""
+"""Score of a row that is not on the agenda; rows on it have a lower score."""
 SAID: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"})
-"""Events that say something about a row; the others are passed."""
+"""Events that report a label of a row; others are ignored."""
 
 
 @dataclass(frozen=True)
 class TaskFormat:
-    """How tasks and annotations are read.
+    """The format of tasks and annotations.
 
     Attributes
     ----------
     id_field
-        The field of a task's data that holds the id of the row; where the data lack it, the field of the task.
+        The field of a task's data that holds the id of the row; if the data lack it, the field of the task.
     question
-        Name of the question, where a project has several.
+        Name of the question, if a project has several.
     labeller
-        Under whose name answers are stated; empty: of whoever gave them, which takes the role operator.
+        Name under which answers are stated; empty: the name of the person who gave them, which needs the role operator.
     """
 
     id_field: str = "id"

@@ -22,7 +22,7 @@ from quercus.client.bridges.label_studio_tasks import BadTaskError, fields_of
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 TIMEOUT_S: Final = 15.0
 OUTAGE_S: Final = 60.0
-"""How long a statement waits for a server that is away."""
+"""Seconds that a statement waits for an unreachable server."""
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 LEAST_SECRET: Final = 22
 """Characters: 128 random bits in base64."""
@@ -41,14 +41,14 @@ _STATUS: Final[dict[type[Exception], int]] = {
 
 @dataclass(frozen=True)
 class BackendConfig:
-    """What a backend is started with.
+    """The configuration of a backend.
 
     Attributes
     ----------
     server, model, form
-        Where the rows are, and how tasks are read.
+        Address of the server, the model, and the format of tasks.
     secret
-        The first part of every path; empty: none, then only programs of this machine may call.
+        The first part of every path; empty: none, and only programs of this machine may call.
     """
 
     server: str

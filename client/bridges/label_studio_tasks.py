@@ -8,7 +8,7 @@ from typing import Any, Final
 from xml.parsers import expat
 
 MAX_CONFIG_CHARACTERS: Final = 1 << 18
-"""Of a labelling configuration."""
+"""Most characters of a labelling configuration."""
 
 
 class BadTaskError(ValueError):

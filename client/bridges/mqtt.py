@@ -40,9 +40,9 @@ TICK_S: Final = 0.2
 
 @dataclass(frozen=True)
 class Broker:
-    """Where messages come from; ``url`` is ``mqtt://HOST:PORT``, or ``mqtts://`` for TLS.
+    """The source of messages; ``url`` is ``mqtt://HOST:PORT``, or ``mqtts://`` for TLS.
 
-    ``client_id`` names the session that the broker keeps; no two bridges may use the same at once.
+    ``client_id`` names the session that the broker keeps; two bridges must not use the same one at once.
     """
 
     url: str
@@ -78,7 +78,7 @@ class Broker:
 
 @dataclass
 class BridgeTally:
-    """What became of the messages so far; ``known`` rows were there already."""
+    """Counts of the messages so far, and of their rows; ``known`` rows were in the log before."""
 
     messages: int = 0
     stored: int = 0

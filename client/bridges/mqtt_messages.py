@@ -11,11 +11,11 @@ from typing import Any, Final
 from quercus.client.results import Value
 
 MAX_ROWS: Final = 1_000
-"""Of one message."""
+"""Most rows of one message."""
 
 
 class BadMessageError(ValueError):
-    """A message that is no row; the text says why."""
+    """A message that contains no valid row; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class MessageRow:
 
 @dataclass(frozen=True)
 class MessageFormat:
-    """How messages are read.
+    """The format of messages.
 
     Attributes
     ----------

@@ -24,21 +24,21 @@ from quercus.client.events import LogEvent
 from quercus.client.transport import is_loopback
 
 POST_S: Final = 15.0
-"""How long a receiver may take for one message."""
+"""Seconds that a receiver may take for one message."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 LONGEST_WISH_S: Final = 3600.0
-"""A receiver may ask for a longer pause (``Retry-After``), up to this."""
+"""Longest pause, in seconds, that a receiver may ask for with ``Retry-After``."""
 MOST_ANSWER_BYTES: Final = 1 << 16
-"""What a receiver answers is not looked at; one that answers more loses the connection."""
+"""Most bytes of a receiver's response, which is ignored; a longer one ends the connection."""
 LOOK_S: Final = 1.0
-"""How often a bridge that waits for events looks whether it is to stop."""
+"""Seconds between two checks of a waiting bridge whether it shall stop."""
 GONE: Final = 410
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Where events go.
+    """The receiver of events.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Receiver:
 
 @dataclass
 class WebhookTally:
-    """What became of the events so far."""
+    """Counts of the events so far."""
 
     delivered: int = 0
     attempts: int = 0

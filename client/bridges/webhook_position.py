@@ -1,4 +1,4 @@
-"""How far the events of a model are delivered: a small SQLite file that one bridge holds."""
+"""The position of the last delivered event of a model, in a small SQLite file that one bridge holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from quercus.client.errors import invalid
 
 APPLICATION: Final = 0x51574850
-"""Tells our files from other databases of SQLite."""
+"""Application id that distinguishes these files from other SQLite databases."""
 SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION};
 CREATE TABLE position (

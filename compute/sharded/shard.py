@@ -1,4 +1,4 @@
-"""What a worker does for a sharded tree: count its rows, and decide its share of the nodes."""
+"""The part of a worker in a sharded tree: count its rows, and decide its share of the nodes."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,23 +29,23 @@ Rows = Callable[[], Iterable[tuple[Floats, Floats]]]
 """Returns the rows of a shard in blocks: values (n, K) as of `quercus.trees.tree.encoding`, contours (n, l)."""
 
 MAX_ENTRIES = 4_000_000
-"""Of the cells that are decided at a time: memory is bounded."""
+"""Most entries of the cells that are decided at once: a bound of memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NextLevel:
-    """What a shard must know of the nodes to be counted.
+    """The nodes of the next level that a shard counts.
 
     Parameters
     ----------
     split
         (g,) split of each node counted before, -1 for a leaf.
     parent, code
-        (m,) which of these each node to be counted is a child of, and by which branch.
+        (m,) the parent among these of each node to be counted, and the branch that leads to it.
     free
-        (m, K) attributes of which something is left.
+        (m, K) the attributes that may still be split on.
     share
-        (shards + 1,) which of the nodes each shard decides.
+        (shards + 1,) bounds of the nodes that each shard decides.
     """
 
     split: Ids
@@ -223,7 +223,7 @@ class Shard:
         Parameters
         ----------
         free
-            (m, K) attributes of which something is left.
+            (m, K) the attributes that may still be split on.
         sizes
             (m,) rows.
         parts
