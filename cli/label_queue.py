@@ -13,11 +13,12 @@ from typing import TypeVar
 
 from quercus.client.client import Client
 from quercus.client.concurrency import Repeating
-from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable
+from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.labelling_results import ANY
 from quercus.client.query_results import Lease, Query
 from quercus.client.requests import WaitPolicy
 from quercus.client.results import Model
+from quercus.client.retrying import backoff_s, may_pass
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.specification.console import SEND_DELAY_S
 
@@ -344,24 +345,27 @@ class TerminalQueue:
     # Outages
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Make a call; when no server answers, wait for one rather than lose what was said."""
+        """Make a call; what passes, as a server that is away, is waited for rather than lose what was said."""
+        attempt = 0
         while True:
             try:
-                return call()
-            except (Unavailable, DeadlineExceeded) as error:
-                with self._changed:
-                    is_first, self._is_away = not self._is_away, True
-                if is_first:
-                    self.tell(f"{error}; waiting until one does (Ctrl-C stops)", "yellow")
-                self._await_server()
-
-    def _await_server(self) -> None:
-        while not self._closing:
-            with suppress(Unavailable):
-                self._client.wait_ready()
+                done = call()
+            except QuercusError as error:
+                if not may_pass(error):
+                    raise
+                attempt += 1
+                self._wait_after(error, attempt)
+            else:
                 self._is_away = False
-                return
-        raise QuercusError("left while the server was away")
+                return done
+
+    def _wait_after(self, error: QuercusError, attempt: int) -> None:
+        with self._changed:
+            is_first, self._is_away = not self._is_away, True
+            if is_first:
+                self.tell(f"{error}; trying again (Ctrl-C stops)", "yellow")
+            if self._changed.wait_for(lambda: self._closing, backoff_s(attempt, error)):
+                raise QuercusError("left while the server was away") from error
 
     def _tell_outage(self, left_s: float) -> None:
         self.tell(

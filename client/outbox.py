@@ -14,18 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from quercus.client import buffers, convert, pushing, transport
-from quercus.client.errors import (
-    BufferFull,
-    Cancelled,
-    DeadlineExceeded,
-    QuercusError,
-    ResourceExhausted,
-    ServerError,
-    Unavailable,
-    invalid,
-)
+from quercus.client import buffers, convert, pushing
+from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, invalid
 from quercus.client.results import Specification
+from quercus.client.retrying import backoff_s, may_pass
 from quercus.client.rows import Row, chunks
 from quercus.client.sync.push_line import PushLine
 
@@ -34,15 +26,6 @@ if TYPE_CHECKING:
 
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
 BATCH_ROWS = 1000
-
-
-def may_pass(error: QuercusError) -> bool:
-    """Whether what a server refused for this reason may be taken later, as it is: nothing is wrong with the rows.
-
-    Whoever cannot wait finds the reason in `Outbox.waiting_for`.
-    """
-    kinds = (Unavailable, DeadlineExceeded, ResourceExhausted, Cancelled, ServerError)
-    return isinstance(error, kinds) or error.retry_s is not None
 
 
 class Outbox:
@@ -235,7 +218,7 @@ class Outbox:
                 if not passes:
                     return
                 attempt += 1
-                self._pause(max(error.retry_s or 0.0, transport.backoff_s(attempt)))
+                self._pause(backoff_s(attempt, error))
             except Exception as error:
                 with self._changed:
                     self._failure = QuercusError(f"the outbox has stopped: {error}")

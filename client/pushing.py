@@ -23,16 +23,15 @@ from quercus.client.errors import (
     InvalidArgument,
     QuercusError,
     RejectedRows,
-    ResourceExhausted,
-    Unavailable,
     from_code,
     invalid,
 )
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification
+from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, is_frame
-from quercus.client.transport import MAX_SEND_BYTES, OUTAGE_S, Outage
+from quercus.client.transport import MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
 from quercus.specification.display import DisplayItem
 from quercus.specification.server import MAX_BATCH_ROWS
@@ -315,9 +314,7 @@ class PushState:
         QuercusError
             ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
         """
-        is_busy = isinstance(error, ResourceExhausted) and error.retry_s is not None
-        passes = isinstance(error, Unavailable) or is_busy
-        pause_s = self._trial.pause_s(error.retry_s) if passes else None
+        pause_s = self._trial.pause_s(error)
         if pause_s is None:
             raise self.failed(error)
         return pause_s

@@ -12,7 +12,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.display_messages import presentation_to_proto
-from quercus.client.errors import DeadlineExceeded, InvalidArgument, QuercusError, Unavailable, invalid
+from quercus.client.errors import DeadlineExceeded, InvalidArgument, invalid
 from quercus.client.query_results import Lease
 from quercus.client.results import Model, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
@@ -48,15 +48,6 @@ def specification(given: Specification) -> model_pb2.Specification:
         raise
     except (TypeError, ValueError, OverflowError) as error:
         raise invalid("specification", str(error)) from None
-
-
-def may_repeat(request: object, failed: QuercusError) -> bool:
-    """Whether a call that failed may be made again.
-
-    Either the server was too busy and did nothing, or no server was there and the call is idempotent.
-    """
-    once = isinstance(request, model_pb2.CreateModelRequest | model_pb2.DeleteModelRequest)
-    return failed.retry_s is not None or (isinstance(failed, Unavailable) and not once)
 
 
 def duration(seconds: float, field: str) -> Duration:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from quercus.client import convert
-from quercus.client.errors import QuercusError, Unavailable, from_code
+from quercus.client.errors import QuercusError, from_code
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_calls import CallSpec, answer_report
 from quercus.client.query_results import Query
 from quercus.client.requests import duration
-from quercus.client.transport import CallAttempts, SeenSequences, is_beyond
+from quercus.client.retrying import CallAttempts
+from quercus.client.transport import SeenSequences, is_beyond
 from quercus.proto.v1 import query_pb2
 
 Request = query_pb2.StreamQueriesRequest
@@ -69,7 +70,7 @@ def resume_s(error: QuercusError, trial: CallAttempts, sequences: SeenSequences,
     if is_beyond(error) and sequences.newest(model):  # what was seen was of a model that is gone
         sequences.forget(model)
         return 0.0
-    return trial.pause_s() if isinstance(error, Unavailable) else None
+    return trial.pause_s(error)
 
 
 def heartbeat() -> Request:

@@ -1,16 +1,14 @@
-"""The transport of both clients: channel options, retry policy, limits and deadlines."""
+"""The transport of both clients: addresses, channel options, limits and deadlines."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
 import os
-import random
 import re
-import time
-from collections.abc import Callable
 from typing import Any
 
+from quercus.client import retrying
 from quercus.client.errors import FailedPrecondition, QuercusError, invalid
 
 MAX_RECEIVE_BYTES = 256 * 1024 * 1024
@@ -23,32 +21,14 @@ CLASSIFY_BYTES = 8 * 1024 * 1024
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 TLS_SCHEME = "tls://"
-MAX_ATTEMPTS = 4
-OUTAGE_S = 60.0
-"""Default time for which a client that has reached its server retries while the server is away."""
 GIVE_BACK_S = 3.0
 """Seconds that a client which leaves a loop of queries waits for the server to take the current one back."""
 PING_EVERY_MS = 30_000
 PING_TIMEOUT_MS = 10_000
 """A connection with waiting calls counts as dead if a ping gets no answer within this time."""
-FIRST_BACKOFF_S = 0.1
-MAX_BACKOFF_S = 2.0
 
 _GRPC_SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
 _HOST_PORT = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")
-
-_IDEMPOTENT = {
-    "ModelService": ["GetModel", "ListModels", "UpdateModel"],
-    "InstanceService": ["PushBatch", "GetInstance", "ListInstances"],
-    "QueryService": ["AnswerQuery", "RefuseQuery", "ExtendLease", "ListQueries", "ListNeighbours"],
-    "ClassifyService": ["Classify"],
-    "TreeService": ["GetTree", "RenderTree"],
-    "AdminService": ["GetStatus", "GetCaller", "SetLogLevel"],
-}
-"""Calls that may be made twice.
-
-Reads, and writes that the server knows again by their lease token or content.
-"""
 
 
 def server_address(given: str | None) -> str:
@@ -102,23 +82,10 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
 
     A proxy of the environment (``http_proxy``) is not asked for addresses of this machine: it could not reach them.
     """
-    names = [
-        {"service": f"quercus.v1.{service}", "method": method}
-        for service, methods in _IDEMPOTENT.items()
-        for method in methods
-    ]
-    policy = {
-        "maxAttempts": MAX_ATTEMPTS,
-        "initialBackoff": f"{FIRST_BACKOFF_S}s",
-        "maxBackoff": f"{MAX_BACKOFF_S}s",
-        "backoffMultiplier": 3,
-        "retryableStatusCodes": ["UNAVAILABLE"],
-    }
-    config = {"methodConfig": [{"name": names, "retryPolicy": policy}]}
     return [
         ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
         ("grpc.max_send_message_length", MAX_SEND_BYTES),
-        ("grpc.service_config", json.dumps(config)),
+        ("grpc.service_config", json.dumps(retrying.service_config())),
         ("grpc.enable_retries", 1),
         ("grpc.enable_http_proxy", 0 if is_loopback(address) else 1),
         # A client that starts before its server, or survives its restart, should notice soon.
@@ -130,87 +97,10 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
     ]
 
 
-def backoff_s(attempt: int) -> float:
-    """Seconds to wait before attempt 1, 2, ...
-
-    Doubling, bounded, with jitter so that clients do not march in step.
-    """
-    bound = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (attempt - 1))
-    return bound * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
-
-
 def classify_rows(attributes: int, classes: int) -> int:
     """Rows in one Classify request, so that neither it nor its answer comes near the message limit."""
     widest = 8 * max(attributes, 4 * classes + 2)
     return max(1, min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // widest))
-
-
-class Outage:
-    """Whether a call that found no server is worth another try.
-
-    A server that never answered is not waited for: the address may be wrong. One that has answered before is tried
-    again for ``outage_s`` seconds.
-
-    Parameters
-    ----------
-    outage_s
-        0: never again.
-    """
-
-    def __init__(self, outage_s: float) -> None:
-        if not outage_s >= 0:
-            raise invalid("outage_s", f"is {outage_s}, must be at least 0")
-        self.outage_s = outage_s
-        self.reached = False
-        self.tell: Callable[[float], None] | None = None
-        self._is_told = False
-
-    def begin(self, left_s: float) -> None:
-        """The server is away: tell it, once an outage."""
-        if self.tell is not None and not self._is_told:
-            self._is_told = True
-            self.tell(left_s)
-
-    def end(self) -> None:
-        """The server answered."""
-        self.reached, self._is_told = True, False
-
-    def trial(self) -> CallAttempts:
-        """The attempts of one call."""
-        return CallAttempts(self)
-
-
-class CallAttempts:
-    """The attempts of one call."""
-
-    def __init__(self, outage: Outage) -> None:
-        self._outage = outage
-        self._since: float | None = None
-        self._attempts = 0
-
-    def succeeded(self) -> None:
-        """The server answered; the next outage is another one."""
-        self._outage.end()
-        self._since, self._attempts = None, 0
-
-    def pause_s(self, retry_s: float | None = None) -> float | None:
-        """Seconds to wait before another attempt, ``None`` when there is to be none.
-
-        Parameters
-        ----------
-        retry_s
-            What the server asked for, when it was too busy.
-        """
-        now = time.monotonic()
-        self._outage.reached = self._outage.reached or retry_s is not None
-        self._since = now if self._since is None else self._since
-        self._attempts += 1
-        left = self._outage.outage_s - (now - self._since)
-        if not self._outage.reached or left <= 0:
-            return None
-        if retry_s is None:
-            self._outage.begin(left)
-        return min(max(backoff_s(self._attempts), retry_s or 0.0), left)
 
 
 def mass_rows(rows: int, classes: int) -> int:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.process import BaseProcess
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,8 +34,7 @@ class ProcessExecutor(PooledExecutor):
         super().__init__(f"processes:{processes}", (BrokenProcessPool,))
         self._processes = processes
         self._folder = tempfile.TemporaryDirectory(prefix="quercus-")
-        self._others = set(multiprocessing.active_children())
-        self._pool = new_pool(processes)
+        self._pool = ProcessPool(processes)
 
     @property
     def workers(self) -> int:
@@ -45,7 +44,7 @@ class ProcessExecutor(PooledExecutor):
     def close(self, *, at_once: bool = False) -> None:
         """End the processes."""
         if at_once:
-            end_children(self._others)
+            self._pool.end()
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
@@ -59,14 +58,41 @@ class ProcessExecutor(PooledExecutor):
             return give_out(self._pool, do_chunk, shared, tasks)
         except BrokenProcessPool:  # one process died, and took the others with it
             self._pool.shutdown(cancel_futures=True)
-            self._pool = new_pool(self._processes)
+            self._pool = ProcessPool(self._processes)
             return give_out(self._pool, do_chunk, shared, tasks)
 
 
-def new_pool(processes: int) -> ProcessPoolExecutor:
-    """Return a pool of processes that end with this one."""
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_start)
+class ProcessPool(ProcessPoolExecutor):
+    """A pool of processes that end with this one, or before.
+
+    Parameters
+    ----------
+    processes
+        How many.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._own = _CountingContext()
+        super().__init__(processes, mp_context=self._own, initializer=_start)
+
+    def end(self) -> None:
+        """End its processes at once, and no other children of this process."""
+        for child in self._own.children:
+            if child.is_alive():
+                child.terminate()
+
+
+class _CountingContext(SpawnContext):
+    """Spawns processes, and knows those that it made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.children: list[SpawnProcess] = []
+
+    def Process(self, *arguments: Any, **options: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        made = SpawnProcess(*arguments, **options)
+        self.children.append(made)
+        return made
 
 
 def give_out(pool: ProcessPoolExecutor, fn: Callable[..., T], /, *arguments: Any) -> "Future[T]":
@@ -78,12 +104,6 @@ def give_out(pool: ProcessPoolExecutor, fn: Callable[..., T], /, *arguments: Any
         return pool.submit(fn, *arguments)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def end_children(others: set[BaseProcess]) -> None:
-    """End the processes that this one started, at once, but for some others."""
-    for child in set(multiprocessing.active_children()) - others:
-        child.terminate()
 
 
 def _start() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import convert, requests, transport
+from quercus.client import convert, retrying, transport
 from quercus.client.classifying import RowFormats
 from quercus.client.concurrency import async_connected, async_sleep
 from quercus.client.errors import Unavailable, from_rpc
@@ -27,13 +27,13 @@ class Connection:
         address: str | None = None,
         *,
         timeout_s: float = transport.DEFAULT_TIMEOUT_S,
-        outage_s: float = transport.OUTAGE_S,
+        outage_s: float = retrying.OUTAGE_S,
         token: str | None = None,
         ca: Path | str | None = None,
     ) -> None:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
-        self._outage = transport.Outage(outage_s)
+        self._outage = retrying.Outage(outage_s)
         self._sequences = transport.SeenSequences()
         self._forms = RowFormats()
         security = Security.load(token, ca)
@@ -60,7 +60,7 @@ class Connection:
                 answer = await method(request, timeout=timeout_s or self.timeout_s)
             except grpc.RpcError as error:
                 failed = from_rpc(error, self.address)
-                pause_s = trial.pause_s(failed.retry_s) if requests.may_repeat(request, failed) else None
+                pause_s = trial.pause_s(failed, is_repeated=retrying.is_repeated(request))
                 if pause_s is None:
                     raise failed from None
                 await async_sleep(pause_s)
@@ -112,7 +112,7 @@ class Connection:
                 return
             except grpc.RpcError as error:
                 failed = from_rpc(error, self.address)
-                pause_s = trial.pause_s(failed.retry_s) if isinstance(failed, Unavailable) else None
+                pause_s = trial.pause_s(failed)
                 if pause_s is None:
                     raise failed from None
             finally:

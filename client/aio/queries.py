@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import grpc
 
-from quercus.client import query_calls, requests, transport
+from quercus.client import query_calls, requests, retrying, transport
 from quercus.client.aio.labelling import LabellingCalls
 from quercus.client.aio.models import ModelCalls
 from quercus.client.aio.query_stream import AsyncQueryStream
 from quercus.client.concurrency import AsyncRepeating
-from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, Unavailable
+from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_results import Lease, Query
 from quercus.client.stream_parts import StreamOptions
@@ -122,10 +122,8 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         """Extend a lease, and return whether to go on with it; the answer itself will say why not."""
         try:
             await self.extend_lease(query, lease_s)
-        except (Unavailable, DeadlineExceeded):
-            return True  # the server may be back before the lease ends
-        except QuercusError as error:
-            return error.retry_s is not None  # else the query is answered, or another's
+        except QuercusError as error:  # what passes may pass before the lease ends
+            return retrying.may_pass(error)  # else the query is answered, or another's
         except ValueError:  # the channel was closed meanwhile
             return False
         return True

@@ -23,6 +23,7 @@ from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
 from quercus.client.query_results import AnswerReport, Lease, Query
 from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
+from quercus.client.retrying import may_pass
 from quercus.client.stream_parts import StreamOptions
 
 if TYPE_CHECKING:
@@ -150,8 +151,10 @@ class AsyncQueryStream:
             return await self._client._ask(ask)
         try:
             done = await async_result(await self._line.ask(ask), self._client.timeout_s)
-        except (Unavailable, TimeoutError):  # whether it counted is not known: said again it counts once
-            done = await self._client._ask(ask)
+        except (QuercusError, TimeoutError) as error:
+            if isinstance(error, QuercusError) and not may_pass(error):
+                raise
+            done = await self._client._ask(ask)  # whether it counted is not known: said again it counts once
         if self._current is not None and self._current.name == query.name:
             self._current = None
         return done

@@ -25,10 +25,11 @@ from quercus.client.client import Client
 from quercus.client.errors import (
     AlreadyExists,
     InvalidArgument,
-    ResourceExhausted,
+    QuercusError,
     Unavailable,
     invalid,
 )
+from quercus.client.retrying import may_pass
 
 QUEUE: Final = 10_000
 """Messages that wait here; the broker holds the others back."""
@@ -262,8 +263,10 @@ class MqttBridge:
                     [row.label for row in rows],
                     [row.id for row in rows],
                 )
-            except (Unavailable, ResourceExhausted) as error:
-                if self._stopping.wait(RETRY_S):
+            except QuercusError as error:
+                if not may_pass(error):
+                    raise
+                if self._stopping.wait(max(RETRY_S, error.retry_s or 0.0)):
                     return False
                 self._tell(f"{error}; the broker keeps the messages meanwhile")
             else:

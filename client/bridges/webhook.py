@@ -19,9 +19,11 @@ import urllib3
 from quercus.client.bridges.webhook_messages import CONTENT_TYPE, Signer, message
 from quercus.client.bridges.webhook_position import Position
 from quercus.client.client import Client
-from quercus.client.errors import DeadlineExceeded, FailedPrecondition, invalid
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, invalid
 from quercus.client.events import LogEvent
+from quercus.client.retrying import backoff_s, may_pass
 from quercus.client.transport import is_loopback
+from quercus.specification.pauses import growing_pause_s
 
 POST_S: Final = 15.0
 """Seconds that a receiver may take for one message."""
@@ -136,9 +138,10 @@ class WebhookBridge:
         FailedPrecondition
             The receiver wants no more events (410), or another model has the name.
         QuercusError
-            There is no such model, or the server is away for too long.
+            There is no such model, or no server answers at the start.
         """
-        done = 0
+        self._client.get_model(self._model)
+        done = attempt = 0
         while not self._stopping.is_set() and (most is None or done < most):
             events = self._client.watch_events(
                 self._model,
@@ -152,13 +155,20 @@ class WebhookBridge:
             try:
                 with closing(events):
                     for event in events:
+                        attempt = 0
                         if not self._deliver(event):
                             return self.tally
                         done += 1
                         if done == most:
                             break
             except DeadlineExceeded:
-                continue  # looks whether it is to stop
+                attempt = 0  # nothing came: looks whether it is to stop
+            except QuercusError as error:
+                if not may_pass(error):
+                    raise
+                attempt += 1
+                self._tell(f"{error}; waiting for the server")
+                self._stopping.wait(backoff_s(attempt, error))
         return self.tally
 
     def _deliver(self, event: LogEvent) -> bool:
@@ -176,7 +186,7 @@ class WebhookBridge:
             if self._receiver.most_attempts is not None and attempt >= self._receiver.most_attempts:
                 self._give_up(event, body, trouble)
                 return True
-            pause_s = max(min(self._first_pause_s * 2.0 ** (attempt - 1), LONGEST_PAUSE_S), wish_s)
+            pause_s = max(growing_pause_s(attempt, self._first_pause_s, LONGEST_PAUSE_S), wish_s)
             self._tell(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
             self._stopping.wait(pause_s)
         return False

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from quercus.client.concurrency import sleep
-from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable
+from quercus.client.errors import QuercusError
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_results import Query
+from quercus.client.retrying import may_pass
 
 if TYPE_CHECKING:
     from quercus.client.sync.client import Client
@@ -118,12 +119,10 @@ class HeldQueries:
                 self._client.extend_lease(query, self.lease_s)
                 if self._held.get(query.name) is query:
                     self._until[query.name] = asked + self.lease_s
-            except (Unavailable, DeadlineExceeded):
-                continue  # the server may be back before the lease ends
             except QuercusError as error:
-                if (
-                    error.retry_s is None and self._held.get(query.name) is query
-                ):  # else it was leased again meanwhile
+                if may_pass(error):
+                    continue  # perhaps before the lease ends
+                if self._held.get(query.name) is query:  # else it was leased again meanwhile
                     self.put_away(query.name)
                     lost.append(query.name)
         return lost

@@ -1,6 +1,5 @@
 """The shards of a tree, objects that keep their rows between calls, on the workers of an executor."""
 
-import multiprocessing
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from quercus.compute.errors import CrewLostError
 from quercus.compute.kept import KeptObject, call_kept
 from quercus.compute.names import open_executor, parse_executor
 from quercus.compute.pooled import LOOK_S
-from quercus.compute.processes import end_children, give_out, new_pool
+from quercus.compute.processes import ProcessPool, give_out
 from quercus.compute.sharded.shard import Rows, Shard
 from quercus.specification.model import Specification
 
@@ -91,8 +90,7 @@ class _ProcessCrew(Crew):
 
     def __init__(self, processes: int, shards: int) -> None:
         super().__init__(shards)
-        self._others = set(multiprocessing.active_children())
-        self._pools = [new_pool(1) for _ in range(processes)]
+        self._pools = [ProcessPool(1) for _ in range(processes)]
 
     def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
         try:
@@ -107,7 +105,8 @@ class _ProcessCrew(Crew):
             raise CrewLostError(str(error)) from error
 
     def close(self) -> None:
-        end_children(self._others)
+        for pool in self._pools:
+            pool.end()
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 

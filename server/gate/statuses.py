@@ -53,6 +53,9 @@ _TREE: Final[Reasons] = {
     StatusCode.NOT_FOUND: "No such model, or no such version of its tree.",
     StatusCode.FAILED_PRECONDITION: f"{_NO_TREE}.",
 }
+_NEWEST: Final[Reasons] = {
+    StatusCode.NOT_FOUND: "No such model, or another version of its tree than the newest.",
+}
 _CLASSIFY: Final[Reasons] = {
     **_GONE,
     StatusCode.FAILED_PRECONDITION: f"{_NO_TREE}, or its log ends before `min_sequence`.",
@@ -136,11 +139,11 @@ OWN: Final[dict[str, Reasons]] = {
     "GRPCInferenceService/ServerLive": {},
     "GRPCInferenceService/ServerReady": {},
     "GRPCInferenceService/ServerMetadata": {},
-    "GRPCInferenceService/ModelReady": _TREE,
-    "GRPCInferenceService/ModelMetadata": _TREE,
+    "GRPCInferenceService/ModelReady": _NEWEST,
+    "GRPCInferenceService/ModelMetadata": _NEWEST,
     "GRPCInferenceService/ModelInfer": {
         **_CLASSIFY,
-        StatusCode.NOT_FOUND: "No such model, or another version than the newest.",
+        **_NEWEST,
     },
 }
 """What an RPC may end with besides, or for another reason than any call."""

@@ -31,6 +31,7 @@ from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError
 from quercus.server.growth.saved_growth import remove_strangers
 from quercus.server.growth.sharing import GrowerShare
 from quercus.server.telemetry import logs
+from quercus.specification.pauses import growing_pause_s
 from quercus.specification.server import (
     AGENDA_SHARE,
     GROWER_TTL_S,
@@ -219,7 +220,7 @@ class Grower:
             return
         count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
         last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
-        delay = min(FIRST_RETRY_S * 2 ** min(count - 1, 30), last)
+        delay = growing_pause_s(count, FIRST_RETRY_S, last)
         self._wake_at[record.key] = time.monotonic() + delay
         if isinstance(error, StorageError | LearningFailedError):  # what is folded is sound
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)

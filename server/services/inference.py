@@ -24,7 +24,7 @@ from quercus.server.wire.request_checks import check_sequence
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.algorithms import FIRST
-from quercus.storage import NotFound, Store
+from quercus.storage import FailedPrecondition, NotFound, Store
 
 MAX_ID: Final = 200
 _MIN_SEQUENCE: Final = "min_sequence"
@@ -56,11 +56,14 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
         return pb.ServerMetadataResponse(name="quercus", version=__version__)
 
     async def ModelReady(self, request: pb.ModelReadyRequest, context: Any) -> pb.ModelReadyResponse:  # noqa: N802
-        """Whether there is a tree."""
+        """Whether there is a tree that classifies."""
         model = check_model_id(request.name, "name")
         try:
             classifier, _ = await self._core.catalogue.pair(model)
-        except Unavailable:  # nothing is grown yet
+        except (
+            FailedPrecondition,
+            Unavailable,
+        ):  # nothing is grown yet, or another model took the name just now
             return pb.ModelReadyResponse(ready=False)
         _check_version(request.version, classifier.version)
         return pb.ModelReadyResponse(ready=True)

@@ -68,7 +68,8 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                 except Exception as error:
                     fields = error_fields(error) if ack.goes_on and isinstance(error, BATCH_ERRORS) else None
                     if fields is None:
-                        context.set_trailing_metadata(((BATCH_ID_KEY, ack.batch_id.encode()),))
+                        metadata = (*context.trailing_metadata(), (BATCH_ID_KEY, ack.batch_id.encode()))
+                        context.set_trailing_metadata(metadata)
                         raise
                     yield instance_pb2.PushInstancesResponse(
                         batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)

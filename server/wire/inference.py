@@ -87,10 +87,10 @@ def decode_inputs(
                     f"inputs[{i}].contents", "is there, but the contents are raw: send one of both"
                 )
     for i, tensor in enumerate(inputs):
-        if tensor.shape and tensor.shape[0] > sizes.max_batch_rows:
+        if tensor.shape and not 1 <= tensor.shape[0] <= sizes.max_batch_rows:
             raise InvalidInput(
                 f"inputs[{i}].shape[0]",
-                f"is {tensor.shape[0]}, at most {sizes.max_batch_rows} rows (max_batch_rows)",
+                f"is {tensor.shape[0]}, must be 1 to {sizes.max_batch_rows} rows (max_batch_rows)",
             )
     width = len(schema.columns)
     first = inputs[0]

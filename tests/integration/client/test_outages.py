@@ -22,14 +22,14 @@ from quercus.client import (
     Outbox,
     QuercusError,
     RejectedRows,
+    ResourceExhausted,
     ServerError,
     Specification,
     TextItem,
     Unavailable,
 )
-from quercus.client.requests import may_repeat
-from quercus.client.transport import MAX_BACKOFF_S, Outage
-from quercus.proto.v1 import model_pb2
+from quercus.client.retrying import MAX_BACKOFF_S, Outage, is_repeated, service_config
+from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"], budget=5, alpha=0.9)
 ROWS = [{"X": "a"}, {"X": "b"}]
@@ -108,22 +108,49 @@ def test_an_outage_that_is_too_long_is_told(machine: Machine) -> None:
 
 
 def test_what_must_not_be_done_twice_is_not() -> None:
-    gone = Unavailable("gone")
-    assert not may_repeat(model_pb2.CreateModelRequest(), gone)
-    assert not may_repeat(model_pb2.DeleteModelRequest(), gone)
-    assert may_repeat(model_pb2.GetModelRequest(), gone)
-    assert not may_repeat(model_pb2.GetModelRequest(), ServerError("bug"))
+    """The client and gRPC beneath it keep to one list; a stream goes on by itself, from where it broke."""
+    once = (model_pb2.CreateModelRequest(), model_pb2.DeleteModelRequest(), query_pb2.ReleaseLeaseRequest())
+    assert not any(is_repeated(request) for request in once)
+    assert is_repeated(model_pb2.GetModelRequest())
+    assert is_repeated(instance_pb2.PushBatchRequest())
+    (part,) = service_config()["methodConfig"]
+    names = {name["method"] for name in part["name"]}
+    assert {
+        "GetModel",
+        "PushBatch",
+        "AnswerQuery",
+        "UndoAnswer",
+        "Classify",
+        "GetStatus",
+        "RenderTree",
+    } <= names
+    assert not names & {
+        "CreateModel",
+        "DeleteModel",
+        "ReleaseLease",
+        "PushInstances",
+        "StreamQueries",
+        "WatchTree",
+    }
+    outage = Outage(30.0)
+    outage.end()
+    assert outage.trial().pause_s(Unavailable("gone"))
+    assert outage.trial().pause_s(Unavailable("gone"), is_repeated=False) is None
+    assert outage.trial().pause_s(ServerError("bug")) is None
+    busy = ResourceExhausted("busy")
+    busy.retry_s = 1.5
+    assert outage.trial().pause_s(busy, is_repeated=False) == 1.5
 
 
 def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    outage = Outage(30.0)
-    assert outage.trial().pause_s() is None
+    outage, gone = Outage(30.0), Unavailable("gone")
+    assert outage.trial().pause_s(gone) is None
     trial = outage.trial()
     trial.succeeded()
     pauses = []
-    while (pause_s := trial.pause_s()) is not None:
+    while (pause_s := trial.pause_s(gone)) is not None:
         pauses.append(pause_s)
         now += pause_s
     assert sum(pauses) == pytest.approx(30.0)
@@ -132,7 +159,14 @@ def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.Mon
     assert len(set(pauses)) == len(pauses)
     now += 1000
     trial.succeeded()
-    assert trial.pause_s() is not None
+    assert trial.pause_s(gone) is not None
+
+
+def test_an_outage_may_last_for_days() -> None:
+    outage = Outage(float("inf"))
+    outage.end()
+    trial = outage.trial()
+    assert all(trial.pause_s(Unavailable("gone")) for _ in range(2_000))
 
 
 @pytest.mark.slow
@@ -337,6 +371,7 @@ def test_a_file_that_is_no_buffer_is_left_as_it_is(machine: Machine, tmp_path: P
             client_knows = {"specification": SPECIFICATION}
             if not content:  # a crash came before the first write
                 Outbox(client, "m", path, **client_knows).close()
+                assert path.read_bytes().startswith(b"SQLite format 3\0")
                 continue
             with pytest.raises(InvalidArgument, match=r"rows\.csv is not a buffer of quercus"):
                 Outbox(client, "m", path, **client_knows)

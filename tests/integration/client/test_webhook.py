@@ -49,8 +49,7 @@ def bridge(client: Client, model: str, url: str, path: Path, most: int, **fields
         Receiver(url, attempts),  # type: ignore[arg-type]
         Signer(SECRET),
         position,
-        first_pause_s=0.01,
-        **fields,  # type: ignore[arg-type]
+        **{"first_pause_s": 0.01, **fields},  # type: ignore[arg-type]
     )
     try:
         made.run(most)
@@ -136,6 +135,15 @@ def test_a_receiver_that_is_away_is_waited_for(
         thread.join(60)
     assert not thread.is_alive()
     assert made.tally.delivered == 0
+
+
+def test_an_event_may_be_refused_for_days(
+    client: Client, hooked: str, tmp_path: Path, receive: Receive
+) -> None:
+    """After 1,024 attempts a power of two is no float any more; at 5 min each these are three and a half days."""
+    receiver = receive(lambda _, before: (500, {}) if before < 1_030 else None)
+    made = bridge(client, hooked, receiver.url, tmp_path / "state", 1, first_pause_s=0.0)
+    assert (made.tally.delivered, made.tally.attempts) == (1, 1_031)
 
 
 def test_a_receiver_that_wants_no_more_ends_the_bridge(

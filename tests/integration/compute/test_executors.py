@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from support.tasks import (
 from quercus.belief.errors import InvalidInput
 from quercus.compute import ExecutorError, open_executor
 from quercus.compute.sharded import deal, grow_sharded
+from quercus.compute.sharded.crew import open_crew
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees import GrowthState, Observed, Table, fit, grow
@@ -133,6 +135,36 @@ def test_processes_are_gone_when_work_is_broken_off(tmp_path, others):
         _map_until_interrupted(there, tmp_path)
     assert time.monotonic() - began < 50
     assert set(multiprocessing.active_children()) <= others
+
+
+@pytest.mark.parametrize("closed", ["processes:1", "crew"])
+def test_who_ends_processes_ends_none_of_another(closed, tmp_path):
+    """Both began before the other, which an executor, a crew or anybody else of this process may be."""
+    specification, values, contours = sharded_rows(rows=20)
+    context = multiprocessing.get_context("spawn")
+    with ExitStack() as stack:
+        if closed == "crew":
+            shards = [partial(given, values, contours)]
+            ending = stack.enter_context(ExitStack())
+            ending.enter_context(open_crew("processes:1", specification, shards))
+        else:
+            ending = open_executor(closed)
+            assert os.getpid() not in ending.map(process_of, range(1))
+        there = stack.enter_context(open_executor("processes:1"))
+        before = set(there.map(process_of, range(1)))
+        stranger = context.Process(target=say_and_wait, args=(tmp_path, 0))
+        stranger.start()
+        mine = {child.pid for child in multiprocessing.active_children()}
+        if closed == "crew":
+            ending.close()
+        else:
+            ending.close(at_once=True)
+        assert len(mine - {child.pid for child in multiprocessing.active_children()}) == 1
+        assert set(there.map(process_of, range(1))) == before
+        assert stranger.is_alive()
+        (tmp_path / "end").touch()
+        stranger.join(60)
+        assert stranger.exitcode == 0
 
 
 def _map_until_interrupted(executor, folder: Path) -> None:

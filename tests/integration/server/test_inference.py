@@ -173,7 +173,12 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("size", "FP16", [1])]}, "inputs['size'].datatype", "must be one of BYTES, FP64"),
         ({"inputs": [typed("size", "FP64", [2], fp64_contents=[1.0])]}, "inputs['size'].contents", "needs 2"),
         ({"inputs": [typed("size", "FP64", [1], fp32_contents=[1.0])]}, "inputs['size'].contents", "fp64_contents"),
-        ({"inputs": [typed("size", "FP64", [0])]}, "inputs['size'].shape[0]", "at least 1"),
+        ({"inputs": [typed("size", "FP64", [0])]}, "inputs[0].shape[0]", "is 0, must be 1 to"),
+        ({"inputs": [typed("size", "FP64", [-1])]}, "inputs[0].shape[0]", "is -1, must be 1 to"),
+        ({"inputs": [typed("size", "FP64", [-1, 1])]}, "inputs[0].shape[0]", "is -1, must be 1 to"),
+        ({"inputs": [SIZE, typed("hue", "BYTES", [-(2**63)])]}, "inputs[1].shape[0]", "must be 1 to"),
+        ({"inputs": [typed("m", "FP64", [-1, 2])]}, "inputs[0].shape[0]", "is -1, must be 1 to"),
+        ({"inputs": [typed("m", "FP64", [1, -2])]}, "inputs['m'].shape[1]", "is -2, the model has 2"),
         ({"inputs": [typed("size", "FP64", [1, 1, 1], fp64_contents=[1.0])]}, "inputs['size'].shape", "[n] or [n, 1]"),
         ({"inputs": [typed("size", "FP64", [100_000_000])]}, "inputs[0].shape[0]", "max_batch_rows"),
         ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[1.0])]}, "inputs['hue'].datatype", "send BYTES"),
@@ -200,6 +205,28 @@ def test_what_is_wrong_is_named(
         stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
         with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, said, field=field):
             stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, **fields), timeout=30)
+
+
+def test_a_model_is_ready_once_it_has_a_tree(grown: str, live: Any, tools: Any) -> None:
+    with Client(grown) as client, grpc.insecure_channel(grown) as channel:
+        client.create_model("untaught", Specification([Numeric("size")], ["o", "s"]))
+        stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+
+        def is_ready(model: str, version: str = "") -> bool:
+            return bool(stub.ModelReady(pb.ModelReadyRequest(name=model, version=version), timeout=30).ready)
+
+        newest = stub.ModelMetadata(pb.ModelMetadataRequest(name=MODEL), timeout=30).versions[0]
+        assert is_ready(MODEL)
+        assert is_ready(MODEL, newest)
+        assert not is_ready("untaught")
+        assert not is_ready("untaught", "1")
+        with tools.refused(grpc.StatusCode.NOT_FOUND, "999", "the newest is"):
+            is_ready(MODEL, "999")
+        with tools.refused(grpc.StatusCode.NOT_FOUND, "nothing"):
+            is_ready("nothing")
+        report = client.push("untaught", [[1.0], [2.0]])
+        next(each for each in client.watch("untaught") if each.tree.as_of >= report.committed_sequence)
+        assert is_ready("untaught")
 
 
 def test_versions_and_models_that_are_not_there(grown: str, tools: Any) -> None:

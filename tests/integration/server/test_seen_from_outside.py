@@ -23,7 +23,7 @@ from support.published import published_model
 from quercus import __version__
 from quercus.cli.common import accuracy_text
 from quercus.client import Client, InvalidArgument, Numeric
-from quercus.proto.v1 import model_pb2, values_pb2
+from quercus.proto.v1 import instance_pb2, model_pb2, values_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
 from quercus.server.wire.errors import BadStart
@@ -165,6 +165,11 @@ def test_a_request_keeps_the_id_that_it_came_with(api: Any) -> None:
             model_pb2.GetModelRequest(name="models/none"), metadata=(("x-request-id", "lost"),)
         )
     assert ids(caught.value) == ["lost"]
+    wrong = instance_pb2.PushInstancesRequest(model="models/none", batch_id="first")
+    with pytest.raises(grpc.RpcError) as caught:
+        list(api.instances.PushInstances(iter([wrong]), metadata=(("x-request-id", "pushed"),)))
+    assert ids(caught.value) == ["pushed"]
+    assert dict(caught.value.trailing_metadata())["quercus-batch-id-bin"] == b"first"
 
 
 def test_logs_are_json_where_programs_read_them(

@@ -17,8 +17,9 @@ from quercus.client import (
     Unavailable,
 )
 from quercus.client.pushing import Batcher, PushState, batch_size, check_sizes
+from quercus.client.retrying import MAX_BACKOFF_S
 from quercus.client.rows import chunks
-from quercus.client.transport import MAX_BACKOFF_S, MAX_SEND_BYTES
+from quercus.client.transport import MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab"), Numeric("y")], ["o", "s"])

@@ -1,0 +1,155 @@
+"""Retries: which failures may pass, which calls may be repeated, and the pauses between attempts."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from google.protobuf.descriptor import ServiceDescriptor
+
+from quercus.client.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    QuercusError,
+    ResourceExhausted,
+    ServerError,
+    Unavailable,
+    invalid,
+)
+from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.specification.pauses import growing_pause_s
+
+OUTAGE_S: Final = 60.0
+"""Default time for which a client that has reached its server retries while the server is away."""
+MAX_ATTEMPTS: Final = 4
+FIRST_BACKOFF_S: Final = 0.1
+MAX_BACKOFF_S: Final = 2.0
+
+NOT_REPEATED: Final = frozenset({"CreateModel", "DeleteModel", "ReleaseLease"})
+"""Calls that must not be made twice: a second `ReleaseLease` would end the lease of the next labeller.
+
+`LeaseQueries` is not idempotent either, but it is repeated: a query leased in vain opens again when its lease ends.
+"""
+
+
+def may_pass(error: QuercusError) -> bool:
+    """Return whether the server may accept the same request later, because nothing is wrong with the request itself.
+
+    An outbox, a bridge, a lease and the answers of a person at a terminal wait for such failures to pass.
+    """
+    kinds = (Unavailable, DeadlineExceeded, ResourceExhausted, Cancelled, ServerError)
+    return isinstance(error, kinds) or error.retry_s is not None
+
+
+def is_repeated(request: Any) -> bool:
+    """Return whether the call with this request may be repeated if its response is lost."""
+    return request.DESCRIPTOR.name.removesuffix("Request") not in NOT_REPEATED
+
+
+def backoff_s(attempt: int, failed: QuercusError | None = None) -> float:
+    """Return the seconds to wait after attempt 1, 2, ...
+
+    The pauses double up to a bound. Jitter keeps clients from calling at the same moments. No pause is shorter than the
+    server asked for.
+    """
+    pause_s = growing_pause_s(attempt, FIRST_BACKOFF_S, MAX_BACKOFF_S) * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
+    return max(pause_s, (failed.retry_s if failed is not None else None) or 0.0)
+
+
+def service_config() -> dict[str, Any]:
+    """Return gRPC's own retry policy: a few attempts after UNAVAILABLE, for calls that are no streams."""
+    services: list[ServiceDescriptor] = [
+        service
+        for module in (admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2)
+        for service in module.DESCRIPTOR.services_by_name.values()
+    ]
+    names = [
+        {"service": service.full_name, "method": method.name}
+        for service in services
+        for method in service.methods
+        if not (method.client_streaming or method.server_streaming or method.name in NOT_REPEATED)
+    ]
+    policy = {
+        "maxAttempts": MAX_ATTEMPTS,
+        "initialBackoff": f"{FIRST_BACKOFF_S}s",
+        "maxBackoff": f"{MAX_BACKOFF_S}s",
+        "backoffMultiplier": 3,
+        "retryableStatusCodes": ["UNAVAILABLE"],
+    }
+    return {"methodConfig": [{"name": names, "retryPolicy": policy}]}
+
+
+class Outage:
+    """Whether a call that found no server is worth another try.
+
+    A server that never answered is not waited for: the address may be wrong. One that has answered before is tried
+    again for ``outage_s`` seconds.
+
+    Parameters
+    ----------
+    outage_s
+        0: never again.
+    """
+
+    def __init__(self, outage_s: float) -> None:
+        if not outage_s >= 0:
+            raise invalid("outage_s", f"is {outage_s}, must be at least 0")
+        self.outage_s = outage_s
+        self.reached = False
+        self.tell: Callable[[float], None] | None = None
+        self._is_told = False
+
+    def begin(self, left_s: float) -> None:
+        """The server is away: tell it, once an outage."""
+        if self.tell is not None and not self._is_told:
+            self._is_told = True
+            self.tell(left_s)
+
+    def end(self) -> None:
+        """The server answered."""
+        self.reached, self._is_told = True, False
+
+    def trial(self) -> CallAttempts:
+        """The attempts of one call."""
+        return CallAttempts(self)
+
+
+class CallAttempts:
+    """The attempts of one call."""
+
+    def __init__(self, outage: Outage) -> None:
+        self._outage = outage
+        self._since: float | None = None
+        self._attempts = 0
+
+    def succeeded(self) -> None:
+        """The server answered; the next outage is another one."""
+        self._outage.end()
+        self._since, self._attempts = None, 0
+
+    def pause_s(self, failed: QuercusError, *, is_repeated: bool = True) -> float | None:
+        """Seconds to wait before another attempt, ``None`` when there is to be none.
+
+        Parameters
+        ----------
+        failed
+            Why the last one failed. It is worth another when the server did nothing and says that it may later
+            (``retry_s``), or when no server was there.
+        is_repeated
+            Whether the call may be made again although the server may have done what it asked for.
+        """
+        retry_s = failed.retry_s
+        if retry_s is None and not (is_repeated and isinstance(failed, Unavailable)):
+            return None
+        now = time.monotonic()
+        self._outage.reached = self._outage.reached or retry_s is not None
+        self._since = now if self._since is None else self._since
+        self._attempts += 1
+        left = self._outage.outage_s - (now - self._since)
+        if not self._outage.reached or left <= 0:
+            return None
+        if retry_s is None:
+            self._outage.begin(left)
+        return min(backoff_s(self._attempts, failed), left)
