@@ -18,7 +18,7 @@ _ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?
 
 @dataclass(frozen=True)
 class ConsoleConfig:
-    """How a console runs.
+    """The configuration of a console.
 
     Attributes
     ----------

@@ -18,18 +18,18 @@ MOST_RIVALS = 8
 
 @dataclass(frozen=True)
 class Described:
-    """What a page shows of a query.
+    """The parts of a query that a page shows.
 
     Attributes
     ----------
     groups
         Values by the title of their group.
     more
-        How many attributes are left out.
+        Number of attributes that are left out.
     beside
-        What stands beside the values.
+        Parts shown beside the values.
     why, place
-        Why it is asked, and where it ends in the tree; empty: that is withheld.
+        The reason of the query, and the leaf that its row reaches; empty if they are withheld.
     of_forest
         A forest asks, and the tree beside it is there to read.
     rivals

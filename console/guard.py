@@ -1,4 +1,4 @@
-"""What every request passes first, and what every response carries: hosts, origins, sizes, headers."""
+"""Checks of every request and headers of every response: hosts, origins, sizes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from quercus.client.query_results import AnswerReport, Query, Reason
 
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
-"""How long a page that is loaded waits for the tree to take in the answer before."""
+"""Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
 MAX_TOOK_S = 4 * 3600.0
 MAX_COMMENT = 2_000
 ACTS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
@@ -25,7 +25,7 @@ _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 @dataclass(frozen=True)
 class PendingAnswer:
-    """What a labeller did with a query.
+    """The action of a labeller on a query.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class PendingAnswer:
     query, lease_token
         The full name of the query, and the token of its lease.
     label
-        Of an answer or a correction.
+        The label of an answer or a correction.
     comment, took_s, shown
-        What came along; ``shown`` names what the page showed.
+        Comment, time in seconds, and the name of what the page showed.
     """
 
     act: str

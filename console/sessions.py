@@ -1,4 +1,4 @@
-"""Who is signed in: sessions in the memory of the console, each with a connection of its own."""
+"""Sessions of signed-in users, kept in the console's memory, each with its own connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages share: the console behind a request, its session, templates, and what a request brings."""
+"""Shared parts of all pages: the console behind a request, its session, templates, and fields of requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SignInNeeded(Exception):  # noqa: N818  (what is needed)
 
 @dataclass(frozen=True)
 class Console:
-    """What lives as long as the console."""
+    """The objects that live as long as the console."""
 
     config: ConsoleConfig
     sessions: Sessions = field(default_factory=Sessions)
@@ -38,11 +38,11 @@ class Console:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie of a session; the prefix makes browsers insist on TLS."""
+        """Name of the session cookie; its prefix makes browsers insist on TLS."""
         return "__Host-quercus-console" if self.config.encrypted else "quercus-console"
 
     def connect(self, token: str | None = None) -> Client:
-        """Return a connection of its own to the server. It does not wait for one that is away: pages say so."""
+        """Return a new connection to the server. It does not wait for an unreachable server: pages report it."""
         return Client(self.config.server, token=token, timeout_s=TIMEOUT_S, outage_s=0.0)
 
 

@@ -17,7 +17,7 @@ SETTLED: Final = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class CrowdEstimate:
-    """What is known of labellers, and of the instances that they answered.
+    """An estimate of the labellers' confusion matrices, and of the classes of the instances that they answered.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class CrowdEstimate:
     classes : float64 (n, l)
         Probability of the classes of each instance.
     bound : tuple of float
-        Lower bound of the log evidence after each round; never falls.
+        Lower bound of the log evidence after each round; it never falls.
     """
 
     cells: Floats
@@ -151,7 +151,7 @@ class _Pairs:
 
 
 def _shares_of_answers(answers: CrowdAnswers) -> Floats:
-    """Where it begins: of each instance the mean of its answers and of one that says nothing, (n, l)."""
+    """Return the initial estimate: the mean of each instance's answers and one vacuous answer, (n, l)."""
     bets = answers.contours / answers.contours.sum(axis=1, keepdims=True)
     votes = sum_by(answers.instances, bets[answers.kinds], answers.instance_count) + 1.0 / answers.size
     shares: Floats = votes / votes.sum(axis=1, keepdims=True)
@@ -159,7 +159,7 @@ def _shares_of_answers(answers: CrowdAnswers) -> Floats:
 
 
 def _expected_logs(cells: Floats) -> Floats:
-    """Expected logarithms of the probabilities of Dirichlet distributions (..., l)."""
+    """Return the expected logarithms of the probabilities of Dirichlet distributions (..., l)."""
     from scipy.special import digamma  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
 
     found: Floats = digamma(cells) - digamma(cells.sum(axis=-1, keepdims=True))

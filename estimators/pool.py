@@ -1,4 +1,4 @@
-"""What estimators that ask take and return, by the conventions of scikit-activeml's pool strategies."""
+"""Arguments and results of estimators that ask, by the conventions of scikit-activeml's pool strategies."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ _CHANCES = (
 
 @dataclass(frozen=True)
 class Corruption:
-    """How much of which corruption; 0 is none.
+    """The amount of each kind of corruption; 0 is none.
 
     Parameters
     ----------

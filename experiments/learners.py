@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 SHARE = 4
 """A learner that asks spends one answer for so many training rows (theory §8)."""
 ASKING = "ask-"
-"""How the names of learners that ask begin; the strategy's name follows."""
+"""Prefix of the names of learners that ask; the strategy's name follows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How good a prediction is."""
+"""Scores of predictions."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Who is asked about next: the strategies of the queries protocol, each with the learner that it asks for."""
+"""The strategies of the queries protocol, each with the learner for which it selects instances."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -165,4 +165,4 @@ def _prodigy(source: _Source, task: dict[str, Any], number: int) -> Iterator[Fil
 
 
 FORMS: Final[dict[str, _Reader]] = {"argilla": _argilla, "label-studio": _label_studio, "prodigy": _prodigy}
-"""What reads an item, by the name of the tool."""
+"""The reader of an item, by the name of the tool."""

@@ -21,7 +21,7 @@ ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row"
 LABELLER = ("labeller", "worker", "annotator", "labeler", "rater", "coder", "user", "author")
 ANSWER = ("answer", "response", "vote", "annotation", "judgement", "judgment", "label")
 TRUTH = ("class", "truth", "true", "gold", "target", "label", "ground_truth", "true_label")
-"""Of a wide file: columns that are no labeller's."""
+"""Names of columns of a wide file that do not belong to a labeller."""
 MAX_RELIABILITY = 1.0
 LIVE = ("counts", "pending")
 

@@ -27,7 +27,7 @@ from quercus.files.table import FileRecord, FileTable, listed
 from quercus.specification.parameters import MAX_VALUES
 
 SUM_TOLERANCE = 2e-3
-"""How far printed masses may miss a sum of 1 (three digits a cell); they are rescaled."""
+"""Greatest distance of a sum of printed masses (three digits per cell) from 1; the masses are rescaled."""
 
 Form = Literal["masses", "plausibilities", "class"]
 ClassLabel = str | frozenset[str] | None

@@ -15,7 +15,7 @@ Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: Final = ("csv", "jsonl", "parquet")
 CHUNK: Final = 10_000  # rows written to Parquet at once
 FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
-"""Of cells that a spreadsheet takes for a formula; also in their full-width and other compatible forms."""
+"""First characters of cells that a spreadsheet takes for a formula; their compatible forms, such as full-width, too."""
 Row = list[Any]
 
 

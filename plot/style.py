@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 STYLE: Final = str(Path(__file__).with_name("quercus.mplstyle"))
 MUTED: Final = "#999999"
-"""Of what does not matter any more."""
+"""Colour of parts that are ruled out or serve as background."""
 INK: Final = "#333333"
 
 

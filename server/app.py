@@ -84,14 +84,14 @@ gRPC cancels it after 30 s unless told, in which a busy machine takes up some hu
 CANCELLED though nobody had cancelled anything. How long they wait is said by their deadlines.
 """
 SWITCH_S: Final = 0.0005
-"""How long a thread that computes keeps the interpreter's lock while the event loop, which answers calls, waits for it.
+"""Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
 
-Python's own 5 ms are long beside a call of half a millisecond.
+Python's default of 5 ms is long beside a call of half a millisecond.
 """
 COLLECT_AFTER: Final = 20_000
-"""Objects between two looks of the garbage collector at the youngest; Python's own 700 are those of few calls."""
+"""Objects between two collections of the youngest generation; Python's default of 700 is reached by a few calls."""
 LINGER_S: Final = 0.2
-"""Connections stay open for so long after their last stream has ended."""
+"""Seconds that connections stay open after their last stream has ended."""
 
 
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
@@ -157,7 +157,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where it listens, ``host:port``."""
+        """The address on which the server listens, ``host:port``."""
         return join_address(self._config.host, self.port)
 
     async def start(self) -> None:

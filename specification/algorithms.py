@@ -42,7 +42,7 @@ class _Checked:
 @documented
 @dataclass(frozen=True, slots=True)
 class Pruning(_Checked):
-    """How a grown tree is pruned before it is used."""
+    """The pruning of a grown tree before it is used."""
 
     kind: PruningKind = parameters.PRUNING_KIND.field()
     level: float = parameters.LEVEL.field()
@@ -208,9 +208,9 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType(
 """All classes of learners by name."""
 
 DEFAULT = ActiveForest()
-"""What grows a model whose specification names no algorithm."""
+"""The algorithm of a specification that names none."""
 FIRST = Abc45()
-"""What grows a model of a store that names no algorithm: it was the only one then."""
+"""The algorithm of a stored specification that names none: it was the only one when that was written."""
 
 FORESTS: Mapping[str, Forest] = MappingProxyType(
     {

@@ -1,6 +1,6 @@
-"""What labellers see beside a row: texts, curves, pictures, sounds and links, pushed with it.
+"""Displays, which labellers see beside a row: texts, curves, pictures, sounds and links, pushed with it.
 
-A display is never part of the evidence: no tree depends on it, and a row that comes again keeps its first one.
+A display is never part of the evidence: no tree depends on it, and a row that is pushed again keeps its first one.
 """
 
 import math
@@ -13,7 +13,7 @@ from quercus.specification.presentation import check_steps, check_text, check_ti
 
 MAX_ITEMS: Final = 16
 MAX_DISPLAY_BYTES: Final = 65_536
-"""Of one row, as it is stored."""
+"""Most bytes of the stored display of one row."""
 MAX_TEXT: Final = 10_000
 MAX_POINTS: Final = 10_000
 

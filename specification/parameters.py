@@ -39,13 +39,13 @@ SPLIT_SIGNIFICANCE = Parameter(
 It is off in the functions, the algorithms and the estimators of the library: their trees are those of the papers.
 """
 MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.but(default=10.0)
-"""As `SPLIT_SIGNIFICANCE`, of a model of the service: of its active tree, and of the one beside another learner."""
+"""`SPLIT_SIGNIFICANCE` of a model of the service: of its active tree, or of the one beside another learner."""
 MODEL_LEVEL = PREDICTION_LEVEL.but(default=None, none="0.15, or 0.75 of active-forest")
-"""As `PREDICTION_LEVEL`, of a model of the service: its algorithm has the default."""
+"""`PREDICTION_LEVEL` of a model of the service; the default depends on its algorithm."""
 BUDGET = Parameter("budget", int, 0, "Most queries ever answered; 0: never ask", 0, MAX_COUNT)
 MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
 MODEL_INSTANCES = MIN_INSTANCES.but(default=None, none="2, or 5 per class of belief-entropy trees")
-"""As `MIN_INSTANCES`, of a model of the service: its algorithm has the default."""
+"""`MIN_INSTANCES` of a model of the service; the default depends on its algorithm."""
 MAX_DEPTH = Parameter(
     "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, none="no limit"
 )
@@ -115,7 +115,7 @@ MAX_CUTS = Parameter(
     none="no limit",
 )
 CANDIDATE_CUTS = MAX_CUTS.but(default=32, none="")
-"""As `MAX_CUTS`, of evidential trees, where every candidate costs an interval."""
+"""`MAX_CUTS` of evidential trees, which compute an interval for every candidate."""
 SIGNIFICANCE = Parameter(
     "significance", float, None, "Level of χ² pruning", 0, 1, open=True, none="no pruning"
 )
@@ -151,15 +151,15 @@ LEAF = Parameter(
     choices=("OBE", "LBE", "IBE"),
 )
 MIN_WEIGHT = MIN_INSTANCES.but(default=None, none=f"{INSTANCES_PER_CLASS} per class")
-"""As `MIN_INSTANCES`, of belief-entropy trees, which fit a density per class at every node."""
+"""`MIN_INSTANCES` of belief-entropy trees, which fit a density per class at every node."""
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
 MEMBERS = TREES.but(default=100)
-"""As `TREES`, of the forest of many memories; three naive-Bayes members stand beside them."""
+"""`TREES` of the forest of many memories, which also has three naive-Bayes members."""
 FOREST_LEVEL = PREDICTION_LEVEL.but(
     default=0.75,
     sentence="How cautious sets of classes are: 1 trusts each leaf fully, 0 gives the whole frame",
 )
-"""How far a leaf is trusted, no level of a likelihood cut: a leaf of n rows by the n-th root (theory §10.4).
+"""The trust in a leaf, not the level of a likelihood cut: a leaf of n rows is trusted by the n-th root (theory §10.4).
 
 Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T told rows of l classes.
 """

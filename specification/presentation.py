@@ -1,4 +1,4 @@
-"""How the rows of a model are shown to people: a part of the specification that learning ignores."""
+"""The presentation of a model's rows to people: a part of the specification that learning ignores."""
 
 import ipaddress
 import math
@@ -18,7 +18,7 @@ MAX_SERIES: Final = 16
 MAX_MEDIA: Final = 16
 
 WITHHOLDABLE: Final = ("reason", "belief", "neighbours")
-"""What may bias a labeller: why the row is asked about, what is believed of it, and rows of known class like it."""
+"""Parts of a query that may bias a labeller: its reason, the belief about the row, and similar rows of known class."""
 
 MediaKind = Literal["image", "audio", "link"]
 MEDIA_KINDS: Final = ("image", "audio", "link")
@@ -30,7 +30,7 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\x9f\"<>\\^`{|}\u061c\u200e\u200f\u
 
 @dataclass(frozen=True, slots=True)
 class AttributeView:
-    """How the values of one attribute are shown.
+    """The presentation of the values of one attribute.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class MediaTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How the rows of a model are shown.
+    """The presentation of the rows of a model.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Presentation:
     media
         At most 16.
     withheld
-        What labellers do not get: some of `WITHHOLDABLE`.
+        Parts that labellers do not see: some of `WITHHOLDABLE`.
     """
 
     attributes: tuple[AttributeView, ...] = ()

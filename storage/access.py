@@ -1,4 +1,4 @@
-"""Who may call, and what was administered: tokens, and an audit log that is appended and never changed."""
+"""Access tokens, and the append-only audit log of administrative calls."""
 
 import json
 from collections.abc import Callable

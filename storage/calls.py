@@ -1,4 +1,4 @@
-"""What the calls of an open store share."""
+"""Base of the calls of an open store."""
 
 from sqlalchemy import Connection
 

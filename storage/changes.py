@@ -1,8 +1,8 @@
-"""Which models a commit changed: every commit that changes some has a number, and they carry it.
+"""The models that each commit changed: every commit that changes models has a number, which these models carry.
 
-Numbers follow the order of the commits. Whoever changes a model takes the next number as the last thing before its
-commit, and holds the counter's row until then (a row lock where the database has them, the write lock in SQLite). So
-who has read all changes up to a number has missed none, however many write at once; and the lock is short.
+Numbers follow the order of the commits. A transaction that changes a model takes the next number last, and locks the
+counter's row until its commit (a row lock if the database has them, the write lock in SQLite). So a reader of all
+changes up to a number has missed none, however many write at once; and the lock is short.
 """
 
 from dataclasses import dataclass

@@ -68,7 +68,7 @@ def comment(value: str) -> None:
 
 
 def answer_time(value_s: float | None) -> None:
-    """How long an answer took, in seconds; None: not said."""
+    """Check the time that an answer took, in seconds; None: not reported."""
     if value_s is not None and not 0.0 <= value_s <= MAX_TOOK_S:
         raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_TOOK_S:g} s]")
 

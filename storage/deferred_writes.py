@@ -50,7 +50,7 @@ def takes_several(connection: Connection) -> bool:
 
 
 def write_last(connection: Connection, *writes: Write) -> None:
-    """Write this before the transaction commits, which reads nothing of it any more, unless it calls `send` first."""
+    """Write this before the transaction commits. The transaction must call `send` before it reads any of it."""
     if takes_several(connection):
         connection.info[_WAITING] += [write for write in writes if write.rows]
         return
@@ -60,7 +60,7 @@ def write_last(connection: Connection, *writes: Write) -> None:
 
 
 def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[str, Any]) -> None:
-    """As `write_last`, of a statement that returns nothing and changes one row."""
+    """Do `write_last` with a prepared statement that returns nothing and changes one row."""
     if takes_several(connection):
         connection.info[_WAITING].append(Write(cast(Change, prepared.statement), [values]))
     else:
@@ -68,7 +68,7 @@ def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[s
 
 
 def is_waiting(connection: Connection) -> bool:
-    """Whether anything is to be sent."""
+    """Whether any write waits to be sent."""
     return bool(connection.info[_WAITING])
 
 

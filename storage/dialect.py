@@ -29,13 +29,13 @@ class Dialect(Protocol):
     one_writer: bool
     """It takes one writing transaction at a time."""
     driver_errors: tuple[type[Exception], ...]
-    """What the driver and SQLAlchemy raise."""
+    """The errors of the driver and of SQLAlchemy."""
     read_options: Mapping[str, Any]
     """Execution options of a transaction that reads."""
     write_options: Mapping[str, Any]
     """Execution options of a transaction that writes."""
     no_room: str
-    """What to say where even a deletion finds no space, behind the error."""
+    """Text after the error if there is no space even for a deletion."""
 
     @property
     def url(self) -> str:
@@ -46,7 +46,7 @@ class Dialect(Protocol):
         """The name of the store in messages, without secrets."""
 
     def make_ready(self) -> None:
-        """Prepare what must be there before the first connection; raise when it cannot be."""
+        """Prepare everything that the first connection needs; raise if that is impossible."""
 
     def check_exists(self) -> None:
         """Raise `StoreError` when there is no such database."""
@@ -79,7 +79,7 @@ class Dialect(Protocol):
         """Let this transaction stand idle for long: who reads or writes in it waits for others."""
 
     def rows_written(self, connection: Connection) -> int:
-        """How many rows were ever inserted, changed or deleted through a connection."""
+        """Return the number of rows that were ever inserted, changed or deleted through a connection."""
 
     def note_commit(self) -> None:
         """Remember that this process has just committed."""
@@ -91,7 +91,7 @@ class Dialect(Protocol):
         """See `Store.change_token`."""
 
     def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows | None:
-        """Rows of one statement that is a transaction by itself; None where it is to be run in one."""
+        """Return the rows of one statement, a transaction of its own; None if it must be run in one."""
 
     def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
         """The database's clocks; None: those of the machine serve. `wall`: for times that are shown."""
@@ -100,13 +100,13 @@ class Dialect(Protocol):
         """Return what the store takes on disk."""
 
     def claim(self, engine: Engine, holder: str) -> Claim | None:
-        """Be the one server that grows trees; `StoreBusy` when another is. None: several may."""
+        """Claim to be the only server that grows trees; None: several may. `StoreBusy` if another has the claim."""
 
     def faults(self, engine: Engine, seconds: float) -> str:
-        """Return what a look of so many seconds finds wrong, empty when nothing is."""
+        """Return the faults that a check of so many seconds finds; empty: none."""
 
     def check_room(self, engine: Engine) -> None:
-        """Raise `NoSpace` when next to nothing is left on the disk."""
+        """Raise `NoSpace` if the disk has almost no space left."""
 
     def keep_reserve(self, engine: Engine) -> None:
         """Keep some space to delete with."""

@@ -191,7 +191,7 @@ class Database:
             self._keep_reserve()
 
     def claim(self, holder: str) -> None:
-        """Be the one server of the store until it is closed, where there must be one; see `Dialect.claim`."""
+        """Claim the store for this server until it is closed, unless several may serve it; see `Dialect.claim`."""
         with self._translated():
             self._claim = self.dialect.claim(self._engine, holder)
 

@@ -149,7 +149,7 @@ class ReadOnlyStore(StoreError):  # noqa: N818 - a name that says what is wrong
 
 
 class ReadOnlyUntilRestart(ReadOnlyStore):
-    """As before, and trying again is no use: it was opened to be read only, or is damaged."""
+    """The store was opened read-only, or is damaged: trying again before a restart is useless."""
 
 
 class NoSpace(StoreError):  # noqa: N818 - a name that says what is wrong
@@ -157,11 +157,11 @@ class NoSpace(StoreError):  # noqa: N818 - a name that says what is wrong
 
 
 class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong
-    """Another process held the write lock longer than the busy timeout; trying again is sound."""
+    """Another process held the write lock longer than the busy timeout; the call may be tried again."""
 
 
 class InconsistentHistory(StoreError):  # noqa: N818 - a name that says what is wrong
-    """A store that is whole, but whose history of queries shows what should not have happened."""
+    """A store whose file is whole, but whose history of queries contains impossible steps."""
 
 
 class CorruptStore(StoreError):  # noqa: N818 - a name that says what is wrong

@@ -34,7 +34,7 @@ GATHER_S: Final = 0.05
 """And never for longer."""
 
 REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound)
-"""What a call raises before it writes anything: the others of its transaction go on."""
+"""Errors that a call raises before it writes anything: the other calls of its transaction go on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Who grows which model, where several growers share a store.
+"""The assignment of models to growers, if several growers share a store.
 
 A grower is a member for as long as it renews its row. Before it publishes trees of a model for the first time it takes
-the model, unless a live member has it, and gets an epoch, which rises with every taking. What is published carries
-member and epoch, and is refused (`Fenced`) where the model was taken by another since: whoever was stopped or cut off
+the model, unless a live member has it, and gets an epoch, which rises with every taking. Published trees carry member
+and epoch, and are refused (`Fenced`) if another member has taken the model since: a grower that was stopped or cut off
 and goes on later changes nothing.
 """
 
@@ -95,13 +95,13 @@ def release(connection: Connection, member: str, keys: Sequence[int] | None = No
 
 
 def leave(connection: Connection, member: str) -> None:
-    """Be no member any more."""
+    """End the membership, and release the member's models."""
     release(connection, member)
     connection.execute(delete(grower).where(grower.c.id == member))
 
 
 def check_fence(connection: Connection, key: int, name: str, fence: Fence | None) -> None:
-    """Raise `Fenced` when the model was taken by another since; until the transaction ends nobody can."""
+    """Raise `Fenced` if another member has taken the model; none can until the transaction ends."""
     if fence is None:
         return
     mine = (growing.c.model_id == key, growing.c.owner == fence.member, growing.c.epoch == fence.epoch)

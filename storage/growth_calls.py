@@ -104,16 +104,16 @@ class GrowthCalls(StoreCalls):
         return not self._database.dialect.one_writer
 
     def renew_grower(self, member: str, place: str, duration_s: float) -> None:
-        """Be a member for so long from now.
+        """Join the growers of the store, or renew the membership, for `duration_s` seconds from now.
 
         Parameters
         ----------
         member : str
-            Its identity, which no other has.
+            The identity of the grower, which no other has.
         place : str
-            Where it runs, in words.
+            Host and process, in words.
         duration_s : float
-            After which it counts as dead, unless it calls again.
+            Seconds after which it counts as dead, unless it calls again.
         """
         checks.name_text("member", member)
         checks.name_text("place", place)
@@ -138,6 +138,6 @@ class GrowthCalls(StoreCalls):
             growers.release(connection, member, keys)
 
     def leave_growers(self, member: str) -> None:
-        """Be no member any more."""
+        """End the membership, and release the member's models."""
         with self._database.write() as connection:
             growers.leave(connection, member)

@@ -44,7 +44,7 @@ def ensure_schema(database: Database) -> None:
 
 
 def _check_schema(database: Database) -> None:
-    """Of a store that may not be written: raise when it is not as this version knows it."""
+    """Raise if the schema of a read-only store is not the one of this version."""
     name = database.dialect.store_name
     with database.read() as connection:
         found = stored_revision(connection, name)

@@ -106,7 +106,7 @@ def page(connection: Connection, after: str, limit: int, now: Timestamps) -> lis
 
 
 def count(connection: Connection) -> int:
-    """How many models there are."""
+    """Return the number of models."""
     return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
 

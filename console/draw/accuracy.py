@@ -1,4 +1,4 @@
-"""How right a model was lately, block by block."""
+"""A chart of the accuracy of a model's recent predictions, block by block."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ class Curve:
 
     @property
     def end(self) -> float:
-        """Where the last value is."""
+        """Position of the last value on the axis."""
         return self.start + self.step * (len(self.values) - 1)
 
 
 def curves(given: Sequence[Curve]) -> str:
-    """Return the picture of curves on common axes; a sentence for those who cannot see it stands in its label.
+    """Return the picture of curves on common axes; its label describes it for those who cannot see it.
 
     Examples
     --------

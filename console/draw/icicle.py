@@ -19,7 +19,7 @@ CHAR_WIDTH = 7.2
 
 @dataclass(frozen=True)
 class Cell:
-    """Where a node is in the tree: its number, its parent's, the weight of its rows, and its depth."""
+    """The place of a node in the tree: its number, its parent's, the weight of its rows, and its depth."""
 
     number: int
     parent: int | None
@@ -29,7 +29,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Box:
-    """What is drawn of a node, and written on it."""
+    """The appearance of a node: its text, title and colour, and whether it is undecided."""
 
     text: str
     title: str
@@ -40,7 +40,7 @@ class Box:
 def icicle(
     cells: Sequence[Cell], box_of: Callable[[int], Box], href: Callable[[int], str], selected: int = -1
 ) -> str:
-    """Return the picture; cells come in pre-order, and boxes are asked for where there is room to see them.
+    """Return the picture; cells come in pre-order, and `box_of` is called only for nodes with room to be seen.
 
     Examples
     --------

@@ -120,7 +120,7 @@ class Catalogue:
             await asyncio.sleep(REFRESH_EVERY_S)  # a bound on the work: changes meanwhile are kept
 
     def _notice(self, changes: Sequence[Change]) -> None:
-        """Of models that are known, drop what is gone at once, and remember what is to be read."""
+        """Forget known models that were deleted or replaced, and remember those whose tree must be read again."""
         for change in changes:
             schema, classifier = self._schemas.get(change.name), self._classifiers.get(change.name)
             gone = change.tree_version is None

@@ -16,12 +16,12 @@ _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2
 """Time between two looks while the store cannot be read."""
 LOOK_SHARE: Final = 0.05
-"""Of the time that goes into looking.
+"""Greatest share of the time that is spent looking.
 
-Where threads compete for the interpreter's lock a look takes milliseconds, and interrupts those who answer calls.
+If threads compete for the interpreter's lock, a look takes milliseconds, and delays the threads that answer calls.
 """
 LONGEST_PAUSE_S: Final = 0.1
-"""Between two looks, however long they take."""
+"""Longest time between two looks, in seconds, however long they take."""
 
 
 class ChangeSource(Protocol):
@@ -63,7 +63,7 @@ class ChangeSignal:
 
     @property
     def count(self) -> int:
-        """How many times anything was told so far."""
+        """Number of changes noticed so far."""
         return self._count
 
     def start(self) -> None:

@@ -1,7 +1,8 @@
 """Fairness between labellers: the labeller whose last query is oldest comes first, and leaves some for the others.
 
-All who wait for a model wake at the same commit. They are then served in one group and in this order, so that the
-quickest does not take all, again and again. Turns are of one server; between servers on one store chance decides.
+All labellers who wait for a model wake at the same commit. They are then served in one group and in this order, so that
+the quickest does not take everything every time. The order holds within one server; between servers of one store,
+chance decides.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Serve: TypeAlias = Callable[[str, Sequence[Turn[A, R]]], Coroutine[Any, Any, Non
 
 
 class FairQueue(Generic[A, R]):
-    """Who may lease next. Made and used in one event loop."""
+    """The order in which labellers may lease. Create and use it in one event loop."""
 
     def __init__(self) -> None:
         self._served: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -121,5 +122,5 @@ class FairQueue(Generic[A, R]):
 
 
 def fair_share(limit: int, there: int, others: int) -> int:
-    """Of queries that are `there`, how many one of `others` + 1 labellers may take who asks for `limit`; 1 at least."""
+    """Return how many of the `there` queries a labeller who asks for `limit` may take beside `others`; at least 1."""
     return max(1, min(limit, -(-there // (others + 1))))

@@ -1,4 +1,4 @@
-"""Where a model stands, read once for all streams that wait on it, and not once for each."""
+"""The status of a model, read once for all streams that wait on it, and not once for each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from quercus.server.wire.limits import MAX_CACHED_MODELS
 from quercus.storage import ModelRecord, Store
 
 LOOK_AGAIN_S: Final = 5.0
-"""Who waits for something looks at the store at least this often, whatever the change signal says."""
+"""Longest time, in seconds, between two looks of a waiting stream at the store, whatever the change signal says."""
 
 
 @dataclass(frozen=True)
 class ModelStatus:
-    """A model, and until when nothing of it changes without a commit.
+    """A model, and the time until which it cannot change without a commit.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class ModelStatus:
 
     @property
     def patience_s(self) -> float:
-        """How long to wait for a change before looking again, in seconds."""
+        """Seconds to wait for a change before looking again."""
         return min(max(self.until - time.monotonic(), 0.0) + 0.001, LOOK_AGAIN_S)
 
 

@@ -75,7 +75,7 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many jobs, or groups of pushes, the thread has not taken yet."""
+        """Number of jobs, or groups of pushes, that the thread has not taken yet."""
         return self._queue.qsize() + len(self._gathered)
 
     @property

@@ -1,8 +1,8 @@
-"""Who may call what: roles, bearer tokens, and the caller of the call under way.
+"""Access control: roles, bearer tokens, and the caller of the current call.
 
 A token is ``quercus_{id}_{secret}``. The store keeps its id and the SHA-256 of its secret, which is 256 random bits:
-no salt and no slow hash could make it harder to guess. What is cached here is as old as `FRESH_S` at the most, so a
-token that is revoked counts no more a moment later, also in streams that are open.
+no salt and no slow hash could make it harder to guess. Cached tokens are at most `FRESH_S` old, so a revoked token is
+invalid a moment later, also in open streams.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ PERMISSIONS: Final[dict[str, frozenset[str]]] = {
     "GRPCInferenceService/ModelMetadata": _READ,
     "GRPCInferenceService/ModelInfer": _READ,
 }
-"""Which roles may call each RPC; one that is not here is the operator's."""
+"""The roles that may call each RPC; only operators may call one that is not listed."""
 
 ADMINISTRATIVE: Final = frozenset(
     {
@@ -106,14 +106,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
 @dataclass(frozen=True)
 class Principal:
-    """Whoever calls.
+    """A caller.
 
     Attributes
     ----------
-    name : for whom the token speaks; labellers label under it.
-    roles : what it may do.
-    models : the models it may touch; None: all.
-    token_id : public part of the token; what it leases is given back when it counts no more.
+    name : the name that the token stands for; labellers label under it.
+    roles : the roles of the token.
+    models : the models that the caller may use; None: all.
+    token_id : public part of the token; queries leased with it are given back when it becomes invalid.
     """
 
     name: str
@@ -135,12 +135,12 @@ _caller: ContextVar[Principal | None] = ContextVar("quercus_caller", default=Non
 
 
 def current_caller() -> Principal | None:
-    """Who makes the call under way; None where no token is asked for."""
+    """Return the caller of the current call; None if the server asks for no token."""
     return _caller.get()
 
 
 def labeller_of(labeller: str) -> str:
-    """Return in whose name the caller speaks: the token's, unless it is an operator's or there is none.
+    """Return the name under which the caller labels: the token's, unless it is an operator's or there is none.
 
     Raises
     ------
@@ -162,11 +162,11 @@ def corrects_all() -> bool:
 
 
 EVERYBODY: Final = Principal("", frozenset(ROLES), None)
-"""Whoever calls a server that asks for no tokens."""
+"""The caller of a server that asks for no tokens."""
 
 
 def set_caller(principal: Principal | None) -> None:
-    """Say who makes the call under way; it holds in the task of the call."""
+    """Set the caller of the current call; the setting holds in the task of the call."""
     _caller.set(principal)
 
 

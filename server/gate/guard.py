@@ -355,7 +355,7 @@ def carried_requests(request: Any) -> list[Any]:
 
 
 def _check_labeller(request: Any, principal: Principal) -> None:
-    """Who speaks does so under the name of the token, unless it is an operator's and names another."""
+    """Set the labeller of a request to the token's name; only an operator's token may name another."""
     if "labeller" not in request.DESCRIPTOR.fields_by_name or not getattr(request, "model", ""):
         return
     if not request.labeller:

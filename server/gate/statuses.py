@@ -1,4 +1,4 @@
-"""Which status codes each RPC answers with, and when. The reference is made of it; tests compare it with servers."""
+"""The status codes of each RPC, and their causes. The reference is made from them; tests compare them with servers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ANY_CALL: Final[Reasons] = {
     StatusCode.INTERNAL: "A fault of the server; the text has a reference to its log.",
     StatusCode.CANCELLED: "The client left, or its deadline passed (which the client sees as DEADLINE_EXCEEDED).",
 }
-"""What any call may end with."""
+"""Status codes of any call."""
 
 ANY_WRITE: Final[Reasons] = {
     StatusCode.FAILED_PRECONDITION: "The store can only be read.",
     StatusCode.RESOURCE_EXHAUSTED: "The disk is full; or a bound of any call.",
 }
-"""What a call that writes may end with besides."""
+"""Further status codes of a call that writes."""
 
 _NO_MODEL: Final = "No such model."
 _NO_QUERY: Final = "No such model or query."
@@ -146,11 +146,11 @@ OWN: Final[dict[str, Reasons]] = {
         **_NEWEST,
     },
 }
-"""What an RPC may end with besides, or for another reason than any call."""
+"""Status codes of an RPC beyond those of any call, or with another cause."""
 
 
 def statuses_of(method: str) -> dict[StatusCode, str]:
-    """Return the codes that an RPC may end with, and when, in the order of their numbers.
+    """Return the status codes of an RPC with their causes, in the order of their numbers.
 
     Parameters
     ----------

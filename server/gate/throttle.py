@@ -1,4 +1,4 @@
-"""How much one caller may ask for, and when a server says no rather than fall over."""
+"""Bounds on the calls of one caller, and refusal of calls when the server is overloaded."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class CallRates:
 
 
 class OpenStreams:
-    """How many streams each caller has open.
+    """The number of open streams of each caller.
 
     Parameters
     ----------
-    most : of one caller.
+    most : most open streams of one caller.
     """
 
     def __init__(self, most: int) -> None:

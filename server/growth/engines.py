@@ -1,8 +1,8 @@
-"""What folds a model's log into trees and an agenda.
+"""The engines, which fold a model's log into trees and an agenda.
 
 ABC4.5 and E2M trees and the forest of many memories follow the log; other learners learn again from all evidence, in a
-process of their own (`quercus.server.growth.relearning`). Queries are chosen by an active tree: a model of another
-learner has one beside it, which asks for it; the forest of many memories asks by itself.
+process of their own (`quercus.server.growth.relearning`). An active tree selects the queries: the model of another
+learner has one beside it for this. The forest of many memories selects its queries itself.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class TreeEngine(QueryEngine, Protocol):
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """How right its trees were about rows whose label came later, in blocks, the oldest first."""
+        """Accuracy of its trees on rows whose label came later, in blocks, the oldest first."""
 
     @property
     def settled(self) -> bool | None:
-        """Whether the tree that asks is settled; None where it asks even so."""
+        """Whether the tree that asks is settled; None if it asks all the same."""
 
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
-        """Go on from what was counted by a grower before this one."""
+        """Continue from the counts of an earlier grower."""
 
 
 def learns_again(specification: Specification) -> bool:
-    """Whether the learner learns again from all evidence, where others follow the log."""
+    """Whether the learner learns again from all evidence; others follow the log."""
     match specification.algorithm:
         case algorithms.Abc45() | algorithms.E2m(informed_only=False) | algorithms.ActiveForest():
             return False
@@ -114,16 +114,16 @@ class ActiveE2mEngine:
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """How right the E2M trees were about rows whose label came later."""
+        """Accuracy of the E2M trees on rows whose label came later, in blocks, the oldest first."""
         return self._learner.accuracy
 
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
-        """Go on from what was counted by a grower before this one."""
+        """Continue from the counts of an earlier grower."""
         self._learner.resume(accuracy)
 
     @property
     def settled(self) -> bool | None:
-        """Whether the active tree is settled; None where it asks even so."""
+        """Whether the active tree is settled; None if it asks all the same."""
         return self._active_tree.settled
 
     @property

@@ -106,7 +106,7 @@ class LogFolder:
         return record.sequence_committed > self._folded
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
-        """Whether nothing is to fold but a few rows, for which nobody waits."""
+        """Whether only a few rows remain to be folded, for which nobody waits."""
         return (
             record.sequence_committed - self._folded <= GROWTH_ROWS // UNREAD_SHARE
             and record.sequence_committed - record.instance_count == self._heard
@@ -289,7 +289,7 @@ class RelearningFolder(LogFolder):
         return query_engine(specification)
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
-        """As of `LogFolder`; what is learned meanwhile is not kept waiting."""
+        """Whether `LogFolder.may_rest` holds and no model is being learned, whose outcome would wait."""
         return self._learning is None and super().may_rest(record)
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ from quercus.trees import (
 )
 
 STRATEGY = "forest-margin"
-"""What its queries name as their strategy."""
+"""The strategy that its queries name."""
 
 
 class ForestEngine(IncrementalEngine):
@@ -75,11 +75,11 @@ class ForestEngine(IncrementalEngine):
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """How right the forest was about the last told rows: a function of the log, whenever it was grown."""
+        """Accuracy of the forest on the last told rows: a function of the log, whenever the forest was grown."""
         return self._forest.accuracy
 
     def saved(self) -> SavedEngine | None:
-        """Return what is folded, to be saved; None where the forest is to be grown first."""
+        """Return the folded state, to be saved; None if the forest must be grown first."""
         forest, tree = saved_forest(self._forest), super().saved()
         if forest is None or tree is None:
             return None

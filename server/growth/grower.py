@@ -306,7 +306,7 @@ def main() -> None:
 
 
 def _place() -> str:
-    """Where this process runs, in words."""
+    """Return the host and the process id of this process, in words."""
     return f"{socket.gethostname()[:100]}, process {os.getpid()}"
 
 

@@ -23,10 +23,10 @@ from quercus.server.growth.relearning import LearningTask
 from quercus.server.telemetry import logs
 
 LEARNERS: Final = 4
-"""Processes that learn at once: each holds the evidence of its model. How they share the cores the system decides."""
+"""Most processes that learn at once. Each holds the evidence of its model; the system decides how they share cores."""
 
 IDLE_LEARNERS: Final = 1
-"""Of those without work so many stay for the next model, which starts a second earlier then."""
+"""Number of idle processes that stay for the next model, which then starts a second earlier."""
 
 END_S: Final = 5.0
 

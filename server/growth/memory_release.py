@@ -1,4 +1,4 @@
-"""How a process that computes gives memory back: large arrays apart from the heap."""
+"""Return of memory to the system by computing processes: large arrays are kept apart from the heap."""
 
 import ctypes
 from typing import Final
@@ -10,7 +10,7 @@ TRIM_BYTES: Final = 1024 * 1024
 
 
 def keep_small() -> bool:
-    """Let the C library map arrays from 256 KiB on by themselves, so that they go back when they are freed.
+    """Make the C library map each array of 256 KiB or more separately, so that freeing it returns its memory.
 
     By itself glibc raises that size to what was freed last, up to 32 MiB. Arrays of a level of the tree, which live
     for milliseconds, then leave holes in a heap that cannot shrink: 54 MB of 117 after a million rows. What a freed

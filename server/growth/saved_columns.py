@@ -111,7 +111,7 @@ class SavedEngine:
         )
 
     def of(self, name: str) -> SavedEngine:
-        """What was `named` so."""
+        """Return the part that `named` stored under this name."""
         prefix = f"{name}."
         mine = (key for key in self.columns if key.startswith(prefix))
         return SavedEngine(self.head[name], {key.removeprefix(prefix): self.columns[key] for key in mine})

@@ -1,8 +1,8 @@
-"""What is folded of a model, saved beside the store: a restart reads the rest of the log alone.
+"""The folded growth of a model, saved beside the store: after a restart, only the rest of the log is read.
 
-The file holds the evidence and the growing tree of it, which equals the one of the whole log bit for bit. It
-counts only when it fits: written by this version of Quercus, for this model, and the log still ends in the same events
-where the file does. Otherwise it is as if there were none. A store in PostgreSQL has no place beside it, and no files.
+The file holds the evidence and its growing tree, which equals that of the whole log bit for bit. A file is used
+only if it fits: this version of Quercus wrote it for this model, and the log still has the same events where the file
+ends. Otherwise it is ignored. A store in PostgreSQL has no folder beside it, and no such files.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ LEAST_S: Final = 0.25
 """Seconds of folding that are worth a file: a restart repeats them."""
 
 SHARE: Final = 10
-"""Saving takes up to one in so many parts of the time."""
+"""Saving takes at most this fraction of the time: one part in `SHARE`."""
 
 LAST_EVENTS: Final = 100
-"""That show that the log is still the same."""
+"""Number of events that are compared to check that the log is still the same."""
 
 FREE_TIMES: Final = 4
-"""The disk must have so many times the room of a file, or its last room would go to what is not needed."""
+"""A file is saved only if the disk has so many times its size free: the last space is for what is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedPart:
-    """How much of a log is folded: the newest sequence, and how many events of it are no rows."""
+    """The folded part of a log: its newest sequence number, and the number of its events that are no rows."""
 
     sequence: int = 0
     heard: int = 0
@@ -133,7 +133,7 @@ class SavedGrowth:
             self._path.unlink(missing_ok=True)
 
     def _fit(self, sequence: int) -> dict[str, Any]:
-        """What must be the same for a file to be used."""
+        """Return the values that must be equal for a file to be used."""
         last = self._store.read_events(self._model, max(0, sequence - LAST_EVENTS), LAST_EVENTS)
         events = [event for event in last if event.sequence <= sequence]
         return {

@@ -71,22 +71,22 @@ class Supervisor:
 
     @property
     def restarts(self) -> int:
-        """How often a grower had to be started again."""
+        """Number of times that a grower had to be started again."""
         return self._restarts
 
     @property
     def is_well(self) -> bool:
-        """Whether the grower runs, was heard of and can grow; also when none is wanted."""
+        """Whether the grower runs, was heard of and does not compile, or none is wanted."""
         well = admin_pb2.GrowerStatus
         return self.status().state in (well.STATE_OFF, well.STATE_RUNNING)
 
     @property
     def is_silent(self) -> bool:
-        """Whether the process is there and makes no progress."""
+        """Whether the process runs but makes no progress."""
         return self.pid is not None and self._silent_s >= SILENCE_S
 
     def status(self) -> admin_pb2.GrowerStatus:
-        """How the grower is."""
+        """Return the status of the grower."""
         states = admin_pb2.GrowerStatus
         if not self._wanted:
             return states(state=states.STATE_OFF)

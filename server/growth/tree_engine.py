@@ -68,16 +68,16 @@ class IncrementalEngine:
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """How right the trees that were grown were about rows whose label came later, in blocks, the oldest first."""
+        """Accuracy of the grown trees on rows whose label came later, in blocks, the oldest first."""
         return self._accuracy
 
     @property
     def settled(self) -> bool | None:
-        """Whether no split is contested and every leaf has a told row; None where the tree asks even so."""
+        """Whether no split is contested and every leaf has a told row; None if the tree asks all the same."""
         return self._state.settled
 
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
-        """Go on from what was counted by a grower before this one."""
+        """Continue from the counts of an earlier grower."""
         self._accuracy = accuracy
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:

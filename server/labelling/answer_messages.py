@@ -29,7 +29,7 @@ from quercus.storage import Event
 
 @dataclass(frozen=True)
 class AnswerSelection:
-    """Which answers are wanted; what is empty passes. `since` and `until` in seconds since 1970."""
+    """The answers that are wanted; an empty field excludes nothing. `since` and `until` in seconds since 1970."""
 
     labellers: tuple[str, ...] = ()
     classes: frozenset[str] = frozenset()
@@ -40,7 +40,7 @@ class AnswerSelection:
     until: float | None = None
 
     def accepts(self, words: LabelEvent, frame: Frame) -> bool:
-        """Whether kind, state and class are wanted; the store has looked at the rest."""
+        """Whether kind, state and class are wanted; the store has checked the rest."""
         if self.kinds and words.kind not in self.kinds:
             return False
         if self.states and words.state not in self.states:

@@ -1,4 +1,4 @@
-"""What the store keeps of a labeller's words, by what is there once it holds the model."""
+"""The answer that the store keeps for a labeller's reply, by the state of the model while the store locks it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from quercus.storage import (
 
 
 class ModelReplaced(FailedPrecondition):
-    """The model is another one of its name than the schema is of."""
+    """The schema belongs to an earlier model of the same name."""
 
 
 @dataclass(frozen=True)
 class NewAnswer:
-    """The words of a labeller who holds a query; `declared` is the reliability that was sent with them."""
+    """The answer of a labeller who holds a query; `declared` is the reliability that was sent with it."""
 
     label: Label
     declared: float | None
@@ -45,11 +45,11 @@ class NewAnswer:
     took_s: float | None
     shown: str
     is_refusal: bool = False
-    """The label says nothing; it counts as an answer where somebody has answered already."""
+    """Whether the label is vacuous; it counts as an answer if somebody has answered already."""
 
 
 class LabellerReply:
-    """Makes the answer that the store keeps, and remembers what the response tells.
+    """Makes the answer that the store keeps, and remembers the content of the response.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
 
 
 def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
-    """Who gave one of several answers to a query, taken back or not."""
+    """Return the labellers who gave one of several answers to a query, taken back or not."""
     return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 

@@ -24,10 +24,10 @@ from quercus.storage import CombinedStatement, Event, EventKind, Join
 from quercus.trees import consonant_mass
 
 MAX_AUTHOR = 200
-"""Characters of the names of all who speak together."""
+"""Most characters of the joined names of several labellers."""
 
 DIGITS = 3
-"""Of the plausibilities that answers come to: what is less plausible than 1 in 2,000 is excluded."""
+"""Decimals of the combined plausibilities: a class less plausible than 1 in 2,000 is excluded."""
 
 
 class LabelKind(IntEnum):
@@ -82,7 +82,7 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
 
 
 class Voice(NamedTuple):
-    """What a labeller says of an instance; `assumed`: the reliability was not sent with the label."""
+    """The label of a labeller for an instance; `assumed`: the reliability was not sent with it."""
 
     label: Label
     reliability: float
@@ -90,7 +90,7 @@ class Voice(NamedTuple):
 
 
 def voice_of(event: Event, label: bytes, size: int) -> Voice:
-    """Return what an event with a label says."""
+    """Return the label of an event with its reliability."""
     return Voice(decode(label, size), event.reliability, event.assumed)
 
 

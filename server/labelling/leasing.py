@@ -28,19 +28,19 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, Eviction, Leased, LeaseRequest, QueryRecord, Store
 
 ANY: Final = "-"
-"""As the id of a model: any model."""
+"""Model id that stands for any model."""
 
 
 @dataclass(frozen=True)
 class QueryFilter:
-    """Which queries a labeller wants; see ``quercus.v1.QueryFilter``."""
+    """The queries that a labeller wants; see ``quercus.v1.QueryFilter``."""
 
     classes: frozenset[str] = frozenset()
     values: dict[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
 
     def check(self, schema: ModelSchema) -> None:
-        """Refuse a filter that nothing of one model can pass, because it names what the model does not have.
+        """Refuse a filter that no query of a model can pass, because it names something that the model does not have.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class LeasedQueries:
 
 @dataclass(frozen=True)
 class LeaseOrder:
-    """What a labeller asks one model for."""
+    """A labeller's request for queries of one model."""
 
     options: LeaseOptions
     limit: int
@@ -212,7 +212,7 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
 
 
 async def _requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
-    """What each of them asks the store for, who leaves something for those behind; those who ask for nonsense fail."""
+    """Return the store's lease request of each turn, limited to its fair share; turns with invalid filters fail."""
     there = math.inf
     if any(turn.others and turn.asked.limit > 1 for turn in turns):
         there = (await core.read(core.store.get_model, model)).queries_open

@@ -27,13 +27,13 @@ UNKNOWN: Final = PRIOR_RELIABILITY
 
 @dataclass(frozen=True)
 class LabellerAgreement:
-    """How a labeller stands among the others.
+    """The estimated reliability of a labeller, and the agreement with the others.
 
     Attributes
     ----------
     reliability, reliability_deviation : estimated chance that an answer is right, and its standard deviation.
-    agreement, agreement_deviation : mean chance that this labeller and another bet on the same class, over all they
-        share, and the standard deviation of what is known of it.
+    agreement, agreement_deviation : mean chance that this labeller and another bet on the same class, over all shared
+        instances, and the standard deviation of its estimate.
     """
 
     reliability: float

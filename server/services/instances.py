@@ -36,7 +36,7 @@ _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
-"""What is wrong with a batch alone; the batches behind it may be right."""
+"""Errors of a single batch; the batches after it may be right."""
 
 
 class InstanceService(instance_pb2_grpc.InstanceServiceServicer):

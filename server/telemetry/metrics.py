@@ -138,7 +138,7 @@ def _accuracies(records: Sequence[ModelRecord]) -> Iterator[Metric]:
 
 
 class _ModelCollector(Collector):
-    """Where each of the first `MAX_PAGE` models stands."""
+    """Metrics of each of the first `MAX_PAGE` models."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What people see of rows: presentations and displays, between the wire and their checked values."""
+"""Conversion of presentations and displays between the wire and their checked values."""
 
 from __future__ import annotations
 

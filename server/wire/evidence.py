@@ -1,4 +1,4 @@
-"""What the events of the log say of an instance."""
+"""The evidence of an instance from the events of the log."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from quercus.specification import server
 from quercus.specification.parameter import documented
 
 MEMORY_SHARE: Final = 0.75
-"""Of the machine's memory that the server uses before it refuses work, unless configured."""
+"""Share of the machine's memory that the server uses before it refuses work, unless configured."""
 
 MAX_PAGE: Final = 1000
 """Entries of one page of a listing."""
@@ -46,7 +46,7 @@ MIN_PAUSE_S: Final = 0.005
 """Between two looks for a query whose time has come."""
 
 MAX_TOOK_S: Final = 31_536_000.0
-"""How long a labeller can have taken: a year."""
+"""Longest time that a labeller may report for an answer, in seconds: a year."""
 
 MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""
@@ -108,16 +108,16 @@ MAX_WATCHED_TREES: Final = 16
 """Newest trees, decoded, that the server keeps for those who watch them."""
 
 MAX_ENTRIES: Final = int(server.MAX_BATCH_ROWS.highest)
-"""Of any list of a message received: rows are the longest."""
+"""Most entries of any list in a received message: rows are the longest."""
 
 UNCOUNTED_BYTES: Final = 256 * 1024
-"""Parts of a smaller message are not counted before it is read: it makes some 5 MB at most."""
+"""Size in bytes from which the parts of a message are counted before it is read: a smaller one takes about 5 MB."""
 
 MAX_PARTS: Final = 1_000_000
-"""Fields of one message received, at all depths, and entries of its lists: 10,000 rows of 24 values by name."""
+"""Most fields of a received message, at all depths, and entries of its lists: 10,000 rows of 24 values by name."""
 
 FEW_NUMBERS: Final = 64
-"""So many numbers of a message are looked at one by one: to call numpy takes longer than that."""
+"""Most numbers of a message that are checked one by one: calling numpy takes longer."""
 
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""

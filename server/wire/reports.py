@@ -1,4 +1,4 @@
-"""What the grower says of a model beside its trees."""
+"""The report of the grower about a model, stored beside its trees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quercus.trees import AccuracyBlock
 
 
 def encode_report(accuracy: Iterable[AccuracyBlock], settled: bool | None = None) -> bytes:
-    """Return the report as it is stored; `settled`: whether the tree is, None where that is not known."""
+    """Return the report as it is stored; `settled`: whether the tree is settled, None if not known."""
     blocks = [
         model_pb2.AccuracyBlock(
             rows=block.rows, precise_rows=block.precise_rows, right=block.right, expected=block.expected

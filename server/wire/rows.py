@@ -21,9 +21,9 @@ from quercus.trees import Range
 
 _SIZES: Final = MessageLimits()
 ONE_THREAD: Final = 8_192
-"""Of more numbers numpy's linear algebra takes a sum of products in several threads.
+"""Most numbers whose sum of products numpy's linear algebra computes in one thread.
 
-They wait for one another: of 13,000 numbers 2 µs, or 30 ms where other processes use the cores.
+Several threads wait for one another: 13,000 numbers take 2 µs, or 30 ms if other processes use the cores.
 """
 
 
@@ -149,7 +149,7 @@ def _decode_packed(
 
 
 def column_faults(values: NDArray[np.float64], column: AttributeColumn) -> tuple[NDArray[np.bool_], str]:
-    """Which values (n,) of a packed column cannot be accepted, and what they would have to be."""
+    """Return which values (n,) of a packed column are invalid, and the requirement in words."""
     missing = np.isnan(values)
     if not column.missing and missing.any():
         return missing, "but a missing value is not accepted here"

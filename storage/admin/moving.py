@@ -174,7 +174,7 @@ def _copy(reading: Connection, writing: Connection, table: Table, wanted: Select
 
 
 def _digests(connection: Connection, key: int) -> dict[str, tuple[int, str]]:
-    """Of each table the rows of a model: how many, and their digest."""
+    """Return, for each table, the number of a model's rows and their digest."""
     found = {}
     for table in OF_MODELS:
         digest, count = hashlib.sha256(), 0
@@ -186,7 +186,7 @@ def _digests(connection: Connection, key: int) -> dict[str, tuple[int, str]]:
 
 
 def _canonical(row: AnyRow) -> bytes:
-    """A row as bytes: the same for the same values, whatever the database."""
+    """Return a row as bytes: the same for the same values, whatever the database."""
     return repr([bytes(value) if isinstance(value, memoryview) else value for value in row]).encode()
 
 

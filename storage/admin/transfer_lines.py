@@ -19,7 +19,7 @@ FORMAT = "quercus-log"
 VERSION = 1
 MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
 MAX_LINE_CHARACTERS = 2**25
-"""Of a line: a specification as large as a message may be, in base 64, and the values that were learned."""
+"""Most characters of a line: a specification of the largest message, in base 64, and the learned values."""
 MAX_COUNT = 2**53  # of what is counted; what JSON numbers carry without loss
 MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
 # The lease clock is of one store and one machine: whoever reads the lines takes the event to have come now.

@@ -87,7 +87,7 @@ def _find_damage(connection: Connection, current: bool) -> Iterator[str]:
 
 
 def _damage_of_file(connection: Connection) -> Iterator[str]:
-    """What another database server finds by itself."""
+    """Yield the damage of an SQLite file; database servers find theirs themselves."""
     for (said,) in connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_FAULTS})"):
         if said != "ok":
             yield f"the file is damaged: {said}"

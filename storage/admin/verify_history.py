@@ -33,15 +33,15 @@ AMENDED = {Step.CORRECTED, Step.UNDONE}
 
 @dataclass(slots=True)
 class _Query:
-    """Where a query stands after the steps so far.
+    """The state of a query after the steps so far.
 
     Attributes
     ----------
     state : QueryState
     token : str
-        Of the lease that holds it, empty when nobody does.
+        Token of the lease that holds it; empty if nobody does.
     voices, all_voices : set of str
-        Whose answers count, and who ever gave one.
+        Labellers whose answers count, and all who ever gave one.
     """
 
     state: QueryState

@@ -20,10 +20,10 @@ from quercus.storage.records import EventKind
 from quercus.storage.schema import log
 
 AT_ONCE: Final = 1000
-"""Rows of one statement: its columns are copied once more in memory."""
+"""Most rows of one statement: its columns are copied once more in memory."""
 
 REPEATED: Final = (IntegrityError, sqlite3.IntegrityError)
-"""What SQLAlchemy, or the driver, raises where an id is there already."""
+"""Errors of SQLAlchemy and of the driver for an id that exists already."""
 
 ROW_BY_ROW: Final = insert(log).values(
     kind=literal_column(str(int(EventKind.INSTANCE))),

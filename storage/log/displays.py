@@ -1,4 +1,4 @@
-"""What people see beside rows: written with them, read for whoever may see it, never part of the evidence."""
+"""Displays of rows: written with them, read for those who may see them, never part of the evidence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from quercus.storage.rows import find
 from quercus.storage.schema import display
 
 CHUNK: Final = 500
-"""Rows asked for in one statement."""
+"""Rows read by one statement."""
 
 
 def insert_displays(

@@ -87,7 +87,7 @@ def instance_history(connection: Connection, name: str, instances: Sequence[int]
 
 
 def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
-    """As `instance_history`, of a model that was found already."""
+    """Return the events of instances of a model whose row is known; see `instance_history`."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
     for column in (log.c.sequence, log.c.instance):
         for start in range(0, len(instances), CHUNK):

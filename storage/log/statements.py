@@ -205,7 +205,7 @@ def append_joint(  # noqa: PLR0917 - one event and where it goes
 
 
 def statement_counts(connection: Connection, model_id: int) -> dict[str, int]:
-    """How many statements each labeller made."""
+    """Return the number of statements of each labeller."""
     mine = (log_table.c.model_id == model_id, log_table.c.kind == EventKind.STATEMENT)
     found: dict[str, int] = {}
     wanted = select(log_table.c.author).where(*mine, log_table.c.instance.is_not(None))

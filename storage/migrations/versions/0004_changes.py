@@ -1,4 +1,4 @@
-"""Which models changed, in the order of the commits; an identity of each model that is never used again."""
+"""Numbers of changes of models, in the order of the commits; an identity of each model that is never used again."""
 
 import uuid
 

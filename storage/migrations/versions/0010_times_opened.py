@@ -1,4 +1,4 @@
-"""How often a query of a model became open, so that who waits for one misses none."""
+"""The number of times that a query of a model became open, so that waiting labellers miss none."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,12 +10,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; nobody waits yet, so it may begin with 0."""
+    """Add the column; it may begin with 0, because nobody waits yet."""
     op.add_column(
         "model", sa.Column("times_opened", sa.BigInteger, nullable=False, server_default=sa.text("0"))
     )
 
 
 def downgrade() -> None:
-    """Forget it."""
+    """Drop the column."""
     op.drop_column("model", "times_opened")

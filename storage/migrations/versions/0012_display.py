@@ -1,4 +1,4 @@
-"""What people see beside a row."""
+"""The display of a row."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the table; no row has anything yet."""
+    """Create the table; no row has a display yet."""
     op.create_table(
         "display",
         sa.Column("model_id", sa.Integer, nullable=False),

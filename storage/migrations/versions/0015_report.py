@@ -1,4 +1,4 @@
-"""What the grower says of a model beside its trees."""
+"""The report of the grower about a model, beside its trees."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; nothing was said yet."""
+    """Add the column; no model has a report yet."""
     op.add_column("model", sa.Column("report", sa.LargeBinary))
 
 

@@ -1,4 +1,4 @@
-"""The log says of a label whether its reliability was sent with it."""
+"""Whether the reliability of a label was sent with it or assumed."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,10 +10,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Of the labels that are there nobody knows; they count as they did."""
+    """Add the column; existing labels have NULL, not known, and count as before."""
     op.add_column("log", sa.Column("assumed", sa.Boolean))
 
 
 def downgrade() -> None:
-    """Forget it."""
+    """Drop the column."""
     op.drop_column("log", "assumed")
