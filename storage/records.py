@@ -115,7 +115,7 @@ class Push:
     new_values: Sequence[NewValue] = ()
     key: int | None = None
     displays: Sequence[bytes] = ()
-    """What people see beside each row, empty where nothing; none at all, or one a row. Not part of the evidence."""
+    """Displays of the rows, one per row, empty if it has none; or no displays at all. Not part of the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +197,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventSelection:
-    """Which of the events that say something of an instance are read.
+    """The events about instances that are read.
 
     Attributes
     ----------
     after : int
-        Behind this sequence number, or before it where the newest come first (0: from the end).
+        Only events after this sequence number, or before it if the newest come first (0: from the end).
     limit : int
     newest_first : bool
     authors : tuple of str
-        Empty: all.
+        Authors of the events; empty: all.
     since, until : float or None
-        Seconds since 1970: from, and before.
+        First time, and the time before which events came, in seconds since 1970.
     instances : tuple of int or None
         Sequences of INSTANCE events; None: all.
     """

@@ -30,7 +30,7 @@ def lock(connection: Connection, name: str) -> AnyRow:
 
 
 def lock_now(connection: Connection, name: str, clock: Clock) -> tuple[AnyRow, Timestamps]:
-    """As `lock`, and the time since when it is held."""
+    """Lock the row of a model like `lock`, and return it with the time of locking."""
     if not (takes_arrays(connection) and clock.clocks.is_in_database):
         return lock(connection, name), clock()
     told = clock.clocks.moment, clock.clocks.given()
@@ -39,7 +39,7 @@ def lock_now(connection: Connection, name: str, clock: Clock) -> tuple[AnyRow, T
 
 
 def held(connection: Connection, name: str, found: Sequence[AnyRow]) -> AnyRow:
-    """The row that `BY_NAME_TO_HOLD` found, which the transaction holds from now on."""
+    """Return the row that `BY_NAME_TO_HOLD` found; the transaction locks it from now on."""
     if not found:
         raise NotFound("model", name)
     changes.hold(connection, found[0])
@@ -47,7 +47,7 @@ def held(connection: Connection, name: str, found: Sequence[AnyRow]) -> AnyRow:
 
 
 def find(connection: Connection, name: str) -> AnyRow:
-    """The model's row, for reading."""
+    """Return the model's row, for reading."""
     row: AnyRow | None = _FOUND.run(connection, wanted=name)
     if row is None:
         raise NotFound("model", name)
@@ -55,5 +55,5 @@ def find(connection: Connection, name: str) -> AnyRow:
 
 
 def count_opening(connection: Connection, model_id: int) -> None:
-    """Count that a labeller may now get what he could not; see `ModelRecord.times_opened`."""
+    """Count that a labeller may now get a query that was not free before; see `ModelRecord.times_opened`."""
     connection.execute(_OPENED, {"key": model_id})

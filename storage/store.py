@@ -35,7 +35,7 @@ from quercus.storage.sqlite.dialect import SqliteDialect
 
 BUSY_TIMEOUT_S = 10.0
 LOOK_FOR_REMOVALS_S = 60.0
-"""How often a store looks for rows that another process's deletion left behind."""
+"""Seconds between two looks for rows that another process's deletion left behind."""
 
 
 class Store(QueryCalls, GrowthCalls):
@@ -129,7 +129,7 @@ class Store(QueryCalls, GrowthCalls):
 
     @property
     def url(self) -> str:
-        """Where it is, for another process to open it."""
+        """URL with which another process opens the store."""
         return self._database.dialect.url
 
     @property
@@ -138,7 +138,7 @@ class Store(QueryCalls, GrowthCalls):
         return HEAD
 
     def size_bytes(self) -> int:
-        """Return what the store takes on disk; 0 where the database does not tell."""
+        """Return the size of the store on disk; 0 if the database does not tell."""
         return self._database.size_bytes()
 
     def free_bytes(self) -> int | None:
@@ -147,7 +147,7 @@ class Store(QueryCalls, GrowthCalls):
         return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
 
     def beside(self, suffix: str) -> Path | None:
-        """A place beside the store's file, for files that can be made again; None where it is in no file."""
+        """Return a path beside the store's file, for files that can be made again; None if the store is no file."""
         return self._database.dialect.beside(suffix)
 
     @property
@@ -157,18 +157,18 @@ class Store(QueryCalls, GrowthCalls):
 
     @property
     def write_trouble(self) -> str:
-        """Why the store took no write, such as a full disk; empty when it does. What was refused may be sent again."""
+        """Why the store took no write, such as a full disk; empty if it does. Refused writes may be sent again."""
         return self._database.write_trouble
 
     def claim(self, holder: str) -> None:
-        """Be the one server that grows the store's trees, until it is closed or the process ends, however it ends.
+        """Claim to be the only server that grows the store's trees, until the store is closed or the process ends.
 
-        Nothing where the store may be shared (`may_be_shared`).
+        Does nothing if several servers may share the store (`may_be_shared`).
 
         Parameters
         ----------
         holder : str
-            Who it is, in words for whoever comes second.
+            The server in words, for the error of a second one.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class Store(QueryCalls, GrowthCalls):
             return models.with_queries(connection, self._clocks.now(connection))
 
     def count_models(self) -> int:
-        """How many models there are."""
+        """Return the number of models."""
         with self._database.read() as connection:
             return models.count(connection)
 
@@ -377,6 +377,6 @@ class Store(QueryCalls, GrowthCalls):
             return sorted({*spoken, *event_log.newest_instances(connection, model, limit)})
 
     def displays(self, model: str, instances: Sequence[int]) -> dict[int, bytes]:
-        """What people see beside some instances, by the sequence of their INSTANCE event; most have nothing."""
+        """Return the displays of some instances, by the sequence number of their INSTANCE event; most have none."""
         with self._database.read() as connection:
             return read_displays(connection, model, instances)

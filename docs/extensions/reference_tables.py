@@ -211,7 +211,7 @@ def _flags(found: Any) -> str:
 
 
 class ExitCodes(Generated):
-    """What the exit codes mean."""
+    """The exit codes and their meanings."""
 
     def text(self) -> str:
         """Return a table."""
@@ -266,7 +266,7 @@ class AnyCall(Generated):
 
 
 class Callers(Generated):
-    """Which roles may make each call, and the status codes that are its own."""
+    """The roles that may make each call, and the status codes of its own."""
 
     def text(self) -> str:
         """Return a table."""

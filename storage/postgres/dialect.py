@@ -1,8 +1,8 @@
-"""What only PostgreSQL needs (see `quercus.storage.dialect`).
+"""The PostgreSQL dialect of the store (see `quercus.storage.dialect`).
 
 Writers lock rows: first those of the models that they change, in order of name, and last the counter of changes.
-Readers see one state of the store (REPEATABLE READ) and lock nothing. A client that is cut off while it holds a row is
-hung up on by the server within `IDLE_S`.
+Readers see one state of the store (REPEATABLE READ) and lock nothing. If a client is cut off while it locks a row, the
+server ends its connection within `IDLE_S`.
 """
 
 import threading
@@ -40,7 +40,7 @@ LOOK_S: Final = 0.02
 
 CHANNEL: Final = "quercus"
 OLDEST: Final = 140_000
-"""Of the versions that are supported upstream."""
+"""Number of the oldest supported version of PostgreSQL; upstream supports it too."""
 
 SCHEMA_LOCK: Final = 0x71756572_00000001  # of advisory locks, which have numbers
 WRITTEN: Final = "quercus_written"
@@ -193,7 +193,7 @@ class PostgresDialect:
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
 
     def rows_written(self, connection: Connection) -> int:
-        """How many rows were ever inserted, changed or deleted through a connection."""
+        """Return the number of rows that were ever inserted, changed or deleted through a connection."""
         return int(connection.info.get(WRITTEN, 0))
 
     def note_commit(self) -> None:

@@ -100,7 +100,7 @@ def settle_together(
     reply: SubmittedAnswer | AnswerRule,
     join: Join | None = None,
 ) -> Answered | None:
-    """As `settle_query`, by what was read for several calls; None where that does not suffice."""
+    """Settle a query like `settle_query`, from rows read for several calls; None if they do not suffice."""
     submitted.check(reply)
     held = seen.claimed_query(claim)
     if held is None or held.given.sequence:
@@ -293,7 +293,7 @@ def _own_words(events: list[Event], labeller: str) -> Event | None:
 
 
 def _done_before(events: list[Event], own: Event) -> Answered:
-    """As it was answered the first time: by the event of what holds since, where the query was settled then."""
+    """Return the outcome of the first time: its own event, or the correction that settled the query with it."""
     together = (event for event in events if (event.sequence, event.author) == (own.sequence + 1, own.author))
     last = next((event for event in together if event.kind is EventKind.CORRECTION), own)
     return Answered(last.sequence, repeated=True, conflict=last.conflict)

@@ -206,7 +206,7 @@ class QueryCalls(StoreCalls):
             return event_log.instance_sequences(connection, rows.find(connection, model).id, ids)
 
     def stated(self, model: str) -> dict[str, int]:
-        """How many statements each labeller made."""
+        """Return the number of statements of each labeller."""
         with self._database.read() as connection:
             return statements.statement_counts(connection, rows.find(connection, model).id)
 
@@ -307,16 +307,16 @@ class QueryCalls(StoreCalls):
             return event_log.newest_opinions(connection, model, limit)
 
     def policy(self, model: str) -> Policy:
-        """How a model is labelled."""
+        """Return the labelling policy of a model."""
         with self._database.read() as connection:
             return policies.get(connection, model)
 
     def policies_of(self, keys: Sequence[int]) -> dict[int, Policy]:
-        """The policies of several models by `ModelRecord.key`."""
+        """Return the policies of several models by `ModelRecord.key`."""
         with self._database.read() as connection:
             return policies.of_keys(connection, keys)
 
     def set_policy(self, model: str, policy: Policy) -> None:
-        """Change how a model is labelled; it holds for what is leased and answered from now on."""
+        """Change the labelling policy of a model; it holds for leases and answers from now on."""
         with self._database.write() as connection:
             policies.put(connection, model, policy)

@@ -1,4 +1,4 @@
-"""What a lease depends on, in one look: the moment, the leases that are alive, the policy, and what may be leased."""
+"""One query for all that a lease depends on: the time, the live leases, the policy, and the queries that are free."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ NAMED: Final[ScalarSelect[Any]] = (
 
 @dataclass(frozen=True, slots=True)
 class LeaseView:
-    """What a labeller who asks for queries of a model meets; the model is held.
+    """The state of a locked model for a labeller who asks for queries.
 
     Attributes
     ----------
@@ -49,10 +49,10 @@ class LeaseView:
     policy : Policy
     leases : LeaseCounts
     last_settled : int
-        The event of the last query that this labeller settled, or 0.
+        Event of the last query that this labeller settled, or 0.
     free : list of rows
-        Of queries that this labeller may have, with the id of the instance; those that have some of their answers come
-        first, then the agenda decides.
+        Queries that this labeller may lease, with the id of the instance. Those that have some of their answers come
+        first; then the agenda decides.
     """
 
     now: Timestamps
@@ -63,7 +63,7 @@ class LeaseView:
 
 
 def look(connection: Connection, model_id: int, labeller: str, limit: int, clock: Clock) -> LeaseView:
-    """Write down what has expired, and look at up to `limit` free queries and all they depend on."""
+    """Record expired leases, and read up to `limit` free queries and everything that their lease depends on."""
     asked = {"model": model_id, "asking": labeller, "most": limit}
     wanted = _wanted(clock.clocks.moment), {**asked, **clock.clocks.given()}
     (rows,) = read_each(connection, wanted)
@@ -77,12 +77,12 @@ def look(connection: Connection, model_id: int, labeller: str, limit: int, clock
 
 
 def policy_in(row: AnyRow) -> Policy:
-    """The policy in a row of a look."""
+    """Return the policy in a row of a look."""
     return Policy() if row.answers_per_query is None else policies.policy_from(row)
 
 
 def told_by(rows: Sequence[AnyRow], clock: Clock) -> tuple[Timestamps, AnyRow, list[AnyRow]]:
-    """The moment, the first row, and the rows that have a query."""
+    """Return the moment, the first row, and the rows that have a query."""
     now = clock.clocks.stamps(rows[0].clock, rows[0].wall)
     return now, rows[0], [row for row in rows if row.number is not None]
 
@@ -101,7 +101,7 @@ def _wanted(moment: Select[Any]) -> Select[Any]:
 
 @cache
 def look_for_all(moment: Select[Any]) -> Select[Any]:
-    """As `look`, for several labellers (`asking`) of the model `wanted`, and up to `most` queries.
+    """Return the statement of `look` for several labellers (`asking`) of the model `wanted`, and up to `most` queries.
 
     Each query has the column `passed`: those of the labellers who may not have it. There is one row at least.
     """

@@ -55,19 +55,19 @@ class ClaimedQuery:
 
     @property
     def lifecycle(self) -> QueryLifecycle:
-        """Where the query stands."""
+        """The state of the query in its life cycle."""
         return lifecycle_of(self.query)
 
     @property
     def lease(self) -> Lease:
-        """The lease, as it ended or will."""
+        """The lease, with its actual or future end."""
         mine = self.lifecycle.token == self.given.lease.token and self.query.ends is not None
         lease = self.given.lease
         return Lease(lease.token, self.query.ends, lease.given_up, lease.used) if mine else lease
 
     @property
     def expired(self) -> str:
-        """When the lease ended, in words, by the wall clock."""
+        """End of the lease in words, by the wall clock."""
         end = datetime.fromtimestamp(round(self.now.on_wall(self.lease.ends)), UTC)
         return f"the lease expired at {end.isoformat(timespec='seconds')}"
 

@@ -86,7 +86,7 @@ class GrantedLease:
 
 
 def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
-    """The lease that a token stands for.
+    """Return the lease of a token.
 
     Parameters
     ----------
@@ -103,27 +103,27 @@ def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
 
 
 def answered_by_another_lease(given: FromClause) -> ColumnElement[bool]:
-    """Condition on a step: its labeller has answered the query by another lease, so has no second voice."""
+    """Return a condition on a step: its labeller answered the query by another lease, so has no second voice."""
     past = query_history.alias("past")
     same = [past.c[name] == given.c[name] for name in ("model_id", "number", "labeller")]
     return exists(select(1).where(*same, past.c.token != given.c.token, _still_answered(past)))
 
 
 def lease_holder(connection: Connection, model_id: int, number: int, token: str) -> str:
-    """To whom a token was given for a query; empty when it was not."""
+    """Return the labeller who got a token for a query; empty if nobody did."""
     mine = (query_history.c.model_id == model_id, query_history.c.number == number)
     wanted = select(query_history.c.labeller).where(*mine, query_history.c.token == token)
     return connection.execute(wanted.limit(1)).scalar() or ""
 
 
 def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
-    """Condition on `query`: this labeller skipped its instance, or gave one of the answers that it has."""
+    """Return a condition on `query`: this labeller skipped its instance, or gave one of its answers."""
     past = query_history.alias("past")
     return exists(select(1).where(past.c.labeller == labeller, _passes(past, model_id)))
 
 
 def who_pass_over(model_id: ColumnElement[int], labellers: ColumnElement[Any]) -> ScalarSelect[Any]:
-    """Of some labellers (an array), those for whom `passed_over` holds."""
+    """Return a subquery for those of some labellers (an array) for whom `passed_over` holds."""
     past = query_history.alias("past")
     mine = past.c.labeller == any_(labellers)
     return select(func.array_agg(past.c.labeller)).where(mine, _passes(past, model_id)).scalar_subquery()

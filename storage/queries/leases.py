@@ -36,7 +36,7 @@ _TAKE = updating("take", "credential")
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """What a labeller asks for, see `Store.lease`.
+    """A labeller's request for leases, see `Store.lease`.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class LeaseRequest:
     credential: str = ""
 
     def check(self) -> None:
-        """Raise `InvalidInput` where something is out of bounds."""
+        """Raise `InvalidInput` if a value is out of bounds."""
         checks.name_text("labeller", self.labeller)
         checks.at_least("limit", self.limit, 1)
         checks.duration("duration_s", self.duration_s)
@@ -70,7 +70,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Why a lease is ended by another than its holder, in words; of which labeller alone (empty: of any)."""
+    """The end of a lease by somebody other than its holder: the reason in words, and the labeller (empty: any)."""
 
     why: str
     labeller: str = ""
@@ -78,7 +78,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class QueryReturn:
-    """How a query comes back: RELEASED for all, SKIPPED for all others, POSTPONED for later; and why, in words."""
+    """The return of a query: RELEASED to all, SKIPPED to all others, or POSTPONED; `why` is the reason in words."""
 
     how: Step
     delay_s: float = 0.0
@@ -96,7 +96,7 @@ def hand_out(connection: Connection, name: str, request: LeaseRequest, clock: Cl
 
 
 def hand_out_together(connection: Connection, seen: SharedView, request: LeaseRequest) -> Leased | None:
-    """As `hand_out`, by what was read for several calls; None where that does not suffice."""
+    """Lease queries like `hand_out`, from rows read for several calls; None if they do not suffice."""
     request.check()
     BeyondLog.check(request.min_sequence, seen.row.name, seen.row.sequence_committed)
     view = None if request.accept is not None else seen.lease_view(request.labeller, request.limit)

@@ -1,4 +1,4 @@
-"""How a model is labelled: one row a model that has a policy of its own."""
+"""Labelling policies: one row per model with a policy of its own."""
 
 import math
 from collections.abc import Sequence

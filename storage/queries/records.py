@@ -51,7 +51,7 @@ class Step(IntEnum):
 
 
 class Corrections(IntEnum):
-    """Who may correct or take back an answer. The numbers are the wire's."""
+    """The labellers who may correct or take back an answer. The numbers are the wire's."""
 
     OWN = 1
     ANYONE = 2
@@ -59,7 +59,7 @@ class Corrections(IntEnum):
 
 
 class Reliability(IntEnum):
-    """Where the reliability of an answer comes from, when none is sent with it. The numbers are the wire's."""
+    """The source of the reliability of an answer that was sent without one. The numbers are the wire's."""
 
     DECLARED = 1
     """It is 1."""
@@ -69,12 +69,12 @@ class Reliability(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a model is labelled.
+    """The labelling policy of a model.
 
     Attributes
     ----------
     answers_per_query : int
-        By so many different labellers, before they are combined; 1 to 20.
+        Number of different labellers who answer before their answers are combined; 1 to 20.
     max_conflict : float
         Answers in more conflict than this ask for one more; in [0, 1].
     reliability : Reliability

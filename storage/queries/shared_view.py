@@ -1,8 +1,8 @@
-"""What several calls of labellers about one model look at, read together while the model is held.
+"""The rows that several labellers' calls about one model need, read together while the model is locked.
 
-Calls of one transaction come one after the other: each meets what those before it left, which is noted here, for it is
-not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour) reads by itself,
-behind all that were served. A query that an answer opens again is offered from the next transaction on.
+Calls of one transaction run one after the other. The view records the changes of each for the calls after it, because
+they are not written yet. A call for which that does not suffice (a lease that expired, a budget of an hour) reads by
+itself, after all others. A query that an answer opens again is offered from the next transaction on.
 """
 
 from collections import Counter, defaultdict
@@ -30,26 +30,26 @@ from quercus.storage.schema import AnyRow, query
 
 MOST: Final = 1000  # free queries that are read at once
 SPARE: Final = 16
-"""Free queries that are read beyond those asked for: some labellers pass some over."""
+"""Free queries that are read beyond those asked for, because some labellers pass some over."""
 
 
 @dataclass(slots=True)
 class SharedView:
-    """A model that is held, and what its calls look at.
+    """A locked model, and the rows that its calls need.
 
     Attributes
     ----------
     row : the model's row, with the counts as the calls leave them.
-    now : when it was read.
-    policy : of the model.
-    leased : leases that are alive.
-    held : of them, by labeller.
-    last_settled : by labeller, as of `LeaseView`.
+    now : time of reading.
+    policy : the policy of the model.
+    leased : number of live leases.
+    held : number of live leases by labeller.
+    last_settled : event of the last settled query, by labeller; see `LeaseView`.
     free : queries that may be leased, in order, each with the labellers who may not have it (`passed`).
-    is_cut : there may be more of them.
+    is_cut : whether there may be more free queries.
     claimed : the rows behind each claim.
     touched : queries that a call has changed.
-    spoken_of : instances of which a call has said something.
+    spoken_of : instances for which a call has reported something.
     """
 
     row: Any
@@ -66,7 +66,7 @@ class SharedView:
     _said: dict[int, list[Event]] = field(default_factory=dict)
 
     def lease_view(self, labeller: str, limit: int) -> LeaseView | None:
-        """What a labeller meets who asks for queries; None: it must read by itself."""
+        """Return the view of a labeller who asks for queries; None: the call must read by itself."""
         if self.policy.per_labeller is not None or self.policy.per_hour is not None:
             return None  # counts of the past
         mine = [
@@ -177,7 +177,7 @@ def look(
 
 @cache  # to make it takes longer than to run it
 def _of_labellers(moment: Select[Any]) -> Select[Any]:
-    """Of each labeller who asks: queries it holds, and the event of the last one it settled."""
+    """Return the statement for each asking labeller's number of live leases and event of the last settled query."""
     sent, told = sent_rows("sent", {"asking": Text()}), moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
     mine = (query.c.model_id == NAMED, query.c.labeller == sent.c.asking)

@@ -1,4 +1,4 @@
-"""What a labeller says to a query; or a rule that says it, by what is there once the model is held."""
+"""A labeller's reply to a query, or a rule that makes it from the state of the locked model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from quercus.storage.records import Event
 
 @dataclass(frozen=True, slots=True)
 class CombinedAnswer:
-    """The combination of several answers to a settled query; `author` names who gave them."""
+    """The combination of several answers to a settled query; `author` names the labellers."""
 
     label: bytes
     author: str
@@ -47,21 +47,21 @@ class SubmittedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerContext:
-    """What an answer meets; the model is held.
+    """The state of the locked model that a rule for an answer needs.
 
     Attributes
     ----------
     key : int
         `ModelRecord.key`.
     budget, queries_answered : int
-        Of the model.
+        Budget of the model, and number of its answers.
     policy : Policy
     number : int
-        Of the query.
+        Number of the query.
     labeller : str
-        To whom the query was leased.
+        The labeller who leased the query.
     history : sequence of Event
-        Everything said about the instance, oldest first.
+        All events about the instance, oldest first.
     """
 
     key: int
@@ -74,7 +74,7 @@ class AnswerContext:
 
     @classmethod
     def of(cls, held: ClaimedQuery, policy: Policy, history: Sequence[Event]) -> "AnswerContext":
-        """What an answer by this lease meets."""
+        """Return the context of an answer by this lease."""
         row = held.model
         counts = (row.id, row.budget, row.queries_answered)
         return cls(*counts, policy, held.query.number, held.given.labeller, history)
@@ -85,7 +85,7 @@ AnswerRule: TypeAlias = Callable[[AnswerContext], SubmittedAnswer]
 
 
 def check(reply: SubmittedAnswer | AnswerRule) -> None:
-    """Raise `InvalidInput` where something is known to be out of bounds."""
+    """Raise `InvalidInput` if a reply that is no rule has a value out of bounds."""
     if isinstance(reply, SubmittedAnswer):
         reply.check()
 

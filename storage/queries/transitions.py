@@ -23,19 +23,19 @@ NEVER = -float("inf")
 
 @dataclass(frozen=True, slots=True)
 class QueryLifecycle:
-    """Where a query stands.
+    """The state of a query in its life cycle.
 
     Attributes
     ----------
     state : QueryState
     token : str
-        Of the lease that holds or settled it, else empty.
+        Token of the lease that holds or settled it, else empty.
     ends : float
         End of the lease while LEASED, on the lease clock.
     not_before : float
-        Nobody gets it earlier: it was postponed.
+        Time before which nobody gets it, because it was postponed.
     wanted : bool
-        The newest agenda names it.
+        Whether the newest agenda names it.
     answers : int
         How many it has and still counts with, one by one where several are wanted; an open one with some is not
         withdrawn, whatever the agenda says.
@@ -85,7 +85,7 @@ class ReturnLease:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Who holds or held the lease answers or refuses; `into` is the state after: OPEN when more answers are wanted."""
+    """An answer or a refusal by a present or past holder; `into` is the next state, OPEN if more answers are wanted."""
 
     lease: Lease
     into: QueryState
@@ -93,7 +93,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class NoLongerWanted:
-    """The newest agenda does not name it."""
+    """The newest agenda does not name the query."""
 
 
 @dataclass(frozen=True, slots=True)

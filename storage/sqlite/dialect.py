@@ -1,4 +1,4 @@
-"""What only SQLite needs (see `quercus.storage.dialect`).
+"""The SQLite dialect of the store (see `quercus.storage.dialect`).
 
 Traps: a deferred transaction that turns from reading to writing fails at once with "database is
 locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's own transaction handling
@@ -173,15 +173,15 @@ class SqliteDialect:
         return sizes
 
     def claim(self, _: Engine, holder: str) -> ServerLock:
-        """Be the one server of the store."""
+        """Lock the store for this server, the only one."""
         return ServerLock(self.path, holder)
 
     def own_clock(self, _: Callable[[], float] | None) -> None:
-        """None: the machine's clocks serve, for no other machine uses the file."""
+        """Return None: the machine's clocks serve, because no other machine uses the file."""
         return
 
     def check_room(self, engine: Engine) -> None:
-        """Raise `NoSpace` when next to nothing is left on the disk."""
+        """Raise `NoSpace` if the disk has almost no space left."""
         with self.driver(engine) as driver:
             self.room.check(driver)
 
@@ -309,7 +309,7 @@ class SqliteDialect:
         planner.teach(connection)
 
     def rows_written(self, connection: Connection) -> int:
-        """How many rows were ever inserted, changed or deleted through a connection."""
+        """Return the number of rows that were ever inserted, changed or deleted through a connection."""
         return int(driver_of(connection).total_changes)
 
     def change_token(self, engine: Engine) -> int:

@@ -24,16 +24,16 @@ ROOM_BYTES: Final = 2**20
 """With less than this, what was refused for want of space is not tried again."""
 
 PLENTY_BYTES: Final = 2**26
-"""With more than this on the disk nobody counts pages."""
+"""Free bytes of the disk from which pages are not counted."""
 
 RESERVE_BYTES: Final = 2**24
-"""What is kept to delete with."""
+"""Bytes reserved so that models can be deleted on a full disk."""
 
 LOG_BYTES: Final = 2**22
 """The write-ahead log grows to this before SQLite moves it into the file (1,000 pages), so as much is left to it."""
 
 RESERVE: Final = "-reserve"
-"""Behind the store's name."""
+"""Suffix of the file that reserves the space, after the store's name."""
 
 NO_SPACE: Final = (
     "cannot grow: no space is left on the disk; free some, or delete a model, and writing goes on by itself"
@@ -78,7 +78,7 @@ class DiskSpace:
             raise NoSpace(f"{self.store} {NO_SPACE} ({left // 1024:,} KiB are left)")
 
     def limit_growth(self, driver: sqlite3.Connection, info: dict[Any, Any]) -> None:
-        """Where little is left, let the file grow only so far; `info` lasts as long as the connection."""
+        """Limit the growth of the file if the disk has little space; `info` lasts as long as the connection."""
         left = self.left_bytes()
         pages = _MOST_PAGES
         if left < PLENTY_BYTES:
@@ -89,15 +89,15 @@ class DiskSpace:
             info[_LIMIT] = pages
 
     def _writable_bytes(self, driver: sqlite3.Connection, left: int) -> int:
-        """How much can be stored: in free pages of the file, and by making it larger."""
+        """Return the bytes that can be stored: in free pages of the file, and by growing it."""
         return _free_bytes(driver) + max(0, self._growth_bytes(driver, left))
 
     def _growth_bytes(self, driver: sqlite3.Connection, left: int) -> int:
-        """By how much more the file may grow, so that the log has its room; less than 0: not at all."""
+        """Return the bytes by which the file may grow while the log keeps its space; below 0: not at all."""
         return left - ROOM_BYTES - max(0, LOG_BYTES - self._log_bytes()) - self._due_bytes(driver)
 
     def _due_bytes(self, driver: sqlite3.Connection) -> int:
-        """By how much the file grows when it gets what stands in the log."""
+        """Return the bytes by which the file grows when it takes in the log."""
         with self._translated("cannot be looked at"):
             held = self.store.stat().st_size
         return _pragma(driver, "page_count") * _pragma(driver, "page_size") - held
@@ -178,7 +178,7 @@ def _pragma(driver: sqlite3.Connection, name: str) -> int:
 
 
 def _free_bytes(driver: sqlite3.Connection) -> int:
-    """What lies in the file and was freed there."""
+    """Return the bytes of the file's free pages."""
     return _pragma(driver, "freelist_count") * _pragma(driver, "page_size")
 
 

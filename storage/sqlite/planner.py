@@ -1,7 +1,7 @@
-"""What SQLite's query planner is told of the tables, once, when the schema was built.
+"""Statistics of the tables for SQLite's query planner, written once, after the schema is built.
 
-SQLite guesses ten rows behind an index column it knows nothing of, and then prefers reading a whole model to looking up
-ids: 1,000 ids among 50,000 rows took 18 ms instead of .8 ms.
+Without statistics, SQLite assumes ten rows per value of an index column, and then prefers reading a whole model to
+looking up ids: 1,000 ids among 50,000 rows took 18 ms instead of .8 ms.
 """
 
 from sqlalchemy import Connection

@@ -24,7 +24,7 @@ Contour = tuple[float, ...]
 
 @dataclass
 class Evidence:
-    """What the events so far say."""
+    """The evidence of the events so far."""
 
     specification: Specification
     values: list[list[float]] = field(default_factory=list)

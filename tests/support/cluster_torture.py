@@ -121,7 +121,7 @@ class ClusterTorture(Torture):
         return []
 
     def _owner(self) -> tuple[str, int]:
-        """Which grower has the model, in words, and how often it was taken."""
+        """Return the grower that has the model, in words, and its epoch: how often a grower took it."""
         with psycopg.connect(self.store) as connection:
             found = connection.execute(
                 "SELECT coalesce(grower.place, ''), growing.epoch FROM growing JOIN model ON model.id = model_id "

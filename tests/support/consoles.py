@@ -64,7 +64,7 @@ class ConsoleProcess:
 
 @dataclass
 class Response:
-    """What the console answered."""
+    """A response of the console."""
 
     status: int
     headers: dict[str, str]

@@ -1,10 +1,10 @@
-"""What a crowd says together: `quercus push --labels` of three files against the majority of the answers.
+"""Combined answers of crowds: `quercus push --labels` of three files against the majority of the answers.
 
     python tests/support/crowds.py FOLDER
 
 The files (`crowd_bluebird.csv`, `crowd_dog.csv.gz`, `crowd_rte.csv.gz`) give many answers to each item, and its true
 class. A model needs an attribute and these items have none, so each is pushed with one that is always the same. The
-class of an item is the most plausible one; where several are, it counts by its share, for the majority alike.
+predicted class of an item is the most plausible one. Of several, each counts by its share; so in the majority.
 """
 
 from __future__ import annotations

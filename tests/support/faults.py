@@ -1,10 +1,10 @@
-"""What goes wrong around a server: what the caller sees, and that nothing acknowledged is lost.
+"""Faults around a server: the errors that the caller sees, and whether any acknowledged row is lost.
 
     python tests/support/faults.py
 
-Every fault strikes a server of its own in which rows were acknowledged, once with a model of the default (the forest
-that asks) and once with the published tree. Afterwards the store is read anew and held
-against what was acknowledged. Disks take root and the right to mount; without them two faults are NOT TESTED.
+Every fault strikes a server of its own with acknowledged rows, once with a model of the default (the forest that asks)
+and once with the published tree. Afterwards the store is opened again and compared with the acknowledged rows. Faults
+of disks need root and the right to mount; without them two faults are NOT TESTED.
 """
 
 from __future__ import annotations

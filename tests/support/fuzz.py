@@ -68,16 +68,16 @@ MODELS: Final = {
     "n": published_model(*LEARNED, **SETTINGS),
 }
 AGAIN: Final = 250
-"""After so many messages names and lease tokens are looked up anew."""
+"""Number of messages after which names and lease tokens are looked up anew."""
 
 LEAVING: Final = 0.1
-"""Of the calls so many are cancelled, or their connection is dropped, before or while they are answered."""
+"""Share of the calls that are cancelled, or lose their connection, before or while they are answered."""
 
 PARTS: Final = 4
 """Memory is looked at after each; the first ones load and fill caches."""
 
 MOST_GROWTH: Final = 1.05
-"""Of memory in the last part."""
+"""Greatest growth of memory in the last part, as a factor."""
 
 
 class Fuzz:

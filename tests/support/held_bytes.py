@@ -1,4 +1,4 @@
-"""What an object holds in memory: its arrays, and everything else that is reached from it alone."""
+"""The memory that an object holds: its arrays, and everything else that is reached from it alone."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""What the history of queries must show: one holder at a time, every step from a state it may be taken in."""
+"""Laws of the history of queries: one holder at a time, and every step from a state that allows it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Who thought to hold a query, from when to when, and which of them cannot have."""
+"""The times during which labellers believed to hold a query, and those that contradict each other."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -7,10 +7,10 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Holding:
-    """What a labeller thought it held, from when to when, by the clock that all of them share.
+    """The time during which a labeller believed to hold a query, by the clock that all labellers share.
 
-    The lease was given at some moment after it had `asked`, before `since`: of several queries one is taken up after
-    the other.
+    The lease was given at some moment between `asked` and `since`: a labeller takes up several queries one after the
+    other.
     """
 
     query: str

@@ -1,4 +1,4 @@
-"""Who takes part in `support.leases`: labellers with several lives, people who state labels unasked, an operator."""
+"""The participants in `support.leases`: labellers with several lives, people who state labels unasked, an operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IDLE_S: Final = 15.0
 """A stream on which nothing came for so long is given up."""
 
 MOST_STATED: Final = 0.04
-"""Of the instances one stater says the label of so many; the others are asked about."""
+"""Share of the instances whose label one stater states; the others are asked about."""
 
 OPERATOR: Final = "olga"
 How = query_pb2.ReturnQueryRequest.How
@@ -93,7 +93,7 @@ class Person:
 
     @property
     def metadata(self) -> list[tuple[str, str]]:
-        """What goes with every call."""
+        """The metadata of every call."""
         return [("authorization", f"Bearer {self.token}")]
 
     def label(self) -> list[str]:

@@ -70,7 +70,7 @@ def make_model(client: Client, name: str, count: int, budget: int, **settings: A
 
 @dataclass
 class Trial:
-    """What one labeller did."""
+    """The record of one labeller."""
 
     seconds: float = 0.0
     reading: float = 0.0

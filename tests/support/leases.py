@@ -63,7 +63,7 @@ MOST_ANSWERS: Final = 20
 """An instance has, with what is taken back: more than any has."""
 
 STIRRED: Final = 0.9
-"""Of the instances so many are settled before nobody takes back or states anything any more."""
+"""Share of the instances that are settled when people stop stating labels and taking them back."""
 
 PLAUSIBILITY: Final = 1e-9
 SERVER: Final = """
@@ -170,7 +170,7 @@ class Trial:
         return steps
 
     def _check_log(self, events: list[Event]) -> None:
-        """What was acknowledged is there, once; nothing else but what was said when a connection or a token ended."""
+        """Check that every acknowledged event is stored once, and no event twice."""
         said: dict[str, list[Event]] = {}
         for event in events:
             if event.comment:
@@ -206,7 +206,7 @@ class Trial:
         assert not double, self._told(store, *double)
 
     def _told(self, store: Store, *held: Holding) -> str:
-        """What is known of holdings that overlap: also what the server did with the query, and who ended what."""
+        """Return a report on holdings that overlap, with the server's steps of the query and the cuts of leases."""
         query = held[0].query
         steps = store.query_history(MODEL, int(query.rpartition("/")[2]), limit=10**6)
         cuts = [cut for cut in self.cuts if any(cut.is_of(each) for each in held)]

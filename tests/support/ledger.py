@@ -1,7 +1,7 @@
-"""What stands of instances, kept the slow way: who says what, asked or not, and what it all comes to.
+"""The evidence of instances, computed in a slow way: all labels, asked for or not, and their combination.
 
-It shares no line with the service. Labels are sets of classes. One voice counts as it stands; several are combined by
-Dempster's rule, each discounted by its reliability, none above .99, by going through all cases.
+It shares no line with the service. Labels are sets of classes. A single voice counts unchanged. Several are combined by
+Dempster's rule, each discounted by its reliability, at most .99, by enumerating all cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST: Final = 0.99
 
 @dataclass(frozen=True)
 class Voice:
-    """What a labeller says: one of these classes, with this reliability; `at` orders what one labeller says."""
+    """The label of a labeller: a set of classes, with a reliability; `at` orders the labels of one labeller."""
 
     at: int
     names: frozenset[int]
@@ -32,16 +32,16 @@ class Voice:
 
 @dataclass
 class Query:
-    """What was said to one query.
+    """The replies to one query.
 
     Attributes
     ----------
     several : it had answers that did not settle it, or were one of several.
     settled : its answers count.
-    refused : who said that nobody can tell.
-    answers : that stand, by labeller.
-    ever : who ever gave one of several answers.
-    overruled : what somebody said over all answers, and who.
+    refused : the labellers who replied that nobody can tell.
+    answers : the answers that count, by labeller.
+    ever : the labellers who ever gave one of several answers.
+    overruled : the label that replaced all answers, and its labeller.
     """
 
     several: bool = False
@@ -53,7 +53,7 @@ class Query:
 
 
 class Ledger:
-    """What stands of one instance."""
+    """The evidence of one instance."""
 
     def __init__(self) -> None:
         self.queries: dict[int, Query] = {}

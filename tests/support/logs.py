@@ -129,7 +129,7 @@ def _plausible(rng: np.random.Generator, classes: int, klass: int) -> Floats:
 
 
 def answer(rng: np.random.Generator, classes: int, klass: int) -> tuple[Floats, float]:
-    """What an oracle says, sometimes wrongly, and how far it is believed."""
+    """Return the label of an oracle, wrong in one case of ten, and its reliability."""
     klass = int(rng.integers(0, classes)) if rng.random() < 0.1 else klass
     return label(rng, classes, klass, np.array([0.5, 0.2, 0.1, 0.1, 0.1])), float(
         rng.choice([1.0, 1.0, 0.9, 0.5, 0.0])
@@ -137,14 +137,14 @@ def answer(rng: np.random.Generator, classes: int, klass: int) -> tuple[Floats, 
 
 
 def correction(rng: np.random.Generator, instance: int, classes: int, klass: int) -> Corrected:
-    """What an oracle says instead of all that was said so far, or that nothing was said."""
+    """Return a correction by an oracle, which replaces all labels so far, or takes them back."""
     if rng.random() < 0.4:
         return Corrected(instance, None, 1.0)
     return Corrected(instance, *answer(rng, classes, klass))
 
 
 def elsewhere(rng: np.random.Generator, arities: list[int]) -> QueryPosition:
-    """A place in a round that may or may not be in the tree: answers may come in whatever order."""
+    """Return a position in a round that may or may not be in the tree: answers may come in any order."""
     order = rng.permutation(len(arities)).tolist()
     depth = int(rng.integers(0, min(3, len(order))))
     path = tuple((k, int(rng.integers(0, arities[k]))) for k in order[:depth])

@@ -38,7 +38,7 @@ def binaries() -> Path | None:
 
 
 def require_binaries() -> Path:
-    """As `binaries`; without them the test is skipped, and fails in continuous integration."""
+    """Return `binaries`; without them, skip the test, or fail it in continuous integration."""
     folder = binaries()
     if folder is None and os.environ.get("CI") == "true":
         pytest.fail(INSTALL)

@@ -1,4 +1,4 @@
-"""What Linux tells of other processes: their children, their memory."""
+"""Children and memory of other processes, read from Linux's ``/proc``."""
 
 from __future__ import annotations
 

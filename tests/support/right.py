@@ -47,7 +47,7 @@ def specifications() -> list[model_pb2.Specification]:
 
 
 class Labelling:
-    """What is leased and answered, so that messages can speak of it.
+    """Leases and answers of a model, so that messages can name real ones.
 
     Parameters
     ----------

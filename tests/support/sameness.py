@@ -29,7 +29,7 @@ PLAIN = 60  # rows; in nodes of up to so many the scores are computed plainly as
 
 @dataclass
 class Tally:
-    """What was compared, and what was excused."""
+    """Counts of comparisons, and the differences that were excused."""
 
     level: float = 0.8  # of the likelihood cut that is compared now
     seen: Counter[str] = field(default_factory=Counter)
@@ -117,7 +117,7 @@ def same_node(a: Node, b: Node, path: Path, tally: Tally) -> bool:
 
 
 def assert_same_intervals(a: Node, b: Node, path: Path, tally: Tally) -> None:
-    """Of an attribute that is dominated, outer bounds will do."""
+    """Assert that intervals are the same; of a dominated attribute, outer bounds suffice."""
     rivals = non_dominated(b.intervals)
     for k, ends in a.intervals.items():
         tally.seen["exact" if k in rivals else "dominated"] += 1
@@ -131,7 +131,7 @@ def assert_close(found: object, wanted: object, what: str) -> None:
 
 
 def assert_interval(found: Interval, wanted: Interval, rival: bool, what: str) -> None:
-    """Of a dominated attribute outer bounds will do: `assert_rules_kept` sees to it that it is dominated by them."""
+    """Assert that an interval is the same, or encloses it if dominated: `assert_rules_kept` checks that it then is."""
     if rival:
         assert_close(found, wanted, what)
     else:

@@ -73,7 +73,7 @@ Sample = tuple[float, int, int, int, int]  # seconds, bytes of the server, bytes
 
 @dataclass(frozen=True)
 class Trend:
-    """How fast memory grows, MB an hour: the estimate, its confidence interval, and what is allowed."""
+    """The growth of memory in MB per hour: the estimate, its confidence interval, and the limit."""
 
     slope: float
     low: float
@@ -82,7 +82,7 @@ class Trend:
 
     @property
     def verdict(self) -> str:
-        """What is proven."""
+        """The conclusion from the interval and the limit."""
         if self.high <= self.limit:
             return "flat"
         return "grows" if self.low > self.limit else "too short to tell"

@@ -21,10 +21,10 @@ from support.published import published_model
 MODEL: Final = "m"
 WAIT_S: Final = 120.0
 SENSOR_S: Final = 0.1
-"""Between two rows of the outbox that runs through every fault."""
+"""Seconds between two rows of the outbox that runs through every fault."""
 
 LEARNERS: Final = {"active-forest": Specification, "abc45": published_model}
-"""What the service learns by default, and the published tree."""
+"""The default learner of the service, and the published tree."""
 
 
 @dataclass

@@ -76,7 +76,7 @@ class Screen:
         os.write(self._master, keys.encode())
 
     def stop_and_continue(self) -> None:
-        """What Ctrl-Z and fg do: the shell has the terminal meanwhile, in its own mode."""
+        """Stop and continue the process like Ctrl-Z and fg: the shell has the terminal meanwhile, in its own mode."""
         os.kill(self._process.pid, signal.SIGSTOP)
         os.waitpid(self._process.pid, os.WUNTRACED)
         termios.tcsetattr(self._master, termios.TCSANOW, self._shells_mode)

@@ -67,7 +67,7 @@ assert access.ROLES  # the server's package is there: this is no client-only ins
 
 @dataclass
 class Outcome:
-    """What the load was told, to be held against what is stored."""
+    """The responses that the load received, to be compared with the store."""
 
     pushed: list[str] = field(default_factory=list)
     answered: dict[str, tuple[str, int]] = field(default_factory=dict)  # query: labeller and sequence
@@ -154,7 +154,7 @@ class Torture:
         return self.outcome
 
     def _plan(self, kills: int) -> list[tuple[str, bool]]:
-        """What is killed, and whether after progress or perhaps while processes still start: each as often."""
+        """Return the targets to kill, each as often after progress as possibly while processes still start."""
         kinds = [(target, calm) for target in self.targets for calm in (True, False)]
         plan = (kinds * (kills // len(kinds) + 1))[:kills]
         return [plan[k] for k in self.rng.permutation(kills)]

@@ -59,7 +59,7 @@ def codes_of(values: Any) -> np.ndarray:
 
 
 def check_rows(client: Client, model: str, pushed: list[str]) -> list[Any]:
-    """What was acknowledged is stored, once; returns all rows."""
+    """Check that every acknowledged row is stored once; return all rows."""
     instances = list(client.instances(model))
     ids = Counter(instance.id for instance in instances)
     assert max(ids.values()) == 1, "a row is stored twice"
@@ -68,7 +68,7 @@ def check_rows(client: Client, model: str, pushed: list[str]) -> list[Any]:
 
 
 def check_answers(client: Client, model: str, answered: dict[str, tuple[str, int]], budget: int) -> None:
-    """Answers are there, each from who gave it; no row has two, and the budget holds."""
+    """Check that every answer is stored under its labeller, that no row has two, and that the budget holds."""
     said = {answer.number: answer for answer in client.answers(model) if answer.kind == "answered"}
     mine = {name: told for name, told in answered.items() if name.startswith(f"models/{model}/")}
     for name, (labeller, sequence) in mine.items():
@@ -79,7 +79,7 @@ def check_answers(client: Client, model: str, answered: dict[str, tuple[str, int
 
 
 def check_statements(client: Client, model: str, stated: list[tuple[str, str, str]]) -> None:
-    """What was stated is there, once."""
+    """Check that every acknowledged statement is stored, and none twice."""
     found = [answer for answer in client.answers(model) if answer.kind == "stated"]
     there = Counter((answer.instance, answer.comment) for answer in found)
     assert max(there.values(), default=0) <= 1, "a statement is stored twice"
@@ -88,7 +88,7 @@ def check_statements(client: Client, model: str, stated: list[tuple[str, str, st
 
 
 def check_tree(client: Client, instances: list[Any]) -> None:
-    """The active tree is that of batch induction."""
+    """Check that the active tree is that of batch induction."""
     values = np.array([codes_of(instance.values) for instance in instances])
     contours = np.array([instance.contour for instance in instances])
     spec = ModelSpecification(LEARNED, Frame(CLASSES))

@@ -1,1 +1,1 @@
-"""Which label to ask for: queries, candidates, strategies."""
+"""The choice of the next query: queries, candidates, strategies."""

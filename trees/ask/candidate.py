@@ -1,8 +1,8 @@
-"""Which of a child's labels is worth most (theory §3.3): leave-one-out scores over distinct contours.
+"""The most valuable label of a child (theory §3.3), by leave-one-out scores over distinct contours.
 
-A score needs the interval of the child without a row. Few of them are solved: points of each cut bound every score from
-above (`quercus.trees.likelihood.solver.leave_one_out_width`), and what is bounded below the best score cannot be
-chosen. The choice, and its score, are those of solving all.
+A score needs the interval of the child without a row. Few intervals are solved: points of each cut bound every score
+from above (`quercus.trees.likelihood.solver.leave_one_out_width`), and a row whose bound is below the best score cannot
+be chosen. The choice, and its score, are those of solving all.
 """
 
 from collections import OrderedDict
@@ -275,7 +275,7 @@ def _occurring_contours(ids: Ids, size: int) -> tuple[Ids, Ints]:
 
 
 def _places_of(ids: Ids, occurring: Ids, size: int) -> NDArray[np.integer]:
-    """Where each of `ids` stands in `occurring`; in the smallest type, for short numbers are sorted by their digits."""
+    """Return the position of each of `ids` in `occurring`, in the smallest type: NumPy sorts short integers faster."""
     kind = np.int16 if len(occurring) <= np.iinfo(np.int16).max else np.int32
     if size > DENSE * len(ids):
         places: NDArray[np.integer] = np.searchsorted(occurring, ids).astype(kind)

@@ -16,16 +16,16 @@ from quercus.trees.tree.node import Path
 
 @dataclass(frozen=True, slots=True)
 class QueryPosition:
-    """Where a query stood; it travels with its answer through the log.
+    """The position of a query in the tree; it travels with the answer through the log.
 
     Parameters
     ----------
     path
         The node.
     attribute, code
-        The child of that node that the query stands for; None where it stands for the node itself.
+        The child of that node that the query stands for; None if it stands for the node itself.
     rivals
-        Non-dominated attributes when the round began, in declared order; `attribute` is one of them. Empty where the
+        Non-dominated attributes at the start of the round, in declared order; `attribute` is one of them. Empty if the
         query stands for the node itself: then it is no part of a round.
     """
 
@@ -46,19 +46,19 @@ class QueryPosition:
 
 @dataclass(frozen=True, slots=True)
 class ForestView:
-    """What a forest that asks thinks of a row.
+    """The predictions for a row by a forest that asks.
 
     Parameters
     ----------
     theta
         (l,) mean estimate of the members.
     disagreement
-        How far members are from that mean: mean total variation, in [0, 1].
+        Mean total variation between the members and that mean, in [0, 1].
     stands_for
         Unlabelled rows that are nearer to this one than to any that was told or asked about before.
     entropy
-        Of a leaf of the tree beside the forest: the entropy interval of its labels, in bits. None where the query names
-        a contested node.
+        Entropy interval of the labels of a leaf, in bits, in the tree beside the forest. None if the query names a
+        contested node.
     """
 
     theta: tuple[float, ...]
@@ -69,7 +69,7 @@ class ForestView:
 
 @dataclass(frozen=True, slots=True)
 class CommitteeView:
-    """What a committee thinks of a row.
+    """The predictions for a row by a committee.
 
     Parameters
     ----------

@@ -106,21 +106,21 @@ class Branch:
 
 
 class Criterion(Protocol):
-    """How a split is chosen."""
+    """The rule that chooses a split."""
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
-        """Return the choice, or None when no attribute can split the node."""
+        """Return the choice, or None if no attribute can split the node."""
 
 
 class Branching(Protocol):
-    """Which rows go down which branch."""
+    """The rule that distributes rows among branches."""
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> Sequence[Branch]:
         """Return the populated branches, in order of code."""
 
 
 class StoppingRule(Protocol):
-    """When a node is a leaf."""
+    """The rule that makes a node a leaf."""
 
     def before(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""

@@ -93,18 +93,18 @@ class ContourTable:
 
     @property
     def precise(self) -> Bools:
-        """Which contours leave one class, (d,)."""
+        """Whether each contour leaves one class, (d,)."""
         return self._precise[: self._size]
 
     @property
     def vacuous(self) -> Bools:
-        """Which contours say nothing, (d,)."""
+        """Whether each contour is vacuous, (d,)."""
         return self._vacuous[: self._size]
 
     def solver(self, alpha: float) -> IntervalSolver:
         """Return the solver at level `alpha` over all contours; it remembers what it has solved.
 
-        Solvers of two levels are kept: of the one asked for last, and of level 1, which cuts are chosen by.
+        Solvers of two levels are kept: of the last one asked for, and of level 1, by which cuts are chosen.
         """
         solver, known = self._solvers.get(alpha, (None, 0))
         if solver is None:

@@ -39,7 +39,7 @@ MOST_BESIDE_A_THRESHOLD = 25.0  # rows; of C4.5's program
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Which tests C4.5 may choose.
+    """The conditions on a test that C4.5 may choose.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class UncertainValues:
 
     @property
     def uncertain(self) -> NDArray[np.bool_]:
-        """Which rows have a value in parts, (n,)."""
+        """Whether each row has a value in parts, (n,)."""
         found = np.zeros(len(self), dtype=bool)
         found[[row for row, _ in self.parts]] = True
         return found

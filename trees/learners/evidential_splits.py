@@ -1,4 +1,4 @@
-"""How a node of a tree of raw values is split by evidential labels: its tests, and which of them is chosen.
+"""The split of a node by raw values and evidential labels: its tests, and the choice among them.
 
 A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
 ``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
@@ -66,7 +66,7 @@ class Tests:
 
     @property
     def split_cells(self) -> SplitCells:
-        """Which cells the tests have: the node's own, then one for every branch, in order (1 + b)."""
+        """The cells of the tests: the node's own, then one for every branch, in order (1 + b)."""
         first = 1 + np.searchsorted(self.test, np.arange(self.attribute.size))
         bounds = np.append(np.unique(self.attribute, return_index=True)[1], self.attribute.size)
         return SplitCells(first, bounds, 1 + self.cell.size)

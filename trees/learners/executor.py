@@ -1,4 +1,4 @@
-"""What learners need of an executor; those of `quercus.compute` have more."""
+"""The part of an executor that learners need; the executors of `quercus.compute` have more."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol

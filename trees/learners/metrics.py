@@ -1,9 +1,9 @@
-"""How good predictions are that may be sets of classes (Zaffalon, Corani, Mauá 2012).
+"""Metrics of predictions that may be sets of classes (Zaffalon, Corani, Mauá 2012).
 
 A prediction is a set ``Z`` of classes. Its discounted accuracy ``x`` is ``1/|Z|`` when the true class is in ``Z``, else
-0: what a guess among the members would score on average. A cautious set is worth more to somebody who dislikes risk
-than the guess is; utility as a quadratic function of ``x`` with ``u(0) = 0`` and ``u(1) = 1`` is fixed by what a right
-set of two is worth: .65 (u65) or .80 (u80) instead of .5.
+0: the average score of a guess among the members. To somebody who dislikes risk, a cautious set is worth more than the
+guess. Utility is a quadratic function of ``x`` with ``u(0) = 0`` and ``u(1) = 1``. The utility of a right set of two
+determines it: .65 (u65) or .80 (u80) instead of .5.
 
 Source: Zaffalon, M., Corani, G., Mauá, D.: Evaluating credal classifiers by utility-discounted predictive accuracy.
 International Journal of Approximate Reasoning 53(8), 2012.

@@ -1,11 +1,11 @@
-"""How learned models predict (theory §4).
+"""Prediction by learned models (theory §4).
 
-The row goes down every branch that it may take. The leaves that it reaches are put together by the disjunctive
-rule where they hold mass functions: at least one of them is right; otherwise their probabilities are averaged by
-the weight of the branches, as C4.5 does.
+The row goes down every branch that it may take. If the leaves that it reaches hold mass functions, the disjunctive
+rule combines them, because at least one of them is right. Otherwise their probabilities are averaged by the weight of
+the branches, as in C4.5.
 
-An unknown value takes the branch of missing values where the node has one, which means that they were seen in
-training, else all branches. Where no branch is for the value, the node itself predicts (theory §3.4).
+An unknown value takes the branch of missing values if the node has one, that is, if training had such values; otherwise
+it takes all branches. If no branch is for the value, the node itself predicts (theory §3.4).
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""How right a model was lately: on rows whose label came after the prediction (theory §10.7)."""
+"""The recent accuracy of a model, on rows whose label came after the prediction (theory §10.7)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ BLOCKS = 20  # that are kept
 
 @dataclass(frozen=True, slots=True)
 class AccuracyBlock:
-    """How right the predictions of some rows were.
+    """The accuracy of the predictions of some rows.
 
     Parameters
     ----------
     rows
         Number of rows.
     precise_rows
-        Of these, rows whose label is one class.
+        Number of rows whose label is one class.
     right
-        Of the precise rows, those whose class was predicted.
+        Number of precise rows whose class was predicted.
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
     """

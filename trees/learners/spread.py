@@ -1,4 +1,4 @@
-"""Where rows with uncertain values may end in a tree, many rows at once (theory §4)."""
+"""The leaves that rows with uncertain values may reach, many rows at once (theory §4)."""
 
 from dataclasses import dataclass
 
@@ -18,15 +18,15 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class BranchValues:
-    """Which values lead to each node from its parent.
+    """The values that lead to each node from its parent.
 
     Parameters
     ----------
     flat
         The tree.
     low, high
-        (nodes,) the values in ``[low, high)`` lead there; what the tests of the same attribute further up leave
-        of them. A nominal value is its index.
+        (nodes,) values in ``[low, high)`` lead there, as far as earlier tests of the same attribute leave them. A
+        nominal value is its index.
     missing
         (nodes,) bool: missing values lead there, and no others.
     """

@@ -23,12 +23,12 @@ def wrap_criterion(criterion: Criterion, wrap: Wrap | None) -> Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a tree grows.
+    """The limits of a tree's growth.
 
     Parameters
     ----------
     min_instances
-        A node of less weight is a leaf; at least 1.
+        A node of lower weight is a leaf; at least 1.
     max_depth
         Depth at which every node is a leaf; None for no limit.
     stop_without_gain

@@ -38,18 +38,18 @@ _NOTHING, _GAUSSIANS, _FREQUENCIES = 0, 1, 2  # at a node
 
 @dataclass(frozen=True)
 class StoredForm:
-    """How the trees of a model make one prediction.
+    """The form in which the trees of a model make one prediction.
 
     Parameters
     ----------
     kind
-        What each member is.
+        Kind of each member.
     combine
-        Of trees that tell one class from the rest; None for others.
+        Combination of trees that distinguish one class from the rest; None for others.
     leaf
-        Of belief-entropy trees; None for others.
+        Rule of the leaves of belief-entropy trees; None for others.
     vote
-        Of a forest; None where the model is one member.
+        Vote of a forest; None if the model is a single member.
     """
 
     kind: Kind
@@ -59,7 +59,7 @@ class StoredForm:
 
 
 def form_of(model: Learned) -> StoredForm:
-    """Return how the trees of a model make one prediction."""
+    """Return the form in which the trees of a model make one prediction."""
     match model:
         case ForestModel():
             own = form_of(model.models[0])

@@ -199,7 +199,7 @@ class Table:
 
     @cached_property
     def precise(self) -> NDArray[np.bool_]:
-        """Which labels name one class, (n,)."""
+        """Whether each label names one class, (n,)."""
         return is_precise(self.contours)
 
     def take(self, rows: ArrayLike) -> "Table":

@@ -1,4 +1,4 @@
-"""What the forest asks about: where its mean estimate has little margin, and what covers many rows (theory §10.5)."""
+"""The queries of the forest: rows whose mean estimate has little margin, and rows that cover many (theory §10.5)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def all_classes_told(evidence: ForestEvidence) -> bool:
 
 
 class Coverage:
-    """How near rows are to one that was told or asked about, and what each candidate would bring."""
+    """Distances of rows from those told or asked about, and the gain of each candidate in coverage."""
 
     def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
         evidence = forest.evidence

@@ -1,4 +1,4 @@
-"""What the log says: rows of values, what is known of their classes, and in which order it was told."""
+"""The evidence of the log: rows of values, the contours of their classes, and the order in which they were told."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -221,17 +221,16 @@ class ForestEvidence(WritableArrays):
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What was known at a moment of the log.
+    """The evidence at a moment of the log.
 
     Parameters
     ----------
     evidence
-        Of the log, which may have gone on.
+        Evidence of the log, which may have gone on.
     count
-        Number of rows that it had.
+        Number of rows at that moment.
     told, contours_told
-        (T,) rows of which something was known, in the order in which it was first told, and the numbers of their
-        contours.
+        (T,) told rows, in the order in which they were first told, and the numbers of their contours.
     """
 
     evidence: ForestEvidence

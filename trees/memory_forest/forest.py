@@ -115,7 +115,7 @@ class MemoryForest:
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """How right the forest was about the last told rows, in blocks, the oldest first (theory §10.7)."""
+        """Accuracy of the forest on the last told rows, in blocks, the oldest first (theory §10.7)."""
         self.members()
         return self.recent.accuracy(self.evidence.now())
 
@@ -124,7 +124,7 @@ class MemoryForest:
         return self.members().opinions(values, self.weights, self.level)[:, 0]
 
     def disagreement(self, values: Floats) -> Floats:
-        """Return how far members are from their mean estimate of rows (m, K): mean total variation, (m,) in [0, 1]."""
+        """Return the mean total variation of the members from their mean estimate of rows (m, K): (m,) in [0, 1]."""
         mean, members = self.theta(values), self.members()
         return members.mean_of(values, self.weights, lambda theta: 0.5 * np.abs(theta - mean).sum(axis=1))
 

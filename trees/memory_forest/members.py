@@ -35,16 +35,16 @@ TABLE = log_table()
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What rows a memory gained and lost since it was last looked at.
+    """The rows that a memory gained and lost since the last look.
 
     Parameters
     ----------
     come
-        Rows that come, by rank of their contours.
+        Rows that were gained, by rank of their contours.
     go
-        Rows that go; one whose contour changed goes and comes.
+        Rows that were lost; a row whose contour changed is both lost and gained.
     gone
-        (all rows,) whether a row goes.
+        (all rows,) whether a row was lost.
     """
 
     come: Rows

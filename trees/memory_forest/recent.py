@@ -1,4 +1,4 @@
-"""How memories did lately: their members predict each block of told rows as they were before it (theory §10.3)."""
+"""The recent accuracy of memories: their members from before each block of told rows predict it (theory §10.3)."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -206,9 +206,9 @@ class RecentScores:
 
 
 class EarlyPieces:
-    """How right the forest was in the first block: the members before each ten rows predict them, all weights equal.
+    """The accuracy of the forest in its first block: the members from before each ten rows predict them, unweighted.
 
-    They count for the accuracy alone, and only until so many blocks are judged as are kept.
+    These pieces count for the accuracy alone, and only until as many blocks are judged as are kept.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ import numpy as np
 
 
 class WritableArrays:
-    """What is unpickled has arrays that may be written to.
+    """Base of classes whose arrays are writable after unpickling.
 
-    joblib maps the arrays of a pickle into memory so that nobody can write to them. To Numba these are of another type:
+    joblib maps the arrays of a pickle into memory read-only. Numba gives read-only arrays another type, for which
     kernels would be compiled again, for seconds.
     """
 

@@ -1,4 +1,4 @@
-"""Which splits of an evidential tree the labels need: two tests of what a node says against what is below it.
+"""Two tests of whether the labels justify the splits of an evidential tree, of a node against those below it.
 
 **Likelihood ratio** of a node and the leaves ``h`` below it: twice what the leaves' own estimates add to the
 evidential log likelihood, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. With precise labels that is the G statistic. Where the
@@ -74,7 +74,7 @@ class NodeEvidence:
 
     @property
     def inner(self) -> Bools:
-        """Which nodes are split, (m,)."""
+        """Whether each node is split, (m,)."""
         inner: Bools = np.bincount(self.parent[1:], minlength=self.parent.size) > 0
         return inner
 

@@ -1,7 +1,7 @@
-"""What a column of nodes is: the declaration in the annotation of a field of `quercus.trees.tree.flat.FlatTree`.
+"""Declarations of columns of nodes, in the annotations of the fields of `quercus.trees.tree.flat.FlatTree`.
 
-From it follow the arrays of a tree and the tree of its arrays, the columns of a stored tree, and which of these only
-people read. A column has an entry a node (`Column`), or a node has a stretch of entries in several columns (`Ragged`).
+They determine the conversion between a tree and its arrays, the columns of a stored tree, and which of these only
+people read. A column has one entry per node (`Column`), or a node has a range of entries in several columns (`Ragged`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -236,7 +236,7 @@ def branch_names(
 
 @dataclass(frozen=True, slots=True)
 class SplitName:
-    """How people call a split, see `quercus.trees.tree.splits`.
+    """The name of a split for people, see `quercus.trees.tree.splits`.
 
     Parameters
     ----------

@@ -223,7 +223,7 @@ class FlatTree:
 
     @cached_property
     def children(self) -> tuple[Ints, Ints]:
-        """Where the children of each node begin, (nodes + 1,), and the children, (nodes - 1,), in order of code."""
+        """Start of each node's children, (nodes + 1,), and the children, (nodes - 1,), in order of code."""
         starts = np.zeros(self.size + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.parent[1:], minlength=self.size), out=starts[1:])
         return starts, np.argsort(self.parent[1:], kind="stable") + 1
@@ -322,7 +322,7 @@ class FlatTree:
 
     @cached_property
     def as_parent(self) -> NDArray[np.bool_]:
-        """Which nodes know nothing of the class and predict as their parent does (theory §3.4), (nodes,)."""
+        """Whether each node has no evidence and predicts like its parent (theory §3.4), (nodes,)."""
         above = np.maximum(self.parent, 0)
         vacuous = (self.belief <= 0).all(axis=1) & (self.plausibility >= 1).all(axis=1)
         found: NDArray[np.bool_] = vacuous & (self.theta == self.theta[above]).all(axis=1)

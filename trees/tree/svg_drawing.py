@@ -44,7 +44,7 @@ _WIDTHS = _NARROW | _WIDE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """Where everything stands: each box's left edge, width and top, all boxes' height, the picture's size."""
+    """The positions in a picture: each box's left edge, width and top, the height of all boxes, the picture's size."""
 
     left: NDArray[np.float64]
     width: NDArray[np.float64]

@@ -135,7 +135,7 @@ def mean_estimate(context: QueryContext, pool: Ints, most: int) -> Floats | None
 
 
 class _Coverage:
-    """How near rows are to what is known or asked about, and what each candidate would bring."""
+    """Distances of rows from those known or asked about, and the gain of each candidate in coverage."""
 
     def __init__(self, context: QueryContext, pool: Ints, most: int) -> None:
         sample, ordered = context.sample, np.array(context.ordered)
@@ -152,20 +152,20 @@ class _Coverage:
         self._gains = covering.covering_gains(self._far, self._near)
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
-        """Return what each candidate (n,) brings, as a share of the most that a `free` one can bring."""
+        """Return the gain of each candidate (n,), as a share of the largest gain of a `free` one."""
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
-        """Return how many unlabelled rows are nearer to a candidate than to what is known or asked about."""
+        """Return the number of unlabelled rows nearer to a candidate than to any row known or asked about."""
         nearer = self._vacuous & (self._far[candidate] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 
     def take(self, candidate: int) -> None:
-        """A candidate is asked about; others bring less from now on."""
+        """Take a candidate that is asked about; the gains of others are lower from now on."""
         self.asked += 1
         take_candidate(self._far, self._near, self._gains, candidate)
 
 
 def _codes(sample: Sample, at: Ints) -> NDArray[np.int16]:
-    """Return the codes of some rows in one type, whatever that of the sample: another would be compiled too."""
+    """Return the codes of some rows in one type, whatever that of the sample: kernels are compiled per type."""
     return sample.codes[at].astype(np.int16)

@@ -1,4 +1,4 @@
-"""Where in the tree rows stand: what queries say of themselves that no round of a node has brought about."""
+"""The leaves in which rows end, for the reasons of queries that come from no round of a node."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def by_lot(context: QueryContext, rows: Ints, free: Bools, best: int) -> int:
 
 
 class LeafRows:
-    """The leaves of the tree, numbered in pre-order, and who stands in them.
+    """The leaves of the tree, numbered in pre-order, and their rows.
 
     Parameters
     ----------

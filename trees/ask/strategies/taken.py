@@ -1,4 +1,4 @@
-"""What covering changes when a candidate is asked about."""
+"""The update of distances and gains when a candidate is asked about."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,19 +9,19 @@ Ints = NDArray[np.int64]
 
 
 def take_candidate(far: Ints, near: Ints, gains: Ints, candidate: int) -> None:
-    """Bring what is known up to date: `near` and `gains` are as if they were computed anew.
+    """Update `near` and `gains` in place, to the values that computing them anew would give.
 
-    Others bring less where the candidate is nearer than what was known. These are ever fewer rows, and only there
-    anything is computed.
+    The gains of others fall only for rows that are nearer to the candidate than to the known rows. These become fewer
+    and fewer, and only they are computed.
 
     Parameters
     ----------
     far
         (n, m) distances of candidates from rows.
     near
-        (m,) distance of each row from what is known.
+        (m,) distance of each row from the nearest known one.
     gains
-        (n,) how much nearer each candidate would bring rows, see `covering_gains`.
+        (n,) gain of each candidate: the sum of the distances that it would save, see `covering_gains`.
     candidate
         The one that is asked about.
     """

@@ -7,7 +7,7 @@ from quercus.trees.growth.incremental.arrays import Ints
 
 
 class FreeNumbers:
-    """A stack of numbers that are free: what was given back last is taken first.
+    """A stack of free numbers: the number that was given back last is taken first.
 
     Examples
     --------
@@ -22,11 +22,11 @@ class FreeNumbers:
         self._count = 0
 
     def __len__(self) -> int:
-        """How many are free."""
+        """Return the count of free numbers."""
         return self._count
 
     def take(self, count: int) -> Ints:
-        """Take as many as `count`, which must be free."""
+        """Take `count` numbers; at least as many must be free."""
         self._count -= count
         return self._numbers[self._count : self._count + count][::-1].copy()
 

@@ -46,15 +46,15 @@ MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 @dataclass(frozen=True, slots=True)
 class TreeRules:
-    """How a tree is grown.
+    """The rules by which a tree is grown.
 
     Parameters
     ----------
     alpha, min_instances, max_depth, prediction_level, split_significance
         See `quercus.specification.Specification`.
     frugal
-        Of an attribute that cheap outer bounds prove dominated, no exact interval is computed, and these bounds are
-        what is reported. The tree is the same.
+        Whether to skip exact intervals of attributes that cheap outer bounds prove dominated, and report these bounds.
+        The tree is the same.
     """
 
     alpha: float

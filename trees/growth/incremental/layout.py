@@ -1,4 +1,4 @@
-"""Where the counts of an attribute's value stand in a row of slots, and which cells its splits have."""
+"""The layout of counts: the slots of each attribute's values, and the cells of its splits."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,12 +60,12 @@ class Layout:
 
     @cached_property
     def split_cells(self) -> SplitCells:
-        """Which cells the splits have, for `quercus.trees.rules.choice`."""
+        """The cells of the splits, for `quercus.trees.rules.choice`."""
         return SplitCells(self.first_cells, np.append(self.splits.first, self.splits.count), self.cells)
 
     @cached_property
     def sheet(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """For the kernels, of each attribute: first slot, number of slots, number of cuts, first cell; (K,) each."""
+        """First slot, number of slots, number of cuts and first cell of each attribute, for the kernels; (K,) each."""
         splits = self.splits
         widths, cuts = np.array(self.widths, dtype=np.int64), np.array(splits.cuts, dtype=np.int64)
         return self.offsets, widths, cuts, self.first_cells[splits.first]
