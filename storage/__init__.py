@@ -35,7 +35,7 @@ from quercus.storage.log.statements import (
     StatementPlan,
     StatementRecord,
 )
-from quercus.storage.queries.answers import AnswerChange
+from quercus.storage.queries.answers import AmendContext, AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.leases import Eviction, LeaseRequest
 from quercus.storage.queries.policies import check as check_policy
@@ -74,6 +74,8 @@ __all__ = [
     "Access",
     "AgendaEntry",
     "AlreadyExists",
+    "AmendContext",
+    "AmendRule",
     "AnswerChange",
     "AnswerContext",
     "AnswerRule",

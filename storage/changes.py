@@ -88,6 +88,11 @@ def introduce(connection: Connection, key: int, name: str) -> None:
     connection.info[_HELD].add(key)
 
 
+def hold_counter(connection: Connection) -> None:
+    """Let nobody else commit a change of a model before this transaction, which has little left to do."""
+    connection.execute(_NEWEST.with_for_update())
+
+
 def finish(connection: Connection) -> None:
     """Give the models that were held the number of this commit; what was only looked at is not to be told here."""
     held = sorted(connection.info.pop(_HELD))

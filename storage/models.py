@@ -1,9 +1,9 @@
 """Models: create, read, change, delete."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Double, Select, and_, bindparam, func, insert, or_, select, update
 
@@ -32,12 +32,26 @@ COUNTERS = (
 )
 
 
-def create(connection: Connection, name: str, specification: bytes, budget: int, clock: Clock) -> ModelRecord:
-    """Insert a model with an empty log."""
+SpecificationRule: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
+"""Makes of a specification the next one, and its budget; None: it stays. It may raise what it likes."""
+
+
+def create(  # noqa: PLR0917 - one model, spelled out
+    connection: Connection,
+    name: str,
+    specification: bytes,
+    budget: int,
+    clock: Clock,
+    admit: Callable[[int], object] | None = None,
+) -> ModelRecord:
+    """Insert a model with an empty log, unless `admit` raises when it is told how many models there are then."""
     checks.name_text("name", name)
     checks.at_least("budget", budget, 0)
     now = clock()
     insert_empty(connection, name, specification, budget, now.wall)
+    if admit is not None:
+        changes.hold_counter(connection)
+        admit(count(connection))
     return get(connection, name, now)
 
 
@@ -110,13 +124,15 @@ def count(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
 
-def respecify(
-    connection: Connection, name: str, specification: bytes, budget: int, clock: Clock
-) -> ModelRecord:
-    """Change the specification, as an event of the log."""
-    checks.at_least("budget", budget, 0)
+def respecify(connection: Connection, name: str, rule: SpecificationRule, clock: Clock) -> ModelRecord:
+    """Change the specification as it stands once the model is held, as an event of the log."""
     row = lock(connection, name)
     now = clock()
+    revised = rule(row.specification)
+    if revised is None:
+        return get(connection, name, now)
+    specification, budget = revised
+    checks.at_least("budget", budget, 0)
     write_expired(connection, row.id, now)
     leased = count_leased(connection, row.id, now)
     if budget < row.queries_answered + leased:

@@ -220,10 +220,22 @@ class Store(QueryCalls, GrowthCalls):
 
     # Models
 
-    def create_model(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
-        """Create a model with an empty log; `AlreadyExists` when the name is taken."""
+    def create_model(
+        self,
+        name: str,
+        specification: bytes,
+        *,
+        budget: int,
+        admit: Callable[[int], object] | None = None,
+    ) -> ModelRecord:
+        """Create a model with an empty log; `AlreadyExists` when the name is taken.
+
+        `admit` is called with the number of models, this one included, while no other can come. When it raises, there
+        is no such model.
+        """
         with self._database.write() as connection:
-            return models.create(connection, name, specification, budget, self._clock(connection))
+            clock = self._clock(connection)
+            return models.create(connection, name, specification, budget, clock, admit)
 
     def get_model(self, name: str) -> ModelRecord:
         """The model and where it stands."""
@@ -280,8 +292,12 @@ class Store(QueryCalls, GrowthCalls):
         FailedPrecondition
             When more queries are answered or leased already than the new budget allows.
         """
+        return self.revise(name, lambda _: (specification, budget))
+
+    def revise(self, name: str, rule: models.SpecificationRule) -> ModelRecord:
+        """As `respecify`, with what a rule makes of the specification while the model is held: no change is lost."""
         with self._database.write() as connection:
-            return models.respecify(connection, name, specification, budget, self._clock(connection))
+            return models.respecify(connection, name, rule, self._clock(connection))
 
     # The log
 

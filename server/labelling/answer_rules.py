@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from quercus.belief import evidence
 from quercus.belief.agreement import Consensus
@@ -21,6 +22,8 @@ from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import (
+    AmendContext,
+    AnswerChange,
     AnswerContext,
     CombinedAnswer,
     Event,
@@ -74,8 +77,7 @@ class LabellerReply:
 
     def __call__(self, context: AnswerContext) -> SubmittedAnswer:
         """Return the answer; `ModelReplaced` when the model is another one."""
-        if context.key != self._schema.key:
-            raise ModelReplaced(f"model {self._schema.model} was replaced by another of its name")
+        _check_same_model(self._schema, context.key)
         said, size = self._said, self._schema.frame.size
         partial = partial_answers(context.history, context.number, size)
         if said.is_refusal and not partial:
@@ -118,6 +120,73 @@ class LabellerReply:
             encode(said.label), self.reliability, conflict, said.comment, said.took_s, settles, combined,
             declared=said.declared is not None, shown=said.shown,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Amendment:
+    """Makes the correction that the store keeps of a labeller's new words.
+
+    Attributes
+    ----------
+    schema : of the model, as far as it is known.
+    labeller : who speaks.
+    label : the new one; None: the labeller takes back what was said.
+    declared : the reliability that was sent with it.
+    comment : sent with it.
+    permitted : whatever the policy says.
+    crowd : the labellers, where reliability is estimated.
+    """
+
+    schema: ModelSchema
+    labeller: str
+    label: Label | None
+    declared: float | None
+    comment: str
+    permitted: bool
+    crowd: Crowd | None
+
+    def __call__(self, context: AmendContext) -> AnswerChange:
+        """Return the correction; `ModelReplaced` when the model is another one."""
+        _check_same_model(self.schema, context.key)
+        label, size = self.label, self.schema.frame.size
+        said = None if label is None else encode(label)
+        reliability = 1.0 if label is None else reliability_of(self.crowd, self.declared, self.labeller)
+        make = partial(
+            AnswerChange, self.labeller, said, reliability=reliability, comment=self.comment,
+            permitted=self.permitted, declared=label is None or self.declared is not None,
+        )  # fmt: skip
+        if self.labeller not in labellers_with_partial_answers(context.history, context.number):
+            # the one answer, or (who may) what overrules all
+            conflict = label is not None and _conflicts(context.history, label, reliability, size)
+            return make(label=said, conflict=conflict)
+        if not context.settled:
+            return make(label=None, among=True, pending=True)
+        return self._among(context, partial(make, among=True), reliability)
+
+    def _among(
+        self, context: AmendContext, make: Callable[..., AnswerChange], reliability: float
+    ) -> AnswerChange:
+        """One of several answers: what all say together holds then."""
+        size = self.schema.frame.size
+        given = partial_answers(context.history, context.number, size)
+        given.pop(self.labeller, None)
+        if self.label is not None:
+            given[self.labeller] = Voice(self.label, reliability, self.declared is None)
+        if not given:
+            return make(label=None)
+        together = combine_answers(list(given.values()), size)
+        label = weighed_label(given, size, self.crowd) or Masses(together.mass)
+        return make(label=encode(label), conflict=_conflicts(context.history, label, 1.0, size))
+
+
+def _check_same_model(schema: ModelSchema, key: int) -> None:
+    if key != schema.key:
+        raise ModelReplaced(f"model {schema.model} was replaced by another of its name")
+
+
+def _conflicts(history: Sequence[Event], label: Label, reliability: float, size: int) -> bool:
+    """Whether a label contradicts the one that the instance was pushed with."""
+    return evidence.update(known_contour(history[:1], size), contour(label, size), reliability).conflict
 
 
 def _is_enough(policy: Policy, count: int, conflict: float) -> bool:

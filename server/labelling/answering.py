@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
-from quercus.belief import evidence
-from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
-from quercus.belief.label import Label, Masses, contour, vacuous
+from quercus.belief.label import Label, vacuous
 from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
-from quercus.server.labelling.answer_rules import (
-    LabellerReply,
-    ModelReplaced,
-    NewAnswer,
-    labellers_with_partial_answers,
-    partial_answers,
-    reliability_of,
-)
-from quercus.server.labelling.combined_labels import (
-    Voice,
-    combine_answers,
-    label_combiner,
-    weighed_label,
-)
+from quercus.server.labelling.answer_rules import Amendment, LabellerReply, ModelReplaced, NewAnswer
+from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.leasing import check_lease_token
 from quercus.server.labelling.reliability import Crowd, crowd_of_model
 from quercus.server.wire.errors import Unavailable
-from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import (
-    AnswerChange,
-    Answered,
-    LeaseClaim,
-    QueryState,
-    Reliability,
-    Store,
-)
+from quercus.storage import Answered, LeaseClaim, Reliability, Store
 
 T = TypeVar(
     "T",
@@ -145,8 +121,8 @@ async def correct_answer(
         crowd = await core.read(_crowd_of, core.store, schema)
         label = await _decode(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
-        change = _AnswerEdit(number, labeller, label, declared, request.comment, corrects_all())
-        done = await core.write(_amend_answer, core.store, schema, change, crowd)
+        change = Amendment(schema, labeller, label, declared, request.comment, corrects_all(), crowd)
+        done = await core.write(_amend_answer, core.store, number, change)
         return (
             None
             if done is None
@@ -166,9 +142,9 @@ async def undo_answer(
     check_labeller(labeller)
 
     async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
-        change = _AnswerEdit(number, labeller, None, 1.0, request.comment, corrects_all())
         crowd = await core.read(_crowd_of, core.store, schema)
-        done = await core.write(_amend_answer, core.store, schema, change, crowd)
+        change = Amendment(schema, labeller, None, 1.0, request.comment, corrects_all(), crowd)
+        done = await core.write(_amend_answer, core.store, number, change)
         return (
             None
             if done is None
@@ -176,16 +152,6 @@ async def undo_answer(
         )
 
     return await with_schema(core, model, attempt)
-
-
-@dataclass(frozen=True)
-class _AnswerEdit:
-    number: int
-    labeller: str
-    label: Label | None  # None: taken back
-    declared: float | None
-    comment: str
-    permitted: bool  # whatever the policy says
 
 
 async def with_schema(
@@ -216,42 +182,13 @@ async def _attempt_twice(
     return done
 
 
-def _amend_answer(
-    store: Store, schema: ModelSchema, change: _AnswerEdit, crowd: Crowd | None
-) -> Answered | None:
-    model, size, number = schema.model, schema.frame.size, change.number
-    if store.get_model(model).key != schema.key:
+def _amend_answer(store: Store, number: int, rule: Amendment) -> Answered | None:
+    """Make a correction while the store holds the model, so that nothing comes between; None: it is another model."""
+    model, size = rule.schema.model, rule.schema.frame.size
+    try:
+        return store.amend(model, number, rule, label_combiner(size, rule.crowd))
+    except ModelReplaced:
         return None
-    query = store.get_query(model, number)
-    history = store.history(model, [query.instance])[query.instance]
-    said = None if change.label is None else encode(change.label)
-    join = label_combiner(size, crowd)
-    reliability = 1.0 if change.label is None else reliability_of(crowd, change.declared, change.labeller)
-    make = partial(
-        AnswerChange, change.labeller, said, reliability=reliability, comment=change.comment,
-        permitted=change.permitted, declared=change.label is None or change.declared is not None,
-    )  # fmt: skip
-    if change.labeller not in labellers_with_partial_answers(
-        history, number
-    ):  # the one answer, or (who may) what overrules all
-        conflict = change.label is not None and (
-            evidence.update(
-                known_contour(history[:1], size), contour(change.label, size), reliability
-            ).conflict
-        )
-        return store.amend(model, number, make(label=said, conflict=conflict), join)
-    given = partial_answers(history, number, size)
-    given.pop(change.labeller, None)
-    if change.label is not None:
-        given[change.labeller] = Voice(change.label, reliability, change.declared is None)
-    make = partial(make, among=True)
-    if query.state not in (QueryState.ANSWERED, QueryState.REFUSED):
-        return store.amend(model, number, make(label=None, pending=True))
-    if not given:
-        return store.amend(model, number, make(label=None), join)
-    label = weighed_label(given, size, crowd) or Masses(combine_answers(list(given.values()), size).mass)
-    conflict = evidence.update(known_contour(history[:1], size), contour(label, size), 1.0).conflict
-    return store.amend(model, number, make(label=encode(label), conflict=conflict), join)
 
 
 def _crowd_of(store: Store, schema: ModelSchema) -> Crowd | None:

@@ -78,11 +78,13 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
 
 
 def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: int) -> ModelRecord:
-    if store.count_models() >= most:
-        raise ResourceExhausted(
-            f"max_models: there are {most} models, the most there may be: delete one", None
-        )
-    return store.create_model(model, data, budget=budget)
+    def admit(count: int) -> None:
+        if count > most:
+            raise ResourceExhausted(
+                f"max_models: there are {most} models, the most there may be: delete one", None
+            )
+
+    return store.create_model(model, data, budget=budget, admit=admit)
 
 
 def _read_model(store: Store, model: str) -> model_pb2.Model:
@@ -119,10 +121,11 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
 
 
 def _update_in_store(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
-    """Read, change and store in the writer thread, so that no other update comes between."""
-    current = model_pb2.Specification.FromString(store.get_model(model).specification)
-    after = updated_specification(current, request)
-    if after == current:
-        return _read_model(store, model)
-    record = store.respecify(model, after.SerializeToString(deterministic=True), budget=after.budget)
-    return encode_model(record, store.vocabulary(model))
+    """Change the specification as it stands while the store holds the model, so that no other update is lost."""
+
+    def revised(stored: bytes) -> tuple[bytes, int] | None:
+        current = model_pb2.Specification.FromString(stored)
+        after = updated_specification(current, request)
+        return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
+
+    return encode_model(store.revise(model, revised), store.vocabulary(model))

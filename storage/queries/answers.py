@@ -4,8 +4,9 @@ Nothing that was said is ever edited. A correction is an event of its own, which
 the instance; to take an answer back is one without a label.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, select, update
 
@@ -66,6 +67,36 @@ class AnswerChange:
     pending: bool = False
     permitted: bool = False
     declared: bool = True
+
+    def check(self) -> None:
+        """Raise `InvalidInput` where something is out of bounds."""
+        checks.name_text("labeller", self.labeller)
+        checks.reliability(self.reliability)
+        checks.comment(self.comment)
+
+
+@dataclass(frozen=True, slots=True)
+class AmendContext:
+    """What a correction meets; the model is held.
+
+    Attributes
+    ----------
+    key, number : int
+        `ModelRecord.key`, and the number of the query.
+    settled : bool
+        Whether the query is answered or refused.
+    history : sequence of Event
+        Everything said about the instance, oldest first.
+    """
+
+    key: int
+    number: int
+    settled: bool
+    history: Sequence[Event]
+
+
+AmendRule: TypeAlias = Callable[[AmendContext], AnswerChange]
+"""Makes the correction of what is there. It may raise `FailedPrecondition` or `InvalidInput`."""
 
 
 def settle_query(
@@ -150,19 +181,20 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
     connection: Connection,
     name: str,
     number: int,
-    change: AnswerChange,
+    amendment: AnswerChange | AmendRule,
     clock: Clock,
     join: Join | None = None,
 ) -> Answered:
     """Append a correction; the policy says who may do so. The same again is acknowledged again."""
-    checks.name_text("labeller", change.labeller)
-    checks.reliability(change.reliability)
-    checks.comment(change.comment)
+    if isinstance(amendment, AnswerChange):
+        amendment.check()
     row = lock(connection, name)
     now = clock()
     expiry.write_expired(connection, row.id, now)
     found = claims.find_query(connection, row, number)
+    settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
     said = event_log.instance_history(connection, name, [found.instance])[found.instance]
+    change = _change_of(amendment, AmendContext(row.id, number, settled, said))
     events = [event for event in said if event.query == number]
     own = _own_words(events, change.labeller)
     # an estimated reliability may be another by now
@@ -171,7 +203,6 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
         return _done_before(events, own)
     if not change.permitted:
         _check_may_amend(policies.policy_of(connection, row.id).corrections, change.labeller, events)
-    settled = found.state in (QueryState.ANSWERED, QueryState.REFUSED)
     if change.pending == settled:
         raise FailedPrecondition(
             "it was settled at this moment: look again" if settled else "it is not answered"
@@ -196,6 +227,15 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
     return Answered(
         sequence, repeated=False, conflict=change.conflict, settled=lifecycle.state is QueryState.ANSWERED
     )
+
+
+def _change_of(amendment: AnswerChange | AmendRule, context: AmendContext) -> AnswerChange:
+    """Return the correction itself, or what the rule makes of the context."""
+    if isinstance(amendment, AnswerChange):
+        return amendment
+    change = amendment(context)
+    change.check()
+    return change
 
 
 def _event_of_change(change: AnswerChange, own: Event | None) -> Correct | UndoReply:

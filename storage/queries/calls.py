@@ -9,7 +9,7 @@ from quercus.storage.grouping import GroupWork
 from quercus.storage.log import event_log, statements
 from quercus.storage.log.statements import Join, StatementBatch, StatementOutcome, StatementPlan
 from quercus.storage.queries import answers, history, leases, policies, reading
-from quercus.storage.queries.answers import AnswerChange
+from quercus.storage.queries.answers import AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
 from quercus.storage.queries.records import (
@@ -150,8 +150,12 @@ class QueryCalls(StoreCalls):
         """
         return self._grouped.run_all(works)
 
-    def amend(self, model: str, number: int, change: AnswerChange, join: Join | None = None) -> Answered:
+    def amend(
+        self, model: str, number: int, change: AnswerChange | AmendRule, join: Join | None = None
+    ) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
+
+        Where it depends on what is there, as among several answers, a rule makes it while the model is held.
 
         The same again succeeds with the same sequence. What is taken back may be asked again, as another query;
         the budget stays spent.
