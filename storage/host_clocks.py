@@ -1,11 +1,17 @@
 """The lease clock of a store that one machine uses.
 
 It never jumps: it runs with the machine's clock since boot, which all processes of the machine share, and the store
-remembers by how much it is ahead of it. After a reboot it goes on from the last moment that the log and the history of
-the queries know, plus the time since boot, which has surely passed. So while the machine is off leases may stand still:
-they end late, never early.
+remembers by how much it is ahead of it, and in which boot. In any other boot (after a restart of the machine, or on the
+host to which a store was moved or restored) it goes on from the last moment that the log and the history of the
+queries know, and from nothing later. How long this machine has been up says nothing: the store may have lived
+elsewhere until a moment ago. So the clock stands still for as long as no server of this boot has run, and leases end
+late, never early.
+
+A system that does not name its boots is known by the name of its machine. There the clock runs on through a restart by
+what the machine has been up since, and no further.
 """
 
+import platform
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +24,7 @@ from quercus.storage.engine import Database
 from quercus.storage.schema import lease_clock, log, model, query_history
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+MAX_BOOT = 64  # characters that the store keeps
 
 
 def since_boot() -> float:
@@ -27,11 +34,11 @@ def since_boot() -> float:
 
 
 def boot_id() -> str:
-    """Name of this boot of the machine, empty where the system gives none."""
+    """Name of this boot of the machine; of the machine alone where the system does not name its boots."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
-        return ""
+        return f"of {platform.node()}"[:MAX_BOOT]
 
 
 class HostClocks:
@@ -64,7 +71,7 @@ class HostClocks:
     def of(
         cls, database: Database, wall: Callable[[], float], steady: Callable[[], float], boot: str
     ) -> "HostClocks":
-        """The clocks of a store: as it remembers them, or set anew when the machine was started since."""
+        """The clocks of a store: as it remembers them, or set anew where it was another boot that it remembers."""
         with database.read() as connection:
             offset = _remembered_offset(connection, boot, steady())
             if offset is None and database.dialect.read_only:
@@ -106,7 +113,7 @@ def _remembered_offset(connection: Connection, boot: str, steady: float) -> floa
     row = connection.execute(select(lease_clock)).one_or_none()
     if row is None or row.boot != boot:
         return None
-    # Without a name of the boot, a clock behind what was reached tells that there was another.
+    # Where boots have no names, a clock behind what was reached tells that there was another.
     behind = row.offset + steady < (_latest_written(connection) or row.offset)
     return None if behind else float(row.offset)
 
@@ -115,7 +122,8 @@ def _offset_of_new_boot(connection: Connection, wall: float, steady: float) -> f
     """By how much the lease clock is ahead from now on, where nothing is remembered of this boot."""
     fresh = connection.execute(select(lease_clock)).one_or_none() is None
     # A new store (or one of revision 0001, whose leases end by the wall clock) starts with the wall's time.
-    return wall - steady if fresh else (_latest_written(connection) or wall - steady)
+    latest = None if fresh else _latest_written(connection)
+    return (wall if latest is None else latest) - steady
 
 
 def _write_offset(connection: Connection, boot: str, wall: float, steady: float) -> float:

@@ -1,5 +1,7 @@
 """Skipping, postponing, correcting; several answers; policies and budgets; the history; the lease clock."""
 
+import platform
+
 import pytest
 from support.histories import check_history
 
@@ -17,6 +19,7 @@ from quercus.storage import (
     Reliability,
     Step,
     Store,
+    host_clocks,
 )
 from quercus.storage.queries.leases import LONGEST_HOLD_S
 
@@ -379,22 +382,57 @@ def test_leases_go_on_after_a_restart_of_the_server_and_of_the_machine(store_url
         (query,) = take(store, duration_s=30)
     with Store.open(store_url, steady=lambda: 120.0, **clocks) as store:
         assert store.get_query("m", 1).left_s == pytest.approx(10.0)
-    clocks["boot"] = "two"  # 7 s after the machine came up; how long it was down nobody can know
+    clocks["boot"] = (
+        "two"  # how long the machine was down, and where the store was meanwhile, nobody can know
+    )
     with Store.open(store_url, steady=lambda: 7.0, **clocks) as store:
-        assert store.get_query("m", 1).left_s == pytest.approx(23.0)
-        store.extend("m", 1, query.token, 30.0)
+        assert store.get_query("m", 1).left_s == pytest.approx(30.0)
+        store.extend("m", 1, query.token, 31.0)
         store.release("m", 1, query.token)
     with Store.open(store_url, steady=lambda: 8.0, **clocks) as store:
         check_history(store.query_history("m"))
 
 
+@pytest.mark.parametrize("uptime", [7.0, 17_280_000.0])
+@pytest.mark.parametrize("boots", [("one", "two"), ("of here", "of elsewhere")])
+def test_leases_never_end_early_on_another_host(store_url, uptime, boots):
+    """However long that has been up, for the store may have lived elsewhere until a moment ago."""
+    steady = [100.0]
+    with Store.open(store_url, clock=lambda: 5000.0, steady=lambda: steady[0], boot=boots[0]) as store:
+        store.create_model("m", b"", budget=5)
+        push_and_ask(store)
+        for query in (*take(store), *take(store, "bob", duration_s=30)):
+            if query.number == 1:
+                answer(store, query)
+        store.set_policy("m", Policy(per_hour=1))
+    steady[0] = uptime
+    with Store.open(store_url, clock=lambda: 5000.0, steady=lambda: steady[0], boot=boots[1]) as store:
+        assert store.get_model("m").lag_s == pytest.approx(0.0)
+        assert store.get_query("m", 2).left_s == pytest.approx(30.0)
+        steady[0] += 29.0
+        with Store.open(store_url, clock=lambda: 5000.0, steady=lambda: steady[0], boot=boots[1]) as other:
+            assert other.get_query("m", 2).left_s == pytest.approx(1.0)
+            waiting = other.lease("m", "cid", 1, 30.0)
+    assert (waiting.idle, waiting.again_s) == (Idle.HOUR_SPENT, pytest.approx(3571.0))
+
+
 def test_a_system_that_does_not_name_its_boots(store_url):
-    with Store.open(store_url, clock=lambda: 5000.0, steady=lambda: 900.0, boot="") as store:
+    """It is known by its machine: a clock that is behind was started since, another may run on as long as it is up."""
+    clocks = {"clock": lambda: 5000.0, "boot": "of here"}
+    with Store.open(store_url, steady=lambda: 900.0, **clocks) as store:
         store.create_model("m", b"", budget=5)
         push_and_ask(store)
         take(store, duration_s=30)
-    with Store.open(store_url, clock=lambda: 1.0, steady=lambda: 5.0, boot="") as store:
-        assert store.get_query("m", 1).left_s == pytest.approx(25.0)
+    with Store.open(store_url, steady=lambda: 5.0, **clocks) as store:
+        assert store.get_query("m", 1).left_s == pytest.approx(30.0)
+    with Store.open(store_url, steady=lambda: 17.0, **clocks) as store:
+        assert store.get_query("m", 1).left_s == pytest.approx(18.0)
+
+
+def test_a_boot_without_a_name_has_the_name_of_its_machine(tmp_path, monkeypatch):
+    assert host_clocks.boot_id() == host_clocks.BOOT_ID.read_text().strip()
+    monkeypatch.setattr(host_clocks, "BOOT_ID", tmp_path / "none")
+    assert host_clocks.boot_id() == f"of {platform.node()}"[:64]
 
 
 def push_and_ask(store):
