@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from quercus.server.config import Config
 from quercus.server.core.catalogue import Catalogue
 from quercus.server.core.changes import ChangeSignal
+from quercus.server.core.estimates import Estimates
 from quercus.server.core.fair_queue import FairQueue
 from quercus.server.core.leasable_models import LeasableModels
 from quercus.server.core.model_status import ModelStatusCache
@@ -46,6 +47,7 @@ class ServiceCore:
         self.model_statuses = ModelStatusCache(store, self.read, self.changes)
         self.leasable_models = LeasableModels(store, self.read, self.changes)
         self.fair_queue: FairQueue[Any, Any] = FairQueue()
+        self.estimates: Estimates[Any] = Estimates()
         self._refresh: asyncio.Task[None] | None = None
         self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
 
@@ -64,6 +66,7 @@ class ServiceCore:
         await self.writer.close()
         await self.changes.close()
         await asyncio.to_thread(self._pool.shutdown)
+        await asyncio.to_thread(self.estimates.close)
         await asyncio.to_thread(self.store.close)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

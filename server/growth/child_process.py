@@ -8,9 +8,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import BinaryIO, Final
 
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
+
+
+def private_output() -> BinaryIO:
+    """Take standard output for the parent alone; what anybody prints goes to standard error from now on."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return output
 
 
 def end_with_parent(hear: Callable[[str], None]) -> None:

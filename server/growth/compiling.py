@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from quercus.server.growth.child_process import end_with_parent
+from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.kernel_note import is_all_compiled, note_all_compiled
 from quercus.trees.precompile import (
     BEFORE_TREES,
@@ -115,10 +115,11 @@ def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
 def help_from_the_end() -> None:
     """Do the steps from the last to the first, and write the number of each that is done; end with the parent."""
     end_with_parent(lambda _: None)
+    output = private_output()
     for number in reversed(range(len(STEPS))):
         STEPS[number]()
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
+        output.write(b"%d\n" % number)
+        output.flush()
 
 
 if __name__ == "__main__":

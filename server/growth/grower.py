@@ -22,7 +22,7 @@ from functools import partial
 from typing import Final
 
 from quercus.server.growth import kernels, memory_release
-from quercus.server.growth.child_process import end_with_parent
+from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.grown_trees import specification_of
@@ -280,7 +280,8 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
-    pulse = HeartbeatWriter(sys.stdout.fileno(), learners.line)
+    output = private_output()
+    pulse = HeartbeatWriter(output.fileno(), learners.line)
     threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
     remove_strangers(store)

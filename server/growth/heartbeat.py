@@ -1,4 +1,4 @@
-"""Signs of life of the grower: lines of JSON on its standard output, which its server reads.
+"""Signs of life of the grower: lines of JSON on a pipe of its own, which its server reads.
 
 The loop that makes progress writes them: before a step what it is at, unless it was at the same model within the last
 second, and while there is nothing to do one a second. So whoever hangs has said at what.
@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 BEAT_S: Final = 1.0
@@ -46,8 +46,10 @@ class Heartbeat:
 
     @classmethod
     def decode(cls, line: bytes) -> Heartbeat:
-        """Read a line."""
-        said: dict[str, Any] = json.loads(line)
+        """Read a line; ``ValueError`` where it is no sign of life."""
+        said: Any = json.loads(line)
+        if not isinstance(said, dict) or not {field.name for field in fields(cls)}.issuperset(said):
+            raise ValueError("it is not a sign of life")
         named: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
         }

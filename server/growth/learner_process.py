@@ -13,13 +13,12 @@ import logging
 import os
 import queue
 import signal
-import sys
 import time
 from dataclasses import asdict
 from typing import Any, BinaryIO, Final
 
 from quercus.server.growth import memory_release
-from quercus.server.growth.child_process import end_with_parent
+from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
 from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
@@ -57,13 +56,6 @@ def encode_order(task: LearningTask) -> str:
     return json.dumps(asdict(task)) + "\n"
 
 
-def _private_output() -> BinaryIO:
-    """Take standard output for the answers alone; what anybody prints goes to standard error."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return answers
-
-
 def main() -> None:
     """Learn what is ordered until the grower goes away."""
     parser = argparse.ArgumentParser(prog="quercus-learner")
@@ -81,7 +73,7 @@ def main() -> None:
             tasks.put(LearningTask(**json.loads(line)))
 
     end_with_parent(hear)
-    answers = _private_output()
+    answers = private_output()
     memory_release.keep_small()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)

@@ -154,14 +154,18 @@ class Supervisor:
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         """Remember what the grower was at when it was heard of; say so when it hangs. Ends with it."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        while (line := await self._next_line(process.stdout)).endswith(b"\n"):
-            self._silent_s, self._beat = 0.0, Heartbeat.decode(line)
+        while (beat := await self._next_beat(process.stdout)) is not None:
+            self._silent_s, self._beat = 0.0, beat
 
-    async def _next_line(self, stream: asyncio.StreamReader) -> bytes:
+    async def _next_beat(self, stream: asyncio.StreamReader) -> Heartbeat | None:
+        """Return the next sign of life, None at the end; whatever else the grower writes is none."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
-                    return await stream.readline()
+                    while True:
+                        with contextlib.suppress(ValueError):  # also of a line that is too long
+                            line = await stream.readline()
+                            return Heartbeat.decode(line) if line.endswith(b"\n") else None
             self._silent_s += TICK_S
             if SILENCE_S <= self._silent_s < SILENCE_S + TICK_S and not self._beat.kernels:
                 at = f" at model {self._beat.at}" if self._beat.at else ""

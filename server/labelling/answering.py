@@ -13,13 +13,13 @@ from quercus.server.gate.access import corrects_all
 from quercus.server.labelling.answer_rules import Amendment, LabellerReply, ModelReplaced, NewAnswer
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.labelling.reliability import Crowd, crowd_of_model
+from quercus.server.labelling.reliability import Crowd, crowd_where_estimated
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Answered, LeaseClaim, Reliability, Store
+from quercus.storage import Answered, LeaseClaim, Store
 
 T = TypeVar(
     "T",
@@ -40,7 +40,7 @@ async def answer_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
-        crowd = await core.read(_crowd_of, core.store, schema)
+        crowd = await crowd_where_estimated(core, schema)
         label = await _decode(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         said = NewAnswer(label, declared, request.comment, took, request.shown)
@@ -73,7 +73,7 @@ async def refuse_query(
 
     async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
         said = NewAnswer(vacuous(schema.frame), 1.0, request.comment, took, request.shown, is_refusal=True)
-        crowd = await core.read(_crowd_of, core.store, schema)
+        crowd = await crowd_where_estimated(core, schema)
         reply = LabellerReply(schema, said, crowd)
         done = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), reply, crowd)
         if done is None:
@@ -118,7 +118,7 @@ async def correct_answer(
     check_labeller(labeller)
 
     async def attempt(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
-        crowd = await core.read(_crowd_of, core.store, schema)
+        crowd = await crowd_where_estimated(core, schema)
         label = await _decode(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         change = Amendment(schema, labeller, label, declared, request.comment, corrects_all(), crowd)
@@ -142,7 +142,7 @@ async def undo_answer(
     check_labeller(labeller)
 
     async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
-        crowd = await core.read(_crowd_of, core.store, schema)
+        crowd = await crowd_where_estimated(core, schema)
         change = Amendment(schema, labeller, None, 1.0, request.comment, corrects_all(), crowd)
         done = await core.write(_amend_answer, core.store, number, change)
         return (
@@ -189,13 +189,3 @@ def _amend_answer(store: Store, number: int, rule: Amendment) -> Answered | None
         return store.amend(model, number, rule, label_combiner(size, rule.crowd))
     except ModelReplaced:
         return None
-
-
-def _crowd_of(store: Store, schema: ModelSchema) -> Crowd | None:
-    """Return the labellers of a model, None where reliability is not estimated.
-
-    It may take a second, so it is no part of the transaction that stores an answer, for which all others wait.
-    """
-    if store.policy(schema.model).reliability is Reliability.DECLARED:
-        return None
-    return crowd_of_model(store, schema.model, schema.frame.size)

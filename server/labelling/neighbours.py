@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +19,7 @@ from quercus.server.wire.names import instance_name, parse_query
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.storage import FailedPrecondition, QueryState, Store
+from quercus.storage import Event, FailedPrecondition, QueryState, Store
 from quercus.trees import TreeModel
 
 LOOKED_AT: Final = 1_000
@@ -43,9 +44,16 @@ async def list_neighbours(
     check_lease_token(request.lease_token)
     if not 0 <= request.limit <= MOST:
         raise InvalidInput("limit", f"is {request.limit}, must be 0 to {MOST}")
-    classifier, schema = await core.catalogue.pair(model)
     asked = _Asked(model, number, request.lease_token, request.limit or USUAL)
-    return await core.read(_find, core.store, asked, classifier, schema)
+    classifier, _ = await core.catalogue.pair(model)
+    found = await core.read(_find, core.store, asked, classifier)
+    if found is None:
+        core.catalogue.forget(model)
+        classifier, _ = await core.catalogue.pair(model)
+        found = await core.read(_find, core.store, asked, classifier)
+    if found is None:
+        raise asked.ended
+    return found
 
 
 @dataclass(frozen=True)
@@ -55,10 +63,16 @@ class _Asked:
     token: str
     limit: int
 
+    @property
+    def ended(self) -> FailedPrecondition:
+        """The error where the caller does not hold the query."""
+        return FailedPrecondition(
+            f"the lease of query {self.number} of {self.model} has ended, or is not yours"
+        )
 
-def _find(
-    store: Store, asked: _Asked, classifier: TreeClassifier, schema: ModelSchema
-) -> query_pb2.ListNeighboursResponse:
+
+def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.ListNeighboursResponse | None:
+    """Return the neighbours; None where another model has the name than the classifier's."""
     specification = model_pb2.Specification.FromString(store.get_model(asked.model).specification)
     if "neighbours" in specification.presentation.withheld:
         raise FailedPrecondition(
@@ -67,14 +81,20 @@ def _find(
     query = store.get_query(asked.model, asked.number)
     holder = store.holder(asked.model, asked.number, asked.token)
     if query.state is not QueryState.LEASED or not holder or holder != query.labeller:
-        raise FailedPrecondition(
-            f"the lease of query {asked.number} of {asked.model} has ended, or is not yours"
-        )
-    known = _known_rows(store, asked.model, query.instance, schema)
+        raise asked.ended
+    rows = [*store.newest_rows(asked.model, LOOKED_AT), query.instance]
+    histories = store.history(asked.model, sorted(set(rows)))
+    record = store.get_model(asked.model)
+    if record.key != classifier.key:  # what was read may be of another, too
+        return None
+    schema = ModelSchema.of(
+        record, store.vocabulary(asked.model)
+    )  # after the rows: it names all their values
+    own = stored_values(histories.pop(query.instance)[0])
+    known = _known_rows(histories.values(), schema)
     response = query_pb2.ListNeighboursResponse()
     if not known:
         return response
-    own = stored_values(store.history(asked.model, [query.instance])[query.instance][0])
     others = np.stack([row.values for row in known])
     apart = _distances(own, others, schema)
     same = _same_leaf(own, others, classifier)
@@ -92,12 +112,12 @@ def _find(
     return response
 
 
-def _known_rows(store: Store, model: str, without: int, schema: ModelSchema) -> list[_KnownRow]:
-    """Return the rows looked at whose labels leave one class."""
+def _known_rows(histories: Iterable[Sequence[Event]], schema: ModelSchema) -> list[_KnownRow]:
+    """Return the rows whose labels leave one class."""
     found = []
-    for sequence, history in store.history(model, store.newest_rows(model, LOOKED_AT)).items():
+    for history in histories:
         possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0)
-        if sequence != without and possible.size == 1:
+        if possible.size == 1:
             found.append(_KnownRow(str(history[0].id), stored_values(history[0]), int(possible[0])))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from quercus.belief import agreement
 from quercus.belief.codec import decode_contours
 from quercus.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
-from quercus.storage import Event, Store
+from quercus.server.core.service_core import ServiceCore
+from quercus.server.wire.schema import ModelSchema
+from quercus.storage import Event, Reliability, Store
 
 NEWEST: Final = 2000
 """Answers that reliability is estimated from: the newest, so that a labeller may get better."""
@@ -71,9 +74,40 @@ class Crowd:
 NOBODY: Final = Crowd({}, None, {})
 
 
-def crowd_of_model(store: Store, model: str, size: int) -> Crowd:
-    """Return the labellers of a model, by the newest answers of all."""
-    return crowd_of(store.opinions(model, NEWEST), size)
+async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
+    """Return the labellers of a model, by the newest answers of all: a function of the log, and estimated once."""
+    newest = await core.read(_newest_answer, core.store, schema.model)
+    return await _estimated(core, schema, newest)
+
+
+async def crowd_where_estimated(core: ServiceCore, schema: ModelSchema) -> Crowd | None:
+    """As `crowd_of_model`; None where the policy says that labellers declare how reliable they are."""
+    newest = await core.read(_newest_answer_that_counts, core.store, schema.model)
+    return None if newest is None else await _estimated(core, schema, newest)
+
+
+async def _estimated(core: ServiceCore, schema: ModelSchema, newest: int) -> Crowd:
+    crowd: Crowd = await core.estimates.of(schema.key, newest, partial(_estimate, core.store, schema))
+    return crowd
+
+
+def _newest_answer_that_counts(store: Store, model: str) -> int | None:
+    if store.policy(model).reliability is Reliability.DECLARED:
+        return None
+    return _newest_answer(store, model)
+
+
+def _newest_answer(store: Store, model: str) -> int:
+    """Number of the newest event that the estimate depends on, 0 when there is none."""
+    newest = store.opinions(model, 1)
+    return newest[-1].sequence if newest else 0
+
+
+def _estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
+    events = store.opinions(schema.model, NEWEST)
+    if store.get_model(schema.model).key != schema.key:  # what was read may be of another
+        return 0, NOBODY
+    return events[-1].sequence if events else 0, crowd_of(events, schema.frame.size)
 
 
 def crowd_of(events: Sequence[Event], size: int) -> Crowd:

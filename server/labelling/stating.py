@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput, field_prefix
@@ -57,7 +58,9 @@ async def state_evidence(
 
     async def attempt(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
         spoken = await core.convert(request, _decode_statements, request, labellers, schema)
-        crowd = await core.read(_crowd_of_all, core.store, schema, spoken)
+        crowd = None
+        if await core.read(_is_estimated, core.store, model):
+            crowd = await core.estimates.run(partial(_crowd_of_all, core.store, schema, spoken))
         statements = [_record_of(each, crowd) for each in spoken]
         batch = StatementBatch(request.request_id, statements, schema.key)
         join = label_combiner(schema.frame.size, crowd)
@@ -97,14 +100,16 @@ def _decode_statement(
     return _SentStatement(instance, labeller, label, declared, given.comment)
 
 
-def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> Crowd | None:
-    """Return the labellers where the policy says that reliability is estimated, else None.
+def _is_estimated(store: Store, model: str) -> bool:
+    return store.policy(model).reliability is not Reliability.DECLARED
+
+
+def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> Crowd:
+    """Return the labellers of a model and of a request.
 
     Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
     crowd is weighed by all of itself.
     """
-    if store.policy(schema.model).reliability is Reliability.DECLARED:
-        return None
     events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
     return crowd_of(events, schema.frame.size)
 

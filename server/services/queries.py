@@ -19,7 +19,7 @@ from quercus.server.labelling.policy_messages import (
     encode_step,
 )
 from quercus.server.labelling.query_stream import QueryStream
-from quercus.server.labelling.reliability import crowd_of_model
+from quercus.server.labelling.reliability import Crowd, crowd_of_model
 from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp
@@ -178,7 +178,8 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         """Return what each labeller did."""
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.reload_schema(model)
-        return await self._core.read(_labeller_page, self._core.store, model, schema.frame.size)
+        crowd = await crowd_of_model(self._core, schema)
+        return await self._core.read(_labeller_page, self._core.store, model, crowd)
 
     async def GetLabellingPolicy(  # noqa: N802
         self, request: query_pb2.GetLabellingPolicyRequest, context: Any
@@ -237,8 +238,8 @@ def _history_page(
     )
 
 
-def _labeller_page(store: Store, model: str, size: int) -> query_pb2.ListLabellersResponse:
-    found = crowd_of_model(store, model, size).agreements
+def _labeller_page(store: Store, model: str, crowd: Crowd) -> query_pb2.ListLabellersResponse:
+    found = crowd.agreements
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}
     return query_pb2.ListLabellersResponse(

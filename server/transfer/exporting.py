@@ -16,7 +16,7 @@ from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import NOTHING, label_text
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
-from quercus.storage import Event, EventKind, Store
+from quercus.storage import Event, EventKind, FailedPrecondition, Store
 
 PAGE: Final = 1_000
 Row = list[Any]
@@ -39,7 +39,7 @@ class ExportedTable:
 
 
 def export_table(store: Store, model: str) -> ExportedTable:
-    """Return the instances of a model as a table, read page by page.
+    """Return the instances of a model as a table, read page by page; a server may store rows meanwhile.
 
     Columns: ``id``; the attributes; ``label``, what labellers say of the row, else as it was pushed (``a``, ``a|b``,
     plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``, empty where nothing is known); ``pl(class)`` of each
@@ -61,11 +61,19 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     while True:
         page = store.list_instances(schema.model, after, PAGE)
         said = store.history(schema.model, [event.sequence for event in page])
+        schema = _schema_now(store, schema)  # after the rows: it names all their values
         for event in page:
             yield _export_row(said[event.sequence], schema)
         if len(page) < PAGE:
             return
         after = page[-1].sequence
+
+
+def _schema_now(store: Store, schema: ModelSchema) -> ModelSchema:
+    record = store.get_model(schema.model)
+    if record.key != schema.key:
+        raise FailedPrecondition(f"model {schema.model} was deleted, and another has its name: start again")
+    return ModelSchema.of(record, store.vocabulary(schema.model))
 
 
 def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:

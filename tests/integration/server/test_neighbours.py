@@ -1,10 +1,14 @@
 """Rows of known class beside the row of a query, and what a model withholds because it may bias."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.published import published_model
 
+from quercus.belief.codec import encode_sets
 from quercus.client import (
     Client,
     FailedPrecondition,
@@ -14,6 +18,7 @@ from quercus.client import (
     Presentation,
     Query,
 )
+from quercus.storage import NewValue, Store, file_url
 
 SPECIFICATION = published_model(
     [Nominal("hue", ["red", "blue"]), Numeric("size", edges=[5.0])],
@@ -73,3 +78,22 @@ def test_what_is_withheld_does_not_reach_a_labeller(live: Any) -> None:
         client.release(query)
         (again,) = client.lease("withheld", "ann", wait_s=30.0).queries
         assert (again.reason.node_count, again.contour) == (0, ())
+
+
+def test_a_value_that_another_server_has_just_learned(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    """This one has read the schema before it, and no tree comes that would let it read again."""
+    file = tmp_path / "store.db"
+    growing = start_live(file)
+    with Client(growing.server.address) as client:
+        query = leased(client, "m")
+    growing.close()
+    alone = start_live(file, grower=False)
+    with Client(alone.server.address) as client:
+        assert len(client.neighbours(query, 20)) == 10
+        with Store.open(file_url(file)) as other:
+            green = [NewValue(0, 0, "green")]
+            row = np.array([[2.0, 2.0]])
+            other.append_instances("m", ["new"], row, encode_sets(np.ones(1, np.uint64)), green)
+        found = client.neighbours(query, 20)
+        assert len(found) == 11
+        assert {"hue": "green", "size": 2.0} in [each.values for each in found]

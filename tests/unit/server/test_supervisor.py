@@ -73,3 +73,75 @@ def test_a_server_that_stood_still_does_not_take_its_grower_for_silent(
 
     asyncio.run(run())
     assert said(caplog, module.__name__) == []
+
+
+LONG = "head -c 200000 /dev/zero | tr '\\0' x; echo"
+NOISE = f"""echo '[cache] data saved'; echo '[]'; echo '{{"mood": 1}}'; echo 7; {LONG}"""
+
+
+def supervised(tmp_path: Path, script: str) -> Supervisor:
+    running = Supervisor(Config(store=str(tmp_path / "store.db")))
+    running._command = ["sh", "-c", script]
+    return running
+
+
+def test_whatever_else_a_grower_writes_it_is_heard(tmp_path: Path) -> None:
+    beat = Heartbeat("m").encode().decode().strip()
+
+    async def run() -> None:
+        running = supervised(tmp_path, f"while :; do {NOISE}; echo '{beat}'; sleep .01; done")
+        await running.start()
+        try:
+            async with asyncio.timeout(30):
+                for _ in range(2):
+                    while not running._beat.at:
+                        await asyncio.sleep(0.001)
+                    running._beat = Heartbeat()
+        finally:
+            await running.close()
+
+    asyncio.run(run())
+
+
+def test_a_grower_that_writes_and_makes_no_progress_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in {"LOADING_S": 0.0, "SILENCE_S": 0.2, "TICK_S": 0.1}.items():
+        monkeypatch.setattr(module, name, seconds)
+
+    async def run() -> None:
+        running = supervised(tmp_path, f"while :; do {NOISE}; sleep .01; done")
+        await running.start()
+        try:
+            async with asyncio.timeout(30):
+                while running.status().state != admin_pb2.GrowerStatus.STATE_SILENT:
+                    await asyncio.sleep(0.001)
+        finally:
+            await running.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_what_a_library_of_the_grower_prints_is_no_sign_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Numba tells on standard output where it finds its cache, when it is asked to."""
+    monkeypatch.setenv("NUMBA_DEBUG_CACHE", "1")
+
+    async def run() -> None:
+        running = Supervisor(Config(store=str(tmp_path / "store.db")))
+        await running.start()
+        printed = ""
+        try:
+            async with asyncio.timeout(60):
+                while "[cache]" not in printed:
+                    printed += capfd.readouterr().err
+                    await asyncio.sleep(0.01)
+                running._beat = Heartbeat("none")
+                while running._beat.at:
+                    await asyncio.sleep(0.01)
+        finally:
+            await running.close()
+
+    asyncio.run(run())

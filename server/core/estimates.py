@@ -1,0 +1,66 @@
+"""Estimates of models that take long: each made once for all who ask at the same state of its log, one at a time.
+
+They have a thread of their own, so that those that read the store for short calls are free meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+MAX_KEPT: Final = 8
+"""Models whose newest estimate is kept."""
+
+
+class Estimates(Generic[T]):
+    """The newest estimate of each model. Made and used in one event loop."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="quercus-estimate")
+        self._turn = asyncio.Lock()
+        self._known: dict[int, tuple[int, T]] = {}  # by key of the model: as of which event, and the estimate
+        self._queued: dict[
+            int, asyncio.Future[T]
+        ] = {}  # that have not begun, so that they will know all there is
+
+    async def of(self, key: int, newest: int, estimate: Callable[[], tuple[int, T]]) -> T:
+        """Return an estimate that knows an event; it is made unless there is one.
+
+        Parameters
+        ----------
+        key : of the model.
+        newest : number of the newest event that the estimate depends on.
+        estimate : makes it of the log as it stands, in a thread; returns the newest such event, and the estimate.
+        """
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._known[key] = known  # as the last to be dropped
+            if known[0] >= newest:
+                return known[1]
+        queued = self._queued.get(key)
+        if queued is None:
+            queued = self._queued[key] = asyncio.ensure_future(self._make(key, estimate))
+            queued.add_done_callback(lambda each: each.cancelled() or each.exception())
+        return await asyncio.shield(queued)
+
+    async def run(self, function: Callable[[], R]) -> R:
+        """Make an estimate that nobody else will ask for."""
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def close(self) -> None:
+        """Wait for the one that is made."""
+        self._pool.shutdown()
+
+    async def _make(self, key: int, estimate: Callable[[], tuple[int, T]]) -> T:
+        async with self._turn:
+            del self._queued[key]  # who comes from now on may know more than it will
+            made = await asyncio.get_running_loop().run_in_executor(self._pool, estimate)
+        self._known[key] = made
+        if len(self._known) > MAX_KEPT:
+            del self._known[next(iter(self._known))]
+        return made[1]
