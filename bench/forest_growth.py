@@ -42,7 +42,7 @@ def from_scratch(told: int) -> float:
 
 
 def after_an_answer(rows: int, told: int) -> tuple[float, float]:
-    """Until the forest is grown, and until the next agenda is there."""
+    """Return the CPU milliseconds until the forest is grown, and until the next agenda is ready."""
     forest, klass = world(rows, told)
     every = np.arange(told, rows)
     list(choose_rows(forest, every, AGENDA))

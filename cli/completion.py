@@ -11,9 +11,9 @@ from typing import Final
 import typer
 
 TIMEOUT_S: Final = 1.0
-"""For so long a key press may wait for a server."""
+"""Longest time, in seconds, that a key press waits for a server."""
 MOST: Final = 200
-"""Names that are offered at once."""
+"""Most names that are offered at once."""
 
 
 def complete_from(choices: Iterable[str]) -> Callable[[str], list[str]]:

@@ -24,7 +24,7 @@ from quercus.specification.attributes import Nominal
 
 MOST_RIVALS = 8
 MOST_KEYS = 9
-"""With more classes the keys are told once, beside what is believed."""
+"""Most classes whose keys the prompt lists; with more, only the list of plausibilities shows the keys."""
 MIN_INTERVAL, MAX_INTERVAL = 8, 30
 _FRAME = 4
 
@@ -162,7 +162,7 @@ def hollow_bar(value: float, width: int = 20) -> str:
 
 
 def _why(query: Query, nominal: Collection[str], width: int) -> RenderableType:
-    """Why this row: in sentences, and the rivals' intervals where tests compete."""
+    """Return the reason of a query: in sentences, and with the rivals' intervals if tests compete."""
     reason = query.reason
     lines = [Text(why_text(query, nominal)), Text(place_text(reason, nominal), style="dim")]
     return Group(*lines, *_rivals(reason, width))

@@ -16,7 +16,7 @@ from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 
 KEPT: Final = 40
-"""So many trees are one line of a picture; older ones leave it."""
+"""Most trees in one line of a picture; older ones leave it."""
 LEVELS: Final = 2
 """Levels of the tree below its root that are drawn."""
 BRANCHES: Final = 4

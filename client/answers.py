@@ -19,7 +19,7 @@ from quercus.proto.v1 import instance_pb2, query_pb2
 AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
 AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]
 MAX_STATEMENTS = 10_000
-"""In one request."""
+"""Most statements of one request."""
 
 
 @dataclass(frozen=True)

@@ -290,13 +290,13 @@ def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
 
 
 def idle(number: int) -> str:
-    """Why there is no query; a reason that only a later server knows is nothing_to_ask."""
+    """Return the reason why there is no query; a reason that only a later server knows becomes nothing_to_ask."""
     reason: str = word(query_pb2.LeaseQueriesResponse.Idle, number, "IDLE", unknown="nothing_to_ask")
     return reason
 
 
 def word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> Any:
-    """Name of a value of an enum, in lower case; ``unknown`` for one that only a later server knows.
+    """Return the name of a value of an enum, in lower case; ``unknown`` for one that only a later server knows.
 
     Examples
     --------

@@ -54,7 +54,7 @@ COMMANDS: Final = (
     Command("help", "?", "help", "Show this list."),
     Command("quit", "q", "quit", "Stop. The row goes back at once."),
 )
-"""In the order in which they are shown."""
+"""The commands, in the order in which they are shown."""
 
 BACK_KEYS: Final = frozenset(
     key for command in COMMANDS if command.name == "back" for key in (command.key, command.also)

@@ -10,7 +10,7 @@ from typing import Literal
 from quercus.client.results import Value
 
 ANY = "-"
-"""In the place of a model's name: whichever model has a query, in turn."""
+"""Stands for any model in the place of a name: all models that have queries, in turn."""
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Outbox:
 
     @property
     def waiting_for(self) -> str:
-        """Why the server takes no rows: its last error, or that it is unreachable; empty while it takes rows."""
+        """The reason why the server takes no rows: its last error, or that it is unreachable; empty while it does."""
         with self._changed:
             return self._waiting_for
 

@@ -30,10 +30,11 @@ class Rival:
 
 @dataclass(frozen=True)
 class ForestReason:
-    """Why a forest asks about an instance: its mean estimate ``theta``, and how far members are from it (in [0, 1]).
+    """The reason why a forest asks about an instance.
 
-    ``stands_for`` unlabelled rows are nearer to it than to any that was told or asked about before. ``entropy`` is the
-    interval of the labels' entropy in the leaf where it ends, in bits; None where the reason names a contested node.
+    ``theta`` is the forest's mean estimate, and ``disagreement`` the mean distance of the members from it, in [0, 1].
+    ``stands_for`` unlabelled rows are nearer to the instance than to any that was told or asked about before.
+    ``entropy`` is the interval of the labels' entropy in its leaf, in bits; None if the reason names a contested node.
     """
 
     theta: tuple[float, ...]
@@ -44,7 +45,7 @@ class ForestReason:
 
 @dataclass(frozen=True)
 class CommitteeReason:
-    """Why a committee of trees asks about an instance.
+    """The reason why a committee of trees asks about an instance.
 
     ``theta`` is the members' mean estimate, empty while nothing is known of any row; ``doubt`` is its entropy as a
     share of the largest, in [0, 1]. ``stands_for`` unlabelled rows are nearer to the instance than to any that is
@@ -60,13 +61,13 @@ class CommitteeReason:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why an instance is asked.
+    """The reason why an instance is asked about.
 
-    The node (``path``, ``node_count``): an undecided one with its ``rivals``, and the child ``attribute = value`` that
-    the instance stands for; or the leaf in which the instance ends, then these are empty. ``score`` is what the label
-    is worth in the measure of the ``strategy``; published: how much it narrows the child's entropy interval, in bits.
-    Where a ``forest`` asks, the node is of the tree beside it: the deepest contested one on the instance's path, or the
-    leaf. ``committee``: of strategies that ask one; queries of earlier versions have none.
+    ``path`` and ``node_count`` describe the node. An undecided node has ``rivals``, and the instance stands for its
+    child ``attribute = value``. If the node is the leaf in which the instance ends, these are empty. ``score`` is the
+    value of the label in the measure of the ``strategy``; published: by how much it narrows the child's entropy
+    interval, in bits. If a ``forest`` asks, the node belongs to the tree beside it: the deepest contested node on the
+    instance's path, or the leaf. Strategies that ask a committee set ``committee``; queries of earlier versions do not.
     """
 
     path: tuple[tuple[str, str], ...]

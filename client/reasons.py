@@ -1,4 +1,4 @@
-"""Why a row is asked about, in plain sentences: one for each kind of reason."""
+"""Reasons of queries in plain sentences, one for each kind of reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_LEAF: Final = {
 
 
 def why_it_stopped(model: Model) -> str:
-    """Why a model that has answers left asks nothing, in words; empty while it asks, or may do so again soon."""
+    """Return why a model with answers left asks nothing, in words; empty while it asks, or may do so again soon."""
     waits = model.lag or model.queries_open or model.queries_leased
     spent = model.queries_answered >= model.budget
     if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:

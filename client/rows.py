@@ -232,7 +232,7 @@ class RowEncoder:
             raise invalid(f"rows[{row}].{self.names[k]}", reason) from None
 
     def _named(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
-        """By name: how a nominal value that the model does not list yet is sent, and an uncertain value."""
+        """Return rows by name, which may have uncertain values and nominal ones that the model does not list yet."""
         named = values_pb2.NamedRows()
         for i in range(len(packed)):
             values = named.rows.add().values

@@ -23,7 +23,7 @@ _PARTS = {"AnswerQuery": "answer", "RefuseQuery": "refusal", "ReturnQuery": "ret
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Whose queries, for whom, for how long, how many at once, and which."""
+    """The options of a stream of queries: model, labeller, length of the leases, number at once, and filter."""
 
     model: str
     labeller: str

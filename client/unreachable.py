@@ -1,4 +1,4 @@
-"""Why a server cannot be reached, in words with what to do about it: gRPC calls all of it UNAVAILABLE."""
+"""Reasons why a server cannot be reached, with advice: gRPC calls all of them UNAVAILABLE."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CAUSES = {
     ),
     ("errors resolving", "dns resolution", "domain name not found"): "no host has the name in {address}",
 }
-"""By what gRPC says, in lower case."""
+"""Explanations by phrases of gRPC's errors, in lower case."""
 
 _REFUSED = (
     "{address} hangs up on this client: if the server asks clients for a certificate, give one of an authority that it "
@@ -44,7 +44,7 @@ _REFUSED = (
 
 
 def is_transport(details: str) -> bool:
-    """Whether gRPC itself says so, and not a server."""
+    """Whether gRPC itself reports the error, and not a server."""
     return any(phrase in details.lower() for phrase in _PHRASES)
 
 

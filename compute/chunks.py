@@ -174,7 +174,7 @@ def environment() -> tuple[str, ...]:
 
 
 _last: tuple[str, Callable[..., Any]] | None = None
-"""In a worker: the function of the last chunk, so that those of one job unpickle it once."""
+"""Function of a worker's last chunk, so that the chunks of one job unpickle it once."""
 
 
 def _function_of(job: RemoteFunction) -> Callable[..., Any]:

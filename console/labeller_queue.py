@@ -71,7 +71,7 @@ class LabellerQueue:
 
     @property
     def idle(self) -> str:
-        """Why there is no query."""
+        """The reason why there is no query."""
         return self._queries.idle
 
     async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:

@@ -18,9 +18,9 @@ from types import TracebackType
 from typing import IO, Self
 
 TERMINATE_S = 15.0
-"""How long a process may take to end when asked to."""
+"""Seconds that a process may take to end when asked to."""
 LAST_WORDS_S = 2.0
-"""How long to listen to a process that has ended: its own children may still hold its output."""
+"""Seconds to listen to a process that has ended: its own children may still hold its output."""
 LOG_TAIL_LINES = 12
 
 Listener = Callable[[str], None]

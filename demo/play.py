@@ -35,15 +35,15 @@ _PARTS = "quercus.demo"
 
 @dataclass(frozen=True)
 class Settings:
-    """How to play.
+    """The settings of a demo.
 
     Attributes
     ----------
-    folder : for all files; exists.
-    seed : of the split.
-    labeller_delay_s : how long a labeller thinks.
-    rows_per_s : how fast the sensor measures.
-    repeats : random orders to compare with.
+    folder : existing folder for all files.
+    seed : seed of the split.
+    labeller_delay_s : seconds that a labeller thinks.
+    rows_per_s : rows per second that the sensor measures.
+    repeats : number of random orders to compare with.
     splits : other splits to compare on.
     timeout_s : longest time for everything.
     """

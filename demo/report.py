@@ -64,7 +64,7 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
 
 
 def _program() -> str:
-    """How to call the command line from here: by name if that finds this one."""
+    """Return the program that starts the command line from here: its name, if that finds this one, or its path."""
     found = shutil.which("quercus")
     return "quercus" if found is not None and Path(found).samefile(sys.argv[0]) else sys.argv[0]
 

@@ -1,4 +1,4 @@
-"""From measurements to curves and tables."""
+"""Curves and tables of measurements."""
 
 import math
 from collections import defaultdict
@@ -26,7 +26,7 @@ class Point:
 
 
 Curves = dict[str, dict[str, list[Point]]]
-"""By data set and method, in increasing order of level."""
+"""Points by data set and method, in increasing order of level."""
 
 
 def curves(rows: Iterable[Row], sweep: str, measure: str = "accuracy") -> Curves:

@@ -78,10 +78,10 @@ LOOK_AT_PARTS_S: Final = 1.0
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
 UNTAKEN_S: Final = 3600
-"""For so long a call may wait until it is taken up.
+"""Longest time, in seconds, that a call waits until the server takes it up.
 
-gRPC cancels it after 30 s unless told, in which a busy machine takes up some hundreds of calls: their callers saw
-CANCELLED though nobody had cancelled anything. How long they wait is said by their deadlines.
+By default, gRPC cancels a call after 30 s. A busy machine takes up some hundreds of calls in this time; other callers
+saw CANCELLED although nobody had cancelled anything. Their deadlines bound the wait.
 """
 SWITCH_S: Final = 0.0005
 """Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.

@@ -172,7 +172,7 @@ class Database:
 
     @property
     def write_trouble(self) -> str:
-        """Why the last write was not taken, for a reason that lies in the store; empty once `tried` succeeded."""
+        """The reason, within the store, why it did not take the last write; empty once `tried` succeeded."""
         return self._write_trouble or self._damage
 
     @contextmanager
@@ -234,7 +234,7 @@ class Database:
             return self.dialect.size_bytes(self._engine)
 
     def remember_files(self) -> None:
-        """From now on every call makes sure that the files are still the same."""
+        """Remember the files: from now on every call checks that they are still the same."""
         self.dialect.remember_files()
 
     def close(self) -> None:

@@ -29,9 +29,9 @@ AT_ONCE: Final = 64
 """Calls of one transaction at most."""
 
 GATHER_SHARE: Final = 0.25
-"""For how long a small group waits to grow at most, beside what the transaction before it took."""
+"""Longest wait of a small group for more calls, as a share of the time of the previous transaction."""
 GATHER_S: Final = 0.05
-"""And never for longer."""
+"""Longest wait of any group, in seconds."""
 
 REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound)
 """Errors that a call raises before it writes anything: the other calls of its transaction go on."""

@@ -157,7 +157,7 @@ class Store(QueryCalls, GrowthCalls):
 
     @property
     def write_trouble(self) -> str:
-        """Why the store took no write, such as a full disk; empty if it does. Refused writes may be sent again."""
+        """The reason why the store takes no writes, such as a full disk; empty if it does. Try refused writes again."""
         return self._database.write_trouble
 
     def claim(self, holder: str) -> None:

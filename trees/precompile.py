@@ -172,7 +172,7 @@ ORDER: Final = (*BEFORE_TREES, *(number for number in range(TOTAL) if number not
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the kernels are.
+    """The progress of compiling the kernels.
 
     Attributes
     ----------

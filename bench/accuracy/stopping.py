@@ -1,10 +1,10 @@
-"""When every split of the tree beside the forest is decided and every leaf told: answers until then, and accuracy.
+"""The answers until every split of the tree beside the forest is decided and every leaf told, and the accuracy then.
 
 Run: python bench/accuracy/stopping.py [SEEDS [LEVEL [SETS]]]
 
-From zero labels, one answer at a time, asked by the forest (100 trees), half of the rows held out. Prints for each data
-set the answers after which the tree first has no contested split and no leaf without a told row, the forest's held-out
-accuracy then, and that after 100 answers.
+The forest (100 trees) starts without labels and asks for one answer at a time; half of the rows are held out. The
+script prints for each data set the answers after which the tree first has no contested split and no leaf without a told
+row, the forest's held-out accuracy then, and that after 100 answers.
 """
 
 import sys

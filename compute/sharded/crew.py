@@ -112,7 +112,7 @@ class _ProcessCrew(Crew):
 
 
 _own: dict[int, Shard] = {}
-"""In a process of a crew: its shards."""
+"""The shards of this process, if it belongs to a crew."""
 
 
 def _call_own(shard: int, method: str, arguments: tuple[Any, ...]) -> Any:

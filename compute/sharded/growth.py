@@ -30,7 +30,7 @@ from quercus.trees.tree.encoding import cut_counts, edges_in_force
 
 MAX_SHARDS = 1024
 MOST_LOSSES = 3
-"""So often a tree is begun again because a worker was lost."""
+"""Number of times that a tree is begun again because a worker was lost."""
 
 
 def grow_sharded(

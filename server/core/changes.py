@@ -58,7 +58,7 @@ class ChangeSignal:
 
     @property
     def trouble(self) -> str:
-        """Why the store cannot be read at this moment, empty when it can."""
+        """The reason why the store cannot be read now; empty if it can."""
         return self._trouble
 
     @property

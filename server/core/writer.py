@@ -36,14 +36,14 @@ class _WriteJob:
 
 _STOP: Final = None
 LOOK_S: Final = 1.0
-"""Between two looks whether the store takes writes, or takes them again."""
+"""Seconds between two checks whether the store takes writes, or takes them again."""
 GATHER_S: Final = 0.05
-"""For how long pushes gather at most, while others come; when none does, for as long as the last commit took.
+"""Longest time, in seconds, that pushes gather while others come; if none comes, they gather for one commit's time.
 
-On a busy machine a round of 64 calls takes some 40 ms. Whoever commits sooner commits a part of them, again and again.
+On a busy machine a round of 64 calls takes some 40 ms. A writer that commits sooner commits only a part of them.
 """
 GATHER_ROWS: Final = 64
-"""So many rows cost about as much as the commit does: they are committed at once, while more are read."""
+"""Rows that are committed at once, while more are read: they cost about as much as the commit itself."""
 
 
 class Writer:
@@ -80,7 +80,7 @@ class Writer:
 
     @property
     def trouble(self) -> str:
-        """Why the store takes no writes at this moment, empty when it does."""
+        """The reason why the store takes no writes now; empty if it does."""
         return self._trouble
 
     def start(self) -> None:

@@ -31,7 +31,7 @@ ROLES: Final = (READER, SENSOR, LABELLER, CORRECTOR, OPERATOR)
 
 FRESH_S: Final = 0.5
 MISS_S: Final = 0.1
-"""For tokens that are not known the store is read again, but never sooner than this."""
+"""Least time, in seconds, before the store is read again for an unknown token."""
 
 _ANYONE: Final = frozenset(ROLES)
 _READ: Final = frozenset({READER, OPERATOR})

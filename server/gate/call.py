@@ -28,7 +28,7 @@ class Call:
         self.has_ended = False
 
     def end(self) -> None:
-        """From now on nothing is sent."""
+        """End the call: nothing is sent from now on."""
         self.has_ended = True
 
     def peer(self) -> str:
@@ -36,7 +36,7 @@ class Call:
         return self._peer
 
     def invocation_metadata(self) -> tuple[Any, ...]:
-        """Return what the caller sent beside its messages."""
+        """Return the metadata of the caller."""
         return self._metadata
 
     def trailing_metadata(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""When a certificate expires, found with the standard library: it shows itself to itself, in memory."""
+"""Expiry of a certificate, found with the standard library: a TLS handshake in memory, with itself."""
 
 from __future__ import annotations
 

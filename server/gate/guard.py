@@ -121,7 +121,7 @@ class Guard(aio.ServerInterceptor):
 
 
 _refusal: ContextVar[Exception] = ContextVar("quercus_refusal")
-"""Why the call under way is refused before its request is read."""
+"""The error with which the current call is refused before its request is read."""
 
 
 async def _refuse_unary(requests: Any, context: Any) -> bytes:

@@ -87,7 +87,7 @@ class LogFolder:
         self._cost_s = 0.0  # of the last publication
         self._told_at = -math.inf  # that the tree lags
         self.wake_at = math.inf
-        """When the next step has something to do, though the store may not change until then (monotonic time)."""
+        """Monotonic time when the next step has work, even if the store does not change until then."""
 
     def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
         self._following = tree_engine(specification)
@@ -95,7 +95,7 @@ class LogFolder:
         return self._following
 
     def close(self) -> None:
-        """Stop whatever goes on elsewhere: the model is gone."""
+        """Stop all work elsewhere: the model is deleted."""
 
     def forget_saved(self) -> None:
         """Keep nothing for the next start: the model is gone, or what is folded of it may be wrong."""
@@ -177,7 +177,7 @@ class LogFolder:
         self._awaited |= bool(events)
 
     def _next_at(self, is_busy: bool) -> float:
-        """When the next tree is due that nobody waits for, if it has anything new."""
+        """Return when the next tree that nobody waits for is due, if it has anything new."""
         return self._published_at + max(self._interval_s, PUBLISH_SHARE * self._cost_s if is_busy else 0)
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
@@ -190,7 +190,7 @@ class LogFolder:
         return self._next_at(behind or others_behind)
 
     def _agenda_at(self, record: ModelRecord) -> float:
-        """When the agenda that the newest tree came without is due; where rows are new it comes with their tree."""
+        """Return when the agenda of a newest tree without one is due; if rows are new, it comes with their tree."""
         if not self._is_agenda_due or self._folded != record.sequence_grown:
             return math.inf
         return self._choosing.ready_at if self._store.has_queries(self._model) else -math.inf

@@ -185,7 +185,7 @@ class Grower:
 
     @property
     def wake_at(self) -> float:
-        """When the next round has something to do, though the store may not change until then (monotonic time)."""
+        """Monotonic time when the next round has work, even if the store does not change until then."""
         return min(self._wake_at.values(), default=math.inf)
 
     def _is_behind(self, record: ModelRecord) -> bool:

@@ -93,7 +93,7 @@ class SavedGrowth:
 
     @property
     def due_at(self) -> float:
-        """When the next file is due (monotonic time), if enough was folded since the last one."""
+        """Monotonic time when the next file is due; infinite until enough is folded since the last one."""
         if self._path is None or self._spent_s < LEAST_S:
             return math.inf
         return self._saved_at + SHARE * self._cost_s
@@ -101,7 +101,7 @@ class SavedGrowth:
     def save(self, engine: QueryEngine, part: FoldedPart) -> None:
         """Write the file, unless the engine is to grow first.
 
-        That it cannot be written is worth a line in the log, and no more.
+        If it cannot be written, a line in the log says so, and growth goes on.
         """
         started = time.monotonic()
         saved = engine.saved()

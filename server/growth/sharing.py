@@ -19,9 +19,9 @@ from quercus.storage import Fence, Fenced, StorageError, Store
 
 _log = logging.getLogger(__name__)
 RENEWALS: Final = 3
-"""So often the membership is renewed before it ends."""
+"""Number of times that the membership is renewed before it would end."""
 LOOK_S: Final = 0.2
-"""Between two looks at the other members, at most."""
+"""Longest time between two looks at the other members, in seconds."""
 
 
 class GrowerShare:

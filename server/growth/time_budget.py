@@ -24,11 +24,11 @@ class TimeBudget:
 
     @property
     def ready_at(self) -> float:
-        """From when on it may be spent (monotonic time)."""
+        """Monotonic time from which the budget may be spent again."""
         return self._counted_at + max(0.0, -self._left_s) / self._share
 
     def spend(self, cost_s: float) -> None:
-        """Take what something has cost, in seconds."""
+        """Subtract a cost, in seconds."""
         now = time.monotonic()
         saved_s = min(self._most_s, self._left_s + self._share * (now - self._counted_at))
         self._left_s = max(-self._most_s, saved_s - cost_s)

@@ -71,7 +71,7 @@ async def state_evidence(
 
 
 def _labeller_of_statement(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
-    """In whose name a statement is made; asked before anything else, so that no one speaks for another."""
+    """Return the labeller of a statement; called before anything else, so that nobody speaks for another."""
     with field_prefix(f"statements[{i}]"):
         return check_labeller(labeller_of(statement.labeller or labeller))
 

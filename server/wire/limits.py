@@ -40,10 +40,10 @@ DEFAULT_LEASE_S: Final = 60.0
 MIN_DELAY_S: Final = 1.0
 MAX_DELAY_S: Final = 86_400.0
 DEFAULT_DELAY_S: Final = 600.0
-"""For how long a query may be postponed."""
+"""Seconds for which a query is postponed by default; `MIN_DELAY_S` and `MAX_DELAY_S` bound them."""
 
 MIN_PAUSE_S: Final = 0.005
-"""Between two looks for a query whose time has come."""
+"""Least time, in seconds, between two looks for a query whose time has come."""
 
 MAX_TOOK_S: Final = 31_536_000.0
 """Longest time that a labeller may report for an answer, in seconds: a year."""

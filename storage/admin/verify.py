@@ -134,18 +134,18 @@ def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
 
 
 def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
-    """Behind the statements about an instance stands what all say together."""
+    """Yield statements that no event with the combined label follows, and statements about no instance."""
     joint, mine = log.alias("joint"), (log.c.model_id == row.id, log.c.kind == EventKind.STATEMENT, SPEAKS)
     same = (joint.c.model_id == row.id, joint.c.instance == log.c.instance, joint.c.query.is_(None))
     follows = exists().where(*same, joint.c.kind == EventKind.CORRECTION, joint.c.sequence > log.c.sequence)
     for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~follows)):
-        yield f"event {sequence} states a label, and no event behind it says what all say together"
+        yield f"event {sequence} states a label, and no later event combines it with the others"
     of = log.alias("of")
     there = exists().where(
         of.c.model_id == row.id, of.c.sequence == log.c.instance, of.c.kind == EventKind.INSTANCE
     )
     for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~there)):
-        yield f"event {sequence} states a label of what is no instance"
+        yield f"event {sequence} states a label, but its instance does not exist"
 
 
 def _compare_counts(connection: Connection, wanted: Select[Any]) -> dict[int, int]:

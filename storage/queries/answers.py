@@ -108,7 +108,7 @@ def settle_query(
 ) -> Answered:
     """Append the reply to the log and settle the query, or open it again for the next answer.
 
-    `join` says what all say together, where something was stated of the instance.
+    `join` combines all labels of the instance, if some were stated.
     """
     submitted.check(reply)
     held = claims.look_up(connection, claim, clock)

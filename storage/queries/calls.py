@@ -296,17 +296,17 @@ class QueryCalls(StoreCalls):
             return history.labeller_counts(connection, model, self._clocks.now(connection))
 
     def last_leased(self, labeller: str) -> dict[int, int]:
-        """By `ModelRecord.key`: when this labeller was last given a query of it (larger = later)."""
+        """Return the last lease of this labeller in each model, by `ModelRecord.key` (larger = later)."""
         with self._database.read() as connection:
             return history.last_leased(connection, labeller)
 
     def holder(self, model: str, number: int, token: str) -> str:
-        """To whom a lease was given; empty when no such token was given for this query."""
+        """Return the labeller who got a lease; empty if no such token was given for this query."""
         with self._database.read() as connection:
             return history.lease_holder(connection, rows.find(connection, model).id, number, token)
 
     def opinions(self, model: str, limit: int = 2000) -> list[Event]:
-        """The newest of several answers to queries, oldest first; see `Store.answer`."""
+        """Return the newest OPINION and STATEMENT events, oldest first; see `Store.answer`."""
         with self._database.read() as connection:
             return event_log.newest_opinions(connection, model, limit)
 

@@ -144,21 +144,21 @@ def _still_answered(past: FromClause) -> ColumnElement[bool]:
 
 
 def answers_since(connection: Connection, model_id: int, clock: float) -> list[float]:
-    """When answers were given after `clock`, oldest first."""
+    """Return the times of answers after `clock`, oldest first."""
     mine = (query_history.c.model_id == model_id, query_history.c.step == int(Step.ANSWERED))
     wanted = select(query_history.c.clock).where(*mine, query_history.c.clock > clock)
     return [float(found) for found in connection.execute(wanted.order_by(query_history.c.clock)).scalars()]
 
 
 def count_answers(connection: Connection, model_id: int, labeller: str) -> int:
-    """Answers of one labeller, taken back or not."""
+    """Return the number of answers of one labeller, taken back or not."""
     mine = (query_history.c.model_id == model_id, query_history.c.labeller == labeller)
     wanted = select(func.count()).where(*mine, query_history.c.step == int(Step.ANSWERED))
     return int(connection.execute(wanted).scalar_one())
 
 
 def last_leased(connection: Connection, labeller: str) -> dict[int, int]:
-    """By model id: the newest step with which this labeller was given a query of it."""
+    """Return the newest step that leased a query to this labeller, by model id."""
     mine = (query_history.c.labeller == labeller, query_history.c.step == int(Step.LEASED))
     wanted = select(query_history.c.model_id, func.max(query_history.c.id)).where(*mine)
     return {
@@ -167,7 +167,7 @@ def last_leased(connection: Connection, labeller: str) -> dict[int, int]:
 
 
 def page(connection: Connection, name: str, number: int | None, after: int, limit: int) -> list[HistoryRow]:
-    """Steps of one query of a model, or of all, behind row `after`."""
+    """Return the steps of one query of a model, or of all, after row `after`."""
     checks.at_least("limit", limit, 1)
     wanted = select(query_history).where(
         query_history.c.model_id == find(connection, name).id, query_history.c.id > after

@@ -15,7 +15,7 @@ class QueryState(IntEnum):
 
 
 class Idle(IntEnum):
-    """Why nothing was leased. The numbers are the wire's; 0 = something was leased."""
+    """The reason why nothing was leased. The numbers are the wire's; 0 = something was leased."""
 
     NOT_IDLE = 0
     NOTHING_TO_ASK = 1

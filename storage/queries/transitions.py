@@ -120,13 +120,13 @@ QueryEvent: TypeAlias = Take | Extend | ReturnLease | Evict | Reply | NoLongerWa
 
 @dataclass(frozen=True, slots=True)
 class RejectedStep:
-    """Why the step is not allowed; ``{expired}`` stands for when the lease ended, in words."""
+    """The reason why a step is not allowed; ``{expired}`` stands for the end of the lease, in words."""
 
     reason: str
 
 
 def after_expiry(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
-    """The life at `now`: a lease whose end has come is over, whether or not anybody wrote that down."""
+    """Return the life cycle at `now`: a lease past its end is over, whether or not its expiry was recorded."""
     return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreError
 
 ROOM_BYTES: Final = 2**20
-"""With less than this, what was refused for want of space is not tried again."""
+"""Least free bytes of the disk at which writes refused for lack of space are tried again."""
 
 PLENTY_BYTES: Final = 2**26
 """Free bytes of the disk from which pages are not counted."""

@@ -1,4 +1,4 @@
-"""When a tree has nothing more to learn from an answer."""
+"""The test whether a tree has nothing more to learn from answers."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.sample import Sample
 
 FIRST = 2
-"""So many told rows per class are enough to begin with, though a class may have none."""
+"""Told rows per class that are enough to begin with, even if a class has none."""
 
 
 def is_settled(context: QueryContext) -> bool:
-    """Return whether no split is contested, and every leaf has a row of which something is known.
+    """Return whether no split is contested, and every leaf has a told row.
 
-    A tree of one answer is a leaf of one class, and contests nothing. So it is never settled before every class has a
-    row that is known to be of it, or twice as many rows as there are classes are told.
+    A tree of one answer is a leaf of one class, and contests nothing. So a tree is never settled before every class has
+    a row that is known to belong to it, or twice as many rows as there are classes are told.
     """
     sample = context.sample
     told = ~sample.table.vacuous[sample.ids]

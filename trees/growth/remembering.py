@@ -16,14 +16,14 @@ UNTOLD = -1
 
 
 class RowMemory:
-    """When each row was first told.
+    """The order in which rows were first told.
 
-    A row that is told nothing any more leaves, and an older one is remembered in its place.
+    A row whose label is withdrawn leaves, and an older one is remembered in its place.
 
     Parameters
     ----------
     most
-        Told rows that are remembered.
+        Most told rows that are remembered.
     """
 
     def __init__(self, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Why the forest asks about a row: the doubt in the tree beside it, and among its members (theory §10.5)."""
+"""The reasons of the forest's queries: the doubt in the tree beside it, and among its members (theory §10.5)."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""When a node of ABC4.5 is a leaf (theory §3.4, §12), for many nodes at once."""
+"""The stopping rules of ABC4.5 (theory §3.4, §12), for many nodes at once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""From values to branch codes: small integers, one column an attribute.
+"""Encoding of values as branch codes: small integers, one column per attribute.
 
 Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing
 value: the number of declared values (or of bins), so it comes after all that was declared; of a nominal

@@ -10,7 +10,7 @@ Path = tuple[tuple[int, int], ...]  # (attribute, code) of each test from the ro
 
 
 class Stop(Enum):
-    """Why a node is a leaf (theory §3.4). The numbers are those of the wire."""
+    """The reason why a node is a leaf (theory §3.4). The numbers are those of the wire."""
 
     PURE = 1
     NO_ATTRIBUTE = 2

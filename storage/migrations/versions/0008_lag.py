@@ -1,4 +1,4 @@
-"""When an event came by the lease clock, so that no step of the wall clock shows as lag."""
+"""The time of an event by the lease clock, so that no step of the wall clock shows as lag."""
 
 import sqlalchemy as sa
 from alembic import op

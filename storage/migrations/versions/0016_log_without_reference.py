@@ -1,4 +1,4 @@
-"""In PostgreSQL rows of the log do not refer to their model, which was looked up for each of them."""
+"""No foreign key from the log to its model in PostgreSQL, which looked the model up for each row."""
 
 from alembic import op
 

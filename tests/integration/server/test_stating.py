@@ -440,6 +440,5 @@ def test_a_crash_and_an_export_change_nothing(
         raw.execute("DELETE FROM log WHERE kind = 5 AND query IS NULL")
     raw.close()
     assert any(
-        "no event behind it says what all say together" in str(fault)
-        for fault in verify_store(file_url(store))
+        "no later event combines it with the others" in str(fault) for fault in verify_store(file_url(store))
     )

@@ -1,9 +1,8 @@
-"""At the leaves: ask where most unlabelled rows stand in the widest doubt.
+"""The strategy that asks in the leaf with the most unlabelled rows in the widest doubt.
 
 The score of a leaf is the number of its rows that may be asked about, times the width of the entropy interval of its
-labels, in bits (theory §2.3). Of equal ones the first in pre-order asks; the row is one that the published score
-takes in it (theory §3.3), by lot among those that say the same. What is asked about narrows its leaf, so no leaf
-takes all.
+labels, in bits (theory §2.3). Of equal leaves, the first in pre-order asks. Within the leaf, the published score
+selects the row (theory §3.3), by lot among rows with equal labels. Each query narrows its leaf, so no leaf takes all.
 """
 
 from collections.abc import Iterator

@@ -72,7 +72,7 @@ class Layout:
 
     @cached_property
     def sources(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """For the kernels, of each cell: its slot, or `SUMMED`, and then its attribute, cut and branch; (C,) each."""
+        """Slot (or `SUMMED`), attribute, cut and branch of each cell, for the kernels; (C,) each."""
         splits = self.splits
         split = self.split_cells.split_of
         attribute, cut = splits.attribute[split], splits.cut[split]
@@ -85,13 +85,13 @@ class Layout:
 
     @cached_property
     def ways(self) -> tuple[Ints, Ints, Ints]:
-        """For the kernels, of each split: its attribute, its cut, and how many bins its attribute has; (T,) each."""
+        """Attribute, cut, and number of the attribute's bins of each split, for the kernels; (T,) each."""
         splits = self.splits
         return splits.attribute, splits.cut, cut_counts(splits)[splits.attribute] + 1
 
     @cached_property
     def spent(self) -> Ints:
-        """Attribute that each split leaves nothing of, -1 for a cut: (T,)."""
+        """Attribute that each split uses up, -1 for a cut: (T,)."""
         return np.where(self.splits.cut < 0, self.splits.attribute, -1)
 
     def entries(self, rows: Ints) -> Ints:
