@@ -53,8 +53,8 @@ def between(key: np.uint64, low: Whole, high: Whole) -> int:
         middle = begin + size
         on_left = min(middle, high) - max(begin, low)
         on_right = min(middle + size, high) - max(middle, low)
-        if on_left <= 0 or (on_right > 0 and below(keyed(key, middle), on_left + on_right) >= on_left):
-            begin = middle
+        drawn = below(keyed(key, middle), on_left + on_right)
+        begin += size * ((on_left <= 0) | ((on_right > 0) & (drawn >= on_left)))
     return begin  # type: ignore[return-value]
 
 

@@ -245,6 +245,13 @@ class Moment:
         found[self.told] = self.contours_told
         return found
 
+    @cached_property
+    def labels(self) -> NDArray[np.int16]:
+        """(count,) the class of each row whose contour is precise, else `NONE`."""
+        found = np.full(self.count, NONE, np.int16)
+        found[self.told] = self.evidence.contours.sole[self.contours_told]
+        return found
+
     def codes(self) -> Codes:
         """Return the codes (count, K) of the rows, in the book that their number called for; read only."""
         return self.evidence.codes(self.count)

@@ -121,7 +121,7 @@ class MemoryForest:
 
     def theta(self, values: Floats) -> Floats:
         """Return the mean estimate of rows of values (m, K): (m, l)."""
-        return self.members().opinions(values, self.weights, self.level)[:, 0]
+        return self.members().opinions(values, self.weights, self.level, parts=1)[:, 0]
 
     def disagreement(self, values: Floats) -> Floats:
         """Return the mean total variation of the members from their mean estimate of rows (m, K): (m,) in [0, 1]."""

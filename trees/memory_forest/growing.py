@@ -1,74 +1,120 @@
-"""Compiled: a member grown on the rows of its memory, from scratch or from what it was before (theory §10.2, §10.6)."""
+"""Compiled: trees grown on the rows of a memory, from scratch or from what they were before (theory §10.2, §10.6)."""
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
+from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, heads, keyed
 from quercus.trees.memory_forest.nodes import (
     NONE,
     SOLE,
     Bools,
     Codes,
+    Column,
     Floats,
     Ints,
+    Keys,
     Kinds,
+    Labels,
     Rows,
     choose_test,
     choose_test_of_classes,
     count_classes,
     estimate_node,
-    goes_left,
     runs_of,
 )
 
 
 @compiled
 def grow(
-    codes: Codes, named: Bools, kinds: Kinds, contours: Floats, beliefs: Floats, sole: Kinds, rank: Ints,
-    key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, come: Rows, go: Rows, gone: Bools,
-) -> tuple[Kinds, Rows, Floats]:  # fmt: skip
-    """Grow a member: what it was, less the rows that go, with the rows that come. From nothing that is from scratch.
+    codes: Codes, named: Bools, kinds: Kinds, labels: Labels, contours: Floats, beliefs: Floats, sole: Kinds,
+    rank: Ints, keys: Keys, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, counts: Ints, come: Rows,
+    go: Rows, gone: Bools,
+) -> tuple[Kinds, Rows, Floats, Ints]:  # fmt: skip
+    """Grow the trees of a memory: what they were, less the rows that go, with the rows that come.
 
-    A node with rows that come or go decides anew. If its test stays, its children are looked at in turn; else
-    everything below it is grown from its rows. A node whose rows stay is copied with all that is below it, for that is
-    a function of these rows and of its path.
+    From nothing that is from scratch. A node with rows that come or go decides anew. If its test stays, its children
+    are looked at in turn; else everything below it is grown from its rows. A node whose rows stay is copied with all
+    that is below it, for that is a function of these rows and of its path.
 
     Parameters
     ----------
     codes : (all rows, K)
     named : (K,) whether the attribute is nominal
     kinds : (all rows,) the contour of each
+    labels : (all rows,) the class of each whose contour is precise, else -1
     contours, beliefs : (contours, l) plausibilities, 1 at most; beliefs of the single classes
     sole : (contours,) the class of a precise contour, else -1
     rank : (contours,) their places in an order of their own
-    key : of the root
+    keys : (trees,) of the roots
     table : of `quercus.trees.memory_forest.nodes.log_table`
-    nodes, rows, opinions : what it was, see below; empty for nothing
-    come, go : rows that come, by rank, and rows that go; a row whose contour changed goes and comes. Left in another
-        order
+    nodes, rows, opinions, counts : what they were, see below; empty for nothing
+    come, go : rows that come, by rank, and rows that go; a row whose contour changed goes and comes
     gone : (all rows,) whether a row goes
 
     Returns
     -------
-    nodes : (4, nodes) attribute, test, skip and size of each node in pre-order. The left child follows its parent, the
-        right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of its opinion; below l
-        that is a class alone
-    rows : (n,) in the order of the leaves
-    opinions : (opinions, 3, l), from number l on: of each leaf whose labels are not one class alone, the estimate, the
-        mean belief and the mean plausibility of its rows
+    nodes : (nodes, 4) attribute, test, skip and size of each node in pre-order, one tree after the other. The left
+        child follows its parent, the right one stands `skip` further on. A leaf has attribute -1, and in `skip` the
+        number of its opinion; below l that is a class alone
+    rows : (trees n,) in the order of the leaves
+    opinions : (opinions, 3, l), of each tree from number l on: of each leaf whose labels are not one class alone, the
+        estimate, the mean belief and the mean plausibility of its rows
+    counts : (trees, 2) of each tree the numbers of nodes and opinions
     """
-    n, l, K = rows.shape[0] + come.shape[0] - go.shape[0], contours.shape[1], named.shape[0]
-    grown, mine, said = np.empty((4, 2 * n), np.int32), np.empty(n, np.int32), np.empty((n, 3, l))
-    stack, keys = np.empty((n + 1, 8), np.int64), np.empty(n + 1, np.uint64)
+    trees, l, K = keys.shape[0], contours.shape[1], named.shape[0]
+    had = rows.shape[0] // trees
+    n = had + come.shape[0] - go.shape[0]
+    grown, mine = np.empty((2 * n * trees, 4), np.int32), np.empty(n * trees + 1, np.int32)
+    said, found = np.empty((n * trees, 3, l)), np.empty((trees, 2), np.int64)
     most = min(n, contours.shape[0])
+    stack, below, tried = (
+        np.empty((n + 1, 8), np.int64),
+        np.empty(n + 1, np.uint64),
+        np.empty(n + 1, np.uint64),
+    )
+    told, classes, parts = np.empty((n + 1, l), np.int32), np.empty(l, np.int32), np.empty((2, l), np.int32)
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
     share, theta, order = np.empty((most, l)), np.empty(l), np.empty(K, np.int64)
-    classes, on_left = np.empty(l, np.int32), np.empty(l, np.int32)
-    column, label = np.empty(n, np.uint16), np.empty(n, np.int32)
+    column, label = np.empty(n, np.uint16), np.empty(n, np.int16)
     buffer, places = np.empty(max(n, go.shape[0], come.shape[0]), np.int32), np.empty(rank.shape[0], np.int64)
-    stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if nodes.shape[1] else NONE
+    coming, going = np.empty(come.shape[0], np.int32), np.empty(go.shape[0], np.int32)
+    node, opinion, made, opined = 0, 0, 0, 0
+    for m in range(trees):
+        for i in range(come.shape[0]):
+            coming[i] = come[i]
+        for i in range(go.shape[0]):
+            going[i] = go[i]
+        found[m] = _grow_tree(
+            codes, named, kinds, labels, contours, beliefs, sole, rank, keys[m], table, nodes[node:],
+            rows[m * had:], opinions[opinion:], coming, going, gone, grown[made:], mine[m * n:], said[opined:],
+            stack, below, tried, told, classes, parts, kind, count, left, share, theta, order, column, label,
+            buffer, places,
+        )  # fmt: skip
+        if had > 0:
+            node += counts[m, 0]
+            opinion += counts[m, 1]
+        made += found[m, 0]
+        opined += found[m, 1]
+    return grown[:made].copy(), mine[: n * trees], said[:opined].copy(), found
+
+
+@borrowing
+def _grow_tree(
+    codes: Codes, named: Bools, kinds: Kinds, labels: Labels, contours: Floats, beliefs: Floats, sole: Kinds,
+    rank: Ints, key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, come: Rows, go: Rows,
+    gone: Bools, grown: Kinds, mine: Rows, said: Floats, stack: Ints, keys: Keys, tried: Keys, told: Kinds,
+    classes: Kinds, parts: Kinds, kind: Kinds, count: Ints, left: Ints, share: Floats, theta: Floats, order: Ints,
+    column: Column, label: Labels, buffer: Rows, places: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Write what a tree is to `grown`, `mine` and `said`; return the numbers of its nodes and opinions.
+
+    `come` and `go` are left in another order. Of the nodes that wait, `told` has the count of each class, -1 first
+    where it is not known, and `tried` the attributes that are known not to vary.
+    """
+    l, K = contours.shape[1], named.shape[0]
+    stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if rows.shape[0] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
-    keys[0] = key
+    keys[0], tried[0], told[0, 0] = key, 0, NONE
     waiting, made, opined = 1, 0, 0
     while waiting > 0:
         waiting -= 1
@@ -76,49 +122,64 @@ def grow(
         in_first, in_end, out_first, out_end = (
             stack[waiting, 4], stack[waiting, 5], stack[waiting, 6], stack[waiting, 7],
         )  # fmt: skip
-        here, node = keys[waiting], made
+        here, same, node = keys[waiting], tried[waiting], made
         if parent >= 0:
-            grown[2, parent] = node - parent
+            grown[parent, 2] = node - parent
         if old >= 0 and in_first == in_end and out_first == out_end:
             made, opined = _copy(nodes, rows, opinions, old, first, l, grown, mine, said, node, start, opined)
             continue
         end = start + in_end - in_first
         if old >= 0:
-            end += nodes[3, old] - (out_end - out_first)
-        elif in_end == in_first:  # rows of a node that is grown from scratch are in place
-            end = out_end
-        made += 1
-        if old >= 0:
-            _gather(rows, first, first + nodes[3, old], gone, come, in_first, in_end, mine, start)
+            end += nodes[old, 3] - (out_end - out_first)
+            _gather(rows, first, first + nodes[old, 3], gone, come, in_first, in_end, mine, start)
         elif in_end > in_first:
             for i in range(end - start):
                 mine[start + i] = come[in_first + i]
-        k, test, top, is_sole = NONE, 0, np.int64(0), False
-        is_precise = count_classes(mine, start, end, kinds, sole, classes, label)
+        else:  # rows of a node that is grown from scratch are in place
+            end = out_end
+        made += 1
+        here_rows = mine[start:end]
+        k, test, top, is_sole, is_precise = NONE, 0, np.int64(0), False, True
+        if told[waiting, 0] >= 0:
+            for c in range(l):
+                classes[c] = told[waiting, c]
+        else:
+            is_precise = count_classes(here_rows, labels, classes)
         if is_precise:
             top = np.argmax(classes)
-            is_sole = classes[top] >= SOLE * (end - start)
+            is_sole = classes[top] == end - start
             if not is_sole:
-                k, test = choose_test_of_classes(
-                    codes, named, mine, start, end, here, classes, label, table, order, on_left, column
+                k, test, same = choose_test_of_classes(
+                    codes,
+                    named,
+                    here_rows,
+                    here,
+                    classes,
+                    labels,
+                    table,
+                    same,
+                    order,
+                    parts,
+                    label,
+                    column,
                 )
         if not is_precise or (k == NONE and not is_sole):
             if old >= 0 or is_precise:
                 _sort(mine, start, end, kinds, rank, places, buffer)
-            runs = runs_of(mine, start, end, kinds, kind, count)
+            runs = runs_of(here_rows, kinds, kind, count)
             estimate_node(runs, kind, count, contours, sole, theta, share)
             top = np.argmax(theta)
             is_sole = theta[top] >= SOLE
             if not is_precise and not is_sole and end - start > 1:
                 k, test = choose_test(
-                    codes, named, mine, start, end, here, runs, count, share, table, order, left, column
+                    codes, named, here_rows, here, runs, count, share, table, order, left, column
                 )
-        stays = old >= 0 and nodes[0, old] == k and nodes[1, old] == test
-        grown[0, node], grown[1, node], grown[3, node] = k, test, end - start
+        stays = old >= 0 and nodes[old, 0] == k and nodes[old, 1] == test
+        grown[node, 0], grown[node, 1], grown[node, 3] = k, test, end - start
         if k == NONE:
-            grown[2, node] = top
+            grown[node, 2] = top
             if not (is_sole and is_precise):  # an uncertain label leaves the other classes plausible
-                grown[2, node] = l + opined
+                grown[node, 2] = l + opined
                 _opine(runs, kind, count, contours, beliefs, theta, said[opined])
                 opined += 1
             continue
@@ -126,9 +187,9 @@ def grow(
         if stays:
             in_middle = _partition(codes, come, in_first, in_end, k, named[k], test, mask, buffer)
             out_middle = _partition(codes, go, out_first, out_end, k, named[k], test, mask, buffer)
-            size = nodes[3, old + 1]
+            size = nodes[old + 1, 3]
             middle = start + size + (in_middle - in_first) - (out_middle - out_first)
-            _push(stack, waiting, node, middle, old + nodes[2, old], first + size, in_middle, in_end, out_middle,
+            _push(stack, waiting, node, middle, old + nodes[old, 2], first + size, in_middle, in_end, out_middle,
                   out_end)  # fmt: skip
             _push(stack, waiting + 1, NONE, start, old + 1, first, in_first, in_middle, out_first, out_middle)
         else:
@@ -136,11 +197,16 @@ def grow(
             _push(stack, waiting, node, middle, NONE, 0, 0, 0, 0, end)
             _push(stack, waiting + 1, NONE, start, NONE, 0, 0, 0, 0, middle)
         keys[waiting], keys[waiting + 1] = keyed(here, RIGHT), keyed(here, LEFT)
+        tried[waiting] = tried[waiting + 1] = same
+        told[waiting, 0] = told[waiting + 1, 0] = NONE
+        if is_precise:
+            for c in range(l):
+                told[waiting, c], told[waiting + 1, c] = classes[c] - parts[1, c], parts[1, c]
         waiting += 2
-    return grown[:, :made].copy(), mine, said[:opined].copy()
+    return made, opined
 
 
-@compiled
+@borrowing
 def _push(
     stack: Ints, at: int, parent: int, start: int, old: int, first: int, in_first: int, in_end: int,
     out_first: int, out_end: int,
@@ -153,45 +219,44 @@ def _push(
     stack[at, 4], stack[at, 5], stack[at, 6], stack[at, 7] = in_first, in_end, out_first, out_end
 
 
-@compiled
+@borrowing
 def _copy(
     nodes: Kinds, rows: Rows, opinions: Floats, old: int, first: int, l: int, grown: Kinds, mine: Rows,
     said: Floats, node: int, start: int, opined: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Copy a node with everything below it; return the numbers of nodes and opinions then."""
     last = old
-    while nodes[0, last] >= 0:
-        last += nodes[2, last]
+    while nodes[last, 0] >= 0:
+        last += nodes[last, 2]
     for each in range(old, last + 1):
         at = node + each - old
         for field in range(4):
-            grown[field, at] = nodes[field, each]
-        if nodes[0, each] < 0 and nodes[2, each] >= l:
+            grown[at, field] = nodes[each, field]
+        if nodes[each, 0] < 0 and nodes[each, 2] >= l:
             for kind in range(3):
                 for c in range(l):
-                    said[opined, kind, c] = opinions[nodes[2, each] - l, kind, c]
-            grown[2, at] = l + opined
+                    said[opined, kind, c] = opinions[nodes[each, 2] - l, kind, c]
+            grown[at, 2] = l + opined
             opined += 1
-    for i in range(nodes[3, old]):
+    for i in range(nodes[old, 3]):
         mine[start + i] = rows[first + i]
     return node + last - old + 1, opined
 
 
-@compiled
+@borrowing
 def _gather(
     rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int, in_end: int, mine: Rows, at: int
 ) -> None:
-    """Write the rows of a node that stay, and those that come."""
+    """Write the rows of a node that stay, and those that come. What stands behind them may be overwritten."""
     for i in range(first, end):
-        if not gone[rows[i]]:
-            mine[at] = rows[i]
-            at += 1
+        mine[np.uint32(at)] = rows[np.uint32(i)]
+        at += 1 - gone[np.uint32(rows[np.uint32(i)])]
     for i in range(in_first, in_end):
         mine[at] = come[i]
         at += 1
 
 
-@compiled
+@borrowing
 def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: Ints, buffer: Rows) -> None:
     """Put rows in the order of their contours: rows that stay came in the order of leaves."""
     n = end - start
@@ -214,7 +279,7 @@ def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: In
         places[d] += 1
 
 
-@compiled
+@borrowing
 def _sort_few(mine: Rows, start: int, n: int, kinds: Kinds, rank: Ints) -> None:
     """Put rows in the order of their contours by Shell's method: those of equal contours in no order of their own."""
     gap = n // 2
@@ -229,7 +294,7 @@ def _sort_few(mine: Rows, start: int, n: int, kinds: Kinds, rank: Ints) -> None:
         gap //= 2
 
 
-@compiled
+@borrowing
 def _opine(
     runs: int, kind: Kinds, count: Ints, contours: Floats, beliefs: Floats, theta: Floats, opinion: Floats
 ) -> None:
@@ -247,20 +312,24 @@ def _opine(
         opinion[2, c] /= total
 
 
-@compiled
+@borrowing
 def _partition(
     codes: Codes, rows: Rows, start: int, end: int, k: int, named: bool, test: int, key: np.uint64,
     buffer: Rows,
 ) -> int:  # fmt: skip
     """Put the rows that go left first, both sides in their order; return where the right ones begin."""
-    middle, others = start, 0
-    for i in range(start, end):
-        row = rows[i]
-        rows[middle] = row  # at i or before it: no row is lost, whichever side it goes to
+    middle, others = np.int64(0), np.int64(0)
+    mine = rows[start:end]
+    skipped = 1 - (test & 1)  # less 1, a missing code is above all cuts
+    cut = np.uint16((test >> 1) - skipped)
+    for i in range(mine.shape[0]):
+        row = mine[i]
+        mine[middle] = row  # at i or before it: no row is lost, whichever side it goes to
         buffer[others] = row
-        on_left = goes_left(np.int64(codes[np.uint32(row), k]), named, test, key)
+        code = codes[np.uint32(row), np.uint32(k)]
+        on_left = heads(keyed(key, np.int64(code))) if named else np.uint16(code - skipped) <= cut
         middle += on_left
         others += 1 - on_left
     for i in range(others):
-        rows[middle + i] = buffer[i]
-    return middle
+        mine[middle + i] = buffer[i]
+    return start + middle  # type: ignore[return-value]

@@ -7,13 +7,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.memory_forest import growing, routing
-from quercus.trees.memory_forest.codes import Bools, Codebook, Codes
+from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Moment
+from quercus.trees.memory_forest.groves import Changes, Grove, MemberTree
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
-from quercus.trees.memory_forest.nodes import log_table
-from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -30,91 +28,6 @@ STEP = 500
 MEMORIES = len(LADDER) + len(BAYES)
 NODE_BYTES = 16
 OPINION_BYTES = 24  # a class
-TABLE = log_table()
-
-
-@dataclass(frozen=True, eq=False)
-class Changes:
-    """The rows that a memory gained and lost since the last look.
-
-    Parameters
-    ----------
-    come
-        Rows that were gained, by rank of their contours.
-    go
-        Rows that were lost; a row whose contour changed is both lost and gained.
-    gone
-        (all rows,) whether a row was lost.
-    """
-
-    come: Rows
-    go: Rows
-    gone: Bools
-
-    @classmethod
-    def between(cls, moment: Moment, old: Rows, kinds: Rows, new: Rows) -> "Changes":
-        """Return how `old` rows, whose contours were `kinds`, become the `new` ones of a moment."""
-        stays, gone = np.zeros(moment.count, dtype=np.bool_), np.zeros(moment.count, dtype=np.bool_)
-        stays[new] = True
-        go = old[~stays[old] | (kinds != moment.kinds[old])]
-        gone[go] = True
-        stays[:] = False
-        stays[old] = True
-        stays[go] = False
-        return cls(moment.by_rank(new[~stays[new]]), go, gone)
-
-
-@dataclass(frozen=True, eq=False)
-class MemberTree(WritableArrays):
-    """A tree.
-
-    Parameters
-    ----------
-    key
-        Of the root.
-    nodes, rows, opinions
-        See `quercus.trees.memory_forest.growing.grow`.
-    """
-
-    key: np.uint64
-    nodes: Rows
-    rows: Rows
-    opinions: Floats
-
-    @classmethod
-    def seed(cls, key: np.uint64, size: int) -> "MemberTree":
-        """Return a tree of nothing."""
-        none = np.empty(0, np.int32)
-        return cls(key, np.empty((4, 0), np.int32), none, np.empty((0, 3, size)))
-
-    def grown(self, moment: Moment, changes: Changes) -> "MemberTree":
-        """Return the tree after changes of its memory, as it were from scratch."""
-        told = moment.evidence.contours
-        nodes, rows, opinions = growing.grow(
-            moment.codes(),
-            moment.evidence.named,
-            moment.kinds,
-            told.values,
-            told.beliefs,
-            told.sole,
-            told.rank,
-            self.key,
-            TABLE,
-            self.nodes,
-            self.rows,
-            self.opinions,
-            changes.come.copy(),
-            changes.go.copy(),
-            changes.gone,
-        )
-        return MemberTree(self.key, nodes, rows, opinions)
-
-    def __len__(self) -> int:
-        return int(self.nodes.shape[1])
-
-    def add(self, codes: Codes, named: Bools, weight: float, level: float, said: Floats) -> None:
-        """Add what the tree says, see `quercus.trees.memory_forest.routing.add_opinions`."""
-        routing.add_opinions(codes, named, self.nodes, self.opinions, self.key, weight, level, said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +42,17 @@ class Members:
         Number of classes.
     told, kinds
         (T,) told rows, in their order, and the numbers of their contours.
-    trees, bayes
-        The members, in this order.
+    groves
+        The trees of each memory; tree m of the forest is in grove m modulo their number.
+    bayes
+        The naive-Bayes members, which come after the trees.
     """
 
     book: Codebook
     size: int
     told: Rows
     kinds: Rows
-    trees: Sequence[MemberTree]
+    groves: Sequence[Grove]
     bayes: Sequence[NaiveBayes]
 
     @classmethod
@@ -150,17 +65,32 @@ class Members:
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
         if before is not None and before.is_of(evidence.book, rows, kinds):
             return before
-        if before is None or before.book is not evidence.book or not before.trees:
-            young = [MemberTree.seed(member_key(seed, m), evidence.size) for m in range(trees)]
+        if before is None or before.book is not evidence.book or not before.groves:
+            keys = np.array([member_key(seed, m) for m in range(trees)], np.uint64)
+            young = [
+                Grove.seed(keys[step :: len(LADDER)], evidence.size)
+                for step in range(min(trees, len(LADDER)))
+            ]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
         known: dict[int, Changes | None] = {}
         grown = []
-        for memory, tree in zip(memories_of(trees, evidence.size), before.trees, strict=True):
+        for memory, grove in zip(memories_of(trees, evidence.size), before.groves, strict=False):
             if memory not in known:
                 known[memory] = before.changes(memory, moment)
             changes = known[memory]
-            grown.append(tree if changes is None else tree.grown(moment, changes))
+            grown.append(grove if changes is None else grove.grown(moment, changes))
         return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment))
+
+    @property
+    def tree_count(self) -> int:
+        """Number of trees."""
+        return sum(map(len, self.groves))
+
+    @property
+    def trees(self) -> list[MemberTree]:
+        """The trees one by one: views."""
+        apart = [grove.trees for grove in self.groves]
+        return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
     def changes(self, memory: int, moment: Moment) -> Changes | None:
         """Return how what a memory holds changes until a moment, None where it does not."""
@@ -200,10 +130,10 @@ class Members:
 
     def is_of(self, book: Codebook, told: Rows, kinds: Rows) -> bool:
         """Tell whether these are the members of what is told, in these codes."""
-        known = self.book is book and len(self.told) == len(told) and len(self.trees) > 0
+        known = self.book is book and len(self.told) == len(told) and len(self.groves) > 0
         return known and bool((self.told == told).all()) and bool((self.kinds == kinds).all())
 
-    def opinions(self, values: Floats, weights: Floats, level: float) -> Floats:
+    def opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
         """Return the mean of what the members say of rows: estimate, belief and plausibility of each class (m, 3, l).
 
         Parameters
@@ -214,50 +144,52 @@ class Members:
             (members,) with sum 1.
         level
             At which leaves are discounted (theory §10.4).
+        parts
+            3, or 1: the estimate alone, (m, 1, l).
         """
-        said = np.zeros((len(values), 3, self.size))
-        if not self.trees:
-            said[:, 0] = 1.0 / self.size
-            said[:, 2] = 1.0
+        said = np.zeros((len(values), parts, self.size))
+        if not self.groves:
+            said[:, :1] = 1.0 / self.size
+            said[:, 2:] = 1.0
             return said
-        codes = self.book.codes(values)
-        for tree, weight in zip(self.trees, weights[: len(self.trees)], strict=True):
-            tree.add(codes, self.book.named, float(weight), level, said)
+        codes, trees = self.book.codes(values), self.tree_count
+        for step, grove in enumerate(self.groves):
+            mine = np.ascontiguousarray(weights[step : trees : len(self.groves)])
+            grove.add(codes, self.book.named, mine, level, said)
         shares: dict[int, float] = {}
-        for each, weight in zip(self.bayes, weights[len(self.trees) :], strict=True):
+        for each, weight in zip(self.bayes, weights[trees:], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
         for each in {id(each): each for each in self.bayes}.values():
             theta, sure = each.theta(values), level ** (1.0 / len(self.told))
-            parts = (theta, sure * theta, 1.0 - sure + sure * theta)
-            said += shares[id(each)] * np.stack(parts, axis=1)
+            of_bayes = (theta, sure * theta, 1.0 - sure + sure * theta)[:parts]
+            said += shares[id(each)] * np.stack(of_bayes, axis=1)
         return said
 
     def mean_of(self, values: Floats, weights: Floats, what: Callable[[Floats], Floats]) -> Floats:
         """Return the mean, by `weights`, of `what` is to be known of each member's estimates (m, l) of rows (m, K)."""
         found = np.zeros(len(values))
-        if not self.trees:
+        if not self.groves:
             return found
         codes = self.book.codes(values)
-        for tree, weight in zip(self.trees, weights[: len(self.trees)], strict=True):
-            said = np.zeros((len(values), 3, self.size))
-            tree.add(codes, self.book.named, 1.0, 1.0, said)
+        for m, weight in enumerate(weights[: self.tree_count]):
+            grove, said = self.groves[m % len(self.groves)], np.zeros((len(values), 1, self.size))
+            alone = (np.arange(len(grove)) == m // len(self.groves)).astype(np.float64)
+            grove.add(codes, self.book.named, alone, 1.0, said)
             found += weight * what(said[:, 0])
-        for each, weight in zip(self.bayes, weights[len(self.trees) :], strict=True):
+        for each, weight in zip(self.bayes, weights[self.tree_count :], strict=True):
             found += weight * what(each.theta(values))
         return found
 
     def estimates(self, values: Floats) -> Floats:
         """Return what each memory says of rows, the mean of its members' estimates: (memories, m, l)."""
         found = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
-        if not self.trees:
+        if not self.groves:
             return found
         codes = self.book.codes(values)
-        for step in range(len(LADDER)):
-            said, trees = np.zeros((len(values), 3, self.size)), self.trees[step :: len(LADDER)]
-            for tree in trees:
-                tree.add(codes, self.book.named, 1.0 / len(trees), 1.0, said)
-            if trees:
-                found[step] = said[:, 0]
+        for step, grove in enumerate(self.groves):
+            said = np.zeros((len(values), 1, self.size))
+            grove.add(codes, self.book.named, np.full(len(grove), 1.0 / len(grove)), 1.0, said)
+            found[step] = said[:, 0]
         known = {id(each): each.theta(values) for each in {id(each): each for each in self.bayes}.values()}
         for place, each in enumerate(self.bayes, len(LADDER)):
             found[place] = known[id(each)]

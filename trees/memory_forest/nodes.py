@@ -8,8 +8,9 @@ so a sum does not depend on the order of the rows.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.memory_forest.draws import PLACES, Whole, below, between, heads, keyed
+from quercus.trees.memory_forest.hashes import ONE
 
 Codes = NDArray[
     np.uint16
@@ -17,6 +18,8 @@ Codes = NDArray[
 Column = NDArray[np.uint16]  # codes of an attribute, of the rows of a node
 Rows = NDArray[np.int32]
 Kinds = NDArray[np.int32]
+Labels = NDArray[np.int16]  # classes, -1 where a label is not precise
+Keys = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -30,14 +33,18 @@ STEPS = 300  # of E2M, at most
 EXCESS = 1e-7  # KKT excess (theory §2.2) that E2M stops at
 FEW = 4  # steps before a vertex is tried
 TABLED = 4_096
-FEW_CLASSES = 8  # are counted one after the other, many rows at a time
+FEW_CLASSES = 8  # are counted one after the other, many rows at a time,
+FEW_ROWS = 8  # where there are that many of each
+PARTED = TIE / 4  # what rounding leaves of a purity of 0, at most
+BITS = 64  # attributes of which a node remembers whether they are known not to vary
+NO_BIT = np.uint64(0)
 
 
-@compiled
-def runs_of(rows: Rows, start: int, end: int, kinds: Kinds, kind: Kinds, count: Ints) -> int:
-    """Write contour and length of each run of ``rows[start:end]``; return how many runs there are."""
+@borrowing
+def runs_of(rows: Rows, kinds: Kinds, kind: Kinds, count: Ints) -> int:
+    """Write contour and length of each run of `rows`; return how many runs there are."""
     runs = 0
-    for i in range(start, end):
+    for i in range(rows.shape[0]):
         here = kinds[rows[i]]
         if runs == 0 or kind[runs - 1] != here:
             kind[runs] = here
@@ -47,17 +54,14 @@ def runs_of(rows: Rows, start: int, end: int, kinds: Kinds, kind: Kinds, count: 
     return runs
 
 
-@compiled
-def count_classes(
-    rows: Rows, start: int, end: int, kinds: Kinds, sole: Kinds, classes: Kinds, label: Kinds
-) -> bool:
-    """Write how many rows each class has, and the class of each; false where a label is not precise."""
+@borrowing
+def count_classes(rows: Rows, labels: Labels, classes: Kinds) -> bool:
+    """Write how many rows each class has; false where a label is not precise."""
     classes[:] = 0
-    for i in range(start, end):
-        c = sole[np.uint32(kinds[np.uint32(rows[i])])]
+    for i in range(rows.shape[0]):
+        c = labels[np.uint32(rows[i])]
         if c == NONE:
             return False
-        label[i - start] = c
         classes[c] += 1
     return True
 
@@ -104,7 +108,7 @@ def estimate_node(
     return False
 
 
-@compiled
+@borrowing
 def share_out(runs: int, kind: Kinds, contours: Floats, theta: Floats, share: Floats) -> None:
     """Write ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run, (runs, l)."""
     l = theta.shape[0]
@@ -117,7 +121,7 @@ def share_out(runs: int, kind: Kinds, contours: Floats, theta: Floats, share: Fl
             share[d, c] /= total
 
 
-@compiled
+@borrowing
 def _at_vertex(runs: int, kind: Kinds, count: Ints, contours: Floats, theta: Floats, total: float) -> bool:
     """Put all probability on the likeliest class if that is the only maximiser: all other ``g_c < 1``."""
     l = theta.shape[0]
@@ -139,7 +143,7 @@ def _at_vertex(runs: int, kind: Kinds, count: Ints, contours: Floats, theta: Flo
     return True
 
 
-@compiled
+@borrowing
 def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
     """Tell the side of a code. `test`: twice the cut, plus 1 if missing numbers go left; of names the attempt.
 
@@ -150,33 +154,32 @@ def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
     return bool((test & 1) == 1 if code == 0 else code <= test >> 1)
 
 
-@compiled
-def read_column(
-    codes: Codes, rows: Rows, start: int, end: int, k: int, column: Column
-) -> tuple[int, int, int]:
-    """Copy the codes of an attribute; return the lowest and the highest of known values, and how many are missing.
+@borrowing
+def read_column(codes: Codes, rows: Rows, k: int, column: Column) -> tuple[int, int, bool]:
+    """Copy the codes of an attribute; return the lowest and the highest of known values, and whether any is missing.
 
     Where no value is known, the highest is 0.
     """
-    low, high, missing = np.int64(ALL_KNOWN), np.int64(0), 0
-    for i in range(start, end):
-        code = codes[np.uint32(rows[i]), k]
-        column[i - start] = code
-        missing += code == 0
-        low = min(low, np.int64(np.uint16(code - 1)))  # a missing one is above all others
-        high = max(high, np.int64(code))
-    return low + 1, high, missing  # type: ignore[return-value]
+    for i in range(rows.shape[0]):
+        column[i] = codes[np.uint32(rows[i]), np.uint32(k)]
+    low, high, least = np.uint16(ALL_KNOWN), np.uint16(0), np.uint16(ALL_KNOWN)
+    for i in range(rows.shape[0]):
+        code = column[i]
+        low = min(low, np.uint16(code - 1))  # a missing one is above all others
+        high = max(high, code)
+        least = min(least, code)
+    return np.int64(low) + 1, np.int64(high), least == 0  # type: ignore[return-value]
 
 
-@compiled
-def draw_cut(low: Whole, high: Whole, missing: int, key: np.uint64) -> int:
+@borrowing
+def draw_cut(low: Whole, high: Whole, missing: bool, key: np.uint64) -> int:
     """Draw the test of a number with codes from `low` to `high`; `NONE` where it does not vary."""
     if low < high:
         return 2 * between(key, low, high) + heads(key)
-    return 2 * ALL_KNOWN if missing > 0 and high > 0 else NONE
+    return 2 * ALL_KNOWN if missing and high > 0 else NONE
 
 
-@compiled
+@borrowing
 def draw_names(column: Column, n: int, key: np.uint64) -> int:
     """Draw the names that go left: the first attempt that parts the rows; `NONE` where none does."""
     first = np.int64(column[0])
@@ -189,18 +192,18 @@ def draw_names(column: Column, n: int, key: np.uint64) -> int:
     return NONE
 
 
-@compiled
-def draw_test(column: Column, n: int, named: bool, low: int, high: int, missing: int, key: np.uint64) -> int:
+@borrowing
+def draw_test(column: Column, n: int, named: bool, low: int, high: int, missing: bool, key: np.uint64) -> int:
     """Draw the test of an attribute; `NONE` where it does not vary."""
     test = NONE
     if not named:
         test = draw_cut(low, high, missing, key)
-    elif low < high or (missing > 0 and high > 0):
+    elif low < high or (missing and high > 0):
         test = draw_names(column, n, key)
     return test
 
 
-@compiled
+@borrowing
 def count_left(
     column: Column, runs: int, count: Ints, named: bool, test: int, key: np.uint64, left: Ints
 ) -> None:
@@ -214,11 +217,12 @@ def count_left(
         left[d] = found
 
 
-@compiled
+@borrowing
 def count_left_of_classes(
-    column: Column, label: Kinds, n: int, named: bool, test: int, key: np.uint64, left: Kinds
+    column: Column, label: Labels, n: int, named: bool, test: int, key: np.uint64, left: Kinds
 ) -> None:
     """Write how many rows of each class go left; `label` (n,) are their classes."""
+    l = left.shape[0]
     left[:] = 0
     if named:
         for i in range(n):
@@ -226,18 +230,18 @@ def count_left_of_classes(
         return
     skipped = 1 - (test & 1)  # less 1, a missing code is above all cuts
     cut = np.uint16((test >> 1) - skipped)
-    if left.shape[0] > FEW_CLASSES:
+    if l > FEW_CLASSES or n < FEW_ROWS * l:
         for i in range(n):
             left[label[i]] += np.uint16(column[i] - skipped) <= cut
         return
-    for c in range(left.shape[0]):
+    for c in range(l):
         found = np.int32(0)
         for i in range(n):
             found += np.int32((label[i] == c) & (np.uint16(column[i] - skipped) <= cut))
         left[c] = found
 
 
-@compiled
+@borrowing
 def n_log_n(x: float, table: Floats) -> float:
     """Return ``x ln x``, of small whole numbers out of a table."""
     whole = np.int64(x)
@@ -246,7 +250,7 @@ def n_log_n(x: float, table: Floats) -> float:
     return x * np.log(x) if x > 0.0 else 0.0
 
 
-@compiled
+@borrowing
 def purity(runs: int, count: Ints, left: Ints, share: Floats, table: Floats) -> float:
     """Return ``-Σ_sides n H`` in nats, by the shares of the classes: it orders the tests of a node as the gain does."""
     found = 0.0
@@ -264,7 +268,7 @@ def purity(runs: int, count: Ints, left: Ints, share: Floats, table: Floats) -> 
     return found
 
 
-@compiled
+@borrowing
 def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
     """Return the same for precise labels: `count` rows of each class (l,), of which `left` go left."""
     found = 0.0
@@ -276,13 +280,13 @@ def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
     return found - n_log_n(float(on_left), table) - n_log_n(float(on_right), table)
 
 
-@compiled
+@borrowing
 def tests_wanted(K: int) -> int:
     """Return how many of the attributes that vary get a test: ``⌈√K⌉``."""
     return np.int64(np.ceil(np.sqrt(K)))  # type: ignore[return-value]
 
 
-@compiled
+@borrowing
 def draw_order(order: Ints, place: int, key: np.uint64) -> int:
     """Draw the attribute at a place of the order, out of those that have no place yet."""
     other = place + below(keyed(key, PLACES + place), order.shape[0] - place)
@@ -291,9 +295,9 @@ def draw_order(order: Ints, place: int, key: np.uint64) -> int:
     return k  # type: ignore[no-any-return]
 
 
-@compiled
+@borrowing
 def choose_test(
-    codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, runs: int, count: Ints,
+    codes: Codes, named: Bools, rows: Rows, key: np.uint64, runs: int, count: Ints,
     share: Floats, table: Floats, order: Ints, left: Ints, column: Column,
 ) -> tuple[int, int]:  # fmt: skip
     """Return attribute and test of a node with labels that are not precise, ``(NONE, 0)`` where nothing varies.
@@ -308,8 +312,8 @@ def choose_test(
     for place in range(K):
         k = draw_order(order, place, key)
         mine = keyed(key, PLACES + K + k)
-        low, high, missing = read_column(codes, rows, start, end, k, column)
-        test = draw_test(column, end - start, named[k], low, high, missing, mine)
+        low, high, missing = read_column(codes, rows, k, column)
+        test = draw_test(column, rows.shape[0], named[k], low, high, missing, mine)
         if test == NONE:
             continue
         count_left(column, runs, count, named[k], test, keyed(mine, test), left)
@@ -322,31 +326,46 @@ def choose_test(
     return found, chosen
 
 
-@compiled
+@borrowing
 def choose_test_of_classes(
-    codes: Codes, named: Bools, rows: Rows, start: int, end: int, key: np.uint64, classes: Kinds, label: Kinds,
-    table: Floats, order: Ints, left: Kinds, column: Column,
-) -> tuple[int, int]:  # fmt: skip
-    """Return the same of a node with precise labels: `classes` (l,) rows of each class, `label` the class of each."""
-    K = named.shape[0]
+    codes: Codes, named: Bools, rows: Rows, key: np.uint64, classes: Kinds, labels: Labels,
+    table: Floats, same: np.uint64, order: Ints, left: Kinds, label: Labels, column: Column,
+) -> tuple[int, int, np.uint64]:  # fmt: skip
+    """Return the same of a node with precise labels, `classes` (l,) rows of each class, and what is known not to vary.
+
+    `same` has a bit for each of the first 64 attributes that is known not to vary; more are known then. No test is
+    better than one that parts the classes, so the first such one ends the search. The second line of `left` (2, l) is
+    in the end how many rows of each class go left by the test that was chosen.
+    """
+    K, n, l = named.shape[0], rows.shape[0], classes.shape[0]
     for k in range(K):
         order[k] = k
-    best, found, chosen, drawn = -np.inf, NONE, 0, 0
+    for i in range(n):
+        label[i] = labels[np.uint32(rows[i])]
+    best, found, chosen, wanted = -np.inf, NONE, 0, tests_wanted(K)
     for place in range(K):
         k = draw_order(order, place, key)
+        bit = ONE << np.uint64(k) if k < BITS else NO_BIT
+        if same & bit:
+            continue
+        low, high, missing = read_column(codes, rows, k, column)
+        if high == 0 or (low == high and not missing):
+            same |= bit
+            continue
         mine = keyed(key, PLACES + K + k)
-        low, high, missing = read_column(codes, rows, start, end, k, column)
-        test = draw_test(column, end - start, named[k], low, high, missing, mine)
+        test = draw_test(column, n, named[k], low, high, missing, mine)
         if test == NONE:
             continue
-        count_left_of_classes(column, label, end - start, named[k], test, keyed(mine, test), left)
-        pure = purity_of_classes(classes, left, table)
+        count_left_of_classes(column, label, n, named[k], test, keyed(mine, test), left[0])
+        pure = purity_of_classes(classes, left[0], table)
         if pure > best + TIE:
             best, found, chosen = pure, k, test
-        drawn += 1
-        if drawn == tests_wanted(K):
+            for c in range(l):
+                left[1, c] = left[0, c]
+        wanted -= 1
+        if wanted == 0 or best > -PARTED:
             break
-    return found, chosen
+    return found, chosen, same
 
 
 def log_table() -> Floats:

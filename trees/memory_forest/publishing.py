@@ -8,6 +8,7 @@ from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.groves import nodes_of
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.served import BayesTable, ServedForest, Voices
 
@@ -40,7 +41,7 @@ def voices(forest: MemoryForest) -> Voices:
         keys=np.array([tree.key for tree in trees], dtype=np.uint64),
         node_counts=np.array([len(tree) for tree in trees], dtype=np.int64),
         opinion_counts=np.array([len(tree.opinions) for tree in trees], dtype=np.int64),
-        nodes=np.concatenate([np.empty((4, 0), np.int32), *(tree.nodes for tree in trees)], axis=1),
+        nodes=nodes_of(trees),
         opinions=np.concatenate([np.empty((0, 3, l)), *(tree.opinions for tree in trees)]),
         bayes=tuple(_table(each) for each in distinct.values()),
         bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),

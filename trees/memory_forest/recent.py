@@ -73,7 +73,7 @@ class JudgedBlock:
     @classmethod
     def of(cls, judges: Members, block: EndedBlock) -> "JudgedBlock":
         """Return a block as its judges see it."""
-        return cls(len(judges.trees), judges.estimates(block.values), block.contours)
+        return cls(judges.tree_count, judges.estimates(block.values), block.contours)
 
 
 class RecentScores:

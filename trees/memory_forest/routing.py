@@ -5,45 +5,55 @@ import numpy as np
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
-from quercus.trees.memory_forest.nodes import Bools, Codes, Floats, Kinds, goes_left
+from quercus.trees.memory_forest.nodes import Bools, Codes, Floats, Ints, Keys, Kinds, goes_left
 
 
 @compiled
 def add_opinions(
-    codes: Codes, named: Bools, nodes: Kinds, opinions: Floats, key: np.uint64,
-    weight: float, level: float, said: Floats,
+    codes: Codes, named: Bools, keys: Keys, nodes: Kinds, opinions: Floats, counts: Ints, weights: Floats,
+    level: float, said: Floats,
 ) -> None:  # fmt: skip
-    """Add to `said` (m, 3, l) what a member says of m rows: estimate, belief and plausibility, times `weight`.
+    """Add to `said` (m, 3, l) what trees say of m rows: estimate, belief and plausibility, times `weights` (trees,).
 
-    What a leaf of n rows believes is discounted to the reliability ``level^(1/n)``.
+    Of `said` (m, 1, l) only the estimate. What a leaf of n rows believes is discounted to the reliability
+    ``level^(1/n)``. A tree of weight 0 is passed over. See `quercus.trees.memory_forest.growing.grow`.
     """
-    K, l = named.shape[0], said.shape[2]
-    for i in range(codes.shape[0]):
-        node, here = 0, key
-        while nodes[0, node] >= 0:
-            k = nodes[0, node]
-            mask = here
-            if named[k]:
-                mask = keyed(keyed(here, PLACES + K + k), nodes[1, node])
-            if goes_left(np.int64(codes[i, k]), named[k], nodes[1, node], mask):
-                here = keyed(here, LEFT)
-                node += 1
+    K, l, by_name = named.shape[0], said.shape[2], named.any()
+    first, spoken = 0, 0
+    for m in range(keys.shape[0]):
+        tree, weight = nodes[first : first + counts[m, 0]], weights[m]
+        for i in range(codes.shape[0] if weight > 0.0 else 0):
+            node, here, k = 0, keys[m], tree[0, 0]
+            while k >= 0:
+                test, code = tree[node, 1], np.int64(codes[i, np.uint32(k)])
+                on_left = (test & 1) == 1 if code == 0 else code <= test >> 1
+                if by_name:
+                    if named[k]:
+                        on_left = goes_left(code, True, test, keyed(keyed(here, PLACES + K + k), test))
+                    here = keyed(here, LEFT if on_left else RIGHT)
+                node += 1 if on_left else tree[node, 2]
+                k = tree[node, 0]
+            opinion, size = tree[node, 2], tree[node, 3]
+            own = spoken + opinion - l
+            if opinion < l:
+                said[i, 0, opinion] += weight
             else:
-                here = keyed(here, RIGHT)
-                node += nodes[2, node]
-        sure = weight * (level if nodes[3, node] == 1 else level ** (1.0 / nodes[3, node]))
-        opinion = nodes[2, node]
-        for c in range(l):
-            said[i, 2, c] += weight - sure
-        if opinion < l:
-            said[i, 0, opinion] += weight
-            said[i, 1, opinion] += sure
-            said[i, 2, opinion] += sure
-        else:
+                for c in range(l):
+                    said[i, 0, c] += weight * opinions[own, 0, c]
+            if said.shape[1] == 1:
+                continue
+            sure = weight * (level if size == 1 else level ** (1.0 / size))
             for c in range(l):
-                said[i, 0, c] += weight * opinions[opinion - l, 0, c]
-                said[i, 1, c] += sure * opinions[opinion - l, 1, c]
-                said[i, 2, c] += sure * opinions[opinion - l, 2, c]
+                said[i, 2, c] += weight - sure
+            if opinion < l:
+                said[i, 1, opinion] += sure
+                said[i, 2, opinion] += sure
+            else:
+                for c in range(l):
+                    said[i, 1, c] += sure * opinions[own, 1, c]
+                    said[i, 2, c] += sure * opinions[own, 2, c]
+        first += counts[m, 0]
+        spoken += counts[m, 1]
 
 
 @compiled

@@ -16,13 +16,12 @@ from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import MEMORIES, Members, MemberTree
+from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
+from quercus.trees.memory_forest.members import LADDER, MEMORIES, Members
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
 
 Columns = Mapping[str, NDArray[Any]]
-
-FIELDS = 4  # of a node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +90,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         book=_book_of("cuts", columns, forest.evidence.named),
     )
     judges = _judges_of(evidence, columns, forest.seed)
-    counts = {len(judges.trees), *columns["judged_trees"].tolist()}
+    counts = {judges.tree_count, *columns["judged_trees"].tolist()}
     if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(told):
         raise ValueError(f"{counts} trees and {saved.begun} rows do not fit the forest")
     blocks = zip(
@@ -142,7 +141,8 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     if _same_book(book, evidence.book):
         book = evidence.book
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
-    without = Members(book, evidence.size, told, kinds, trees, ())
+    groves = [Grove.of(trees[step :: len(LADDER)]) for step in range(min(len(trees), len(LADDER)))]
+    without = Members(book, evidence.size, told, kinds, groves, ())
     bayes = without.next_bayes(Moment(evidence, len(evidence), told, kinds)) if trees else ()
     return replace(without, bayes=bayes)
 
@@ -169,9 +169,7 @@ def _tree_columns(trees: Sequence[MemberTree], size: int) -> dict[str, NDArray[A
     counts = [(len(tree), len(tree.rows), len(tree.opinions)) for tree in trees]
     return {
         "tree_counts": np.array(counts, np.int64).reshape(-1, 3),
-        "tree_nodes": np.concatenate(
-            [np.empty((FIELDS, 0), np.int32), *(tree.nodes for tree in trees)], axis=1
-        ),
+        "tree_nodes": nodes_of(trees),
         "tree_rows": np.concatenate([np.empty(0, np.int32), *(tree.rows for tree in trees)]),
         "tree_opinions": np.concatenate([np.empty((0, 3, size)), *(tree.opinions for tree in trees)]),
     }
@@ -184,9 +182,9 @@ def _trees_of(columns: Columns, rows: int, size: int, seed: int) -> list[MemberT
         raise ValueError(f"the trees have {have} nodes, rows and opinions, which do not fit their counts")
     found, begin = [], (0, 0, 0)
     for m, end in enumerate(ends.tolist()):
-        nodes = columns["tree_nodes"][:, begin[0] : end[0]].copy()
-        mine = np.array(columns["tree_rows"][begin[1] : end[1]])
-        opinions = np.array(columns["tree_opinions"][begin[2] : end[2]])
+        nodes = columns["tree_nodes"][:, begin[0] : end[0]]
+        mine = columns["tree_rows"][begin[1] : end[1]]
+        opinions = columns["tree_opinions"][begin[2] : end[2]]
         _check_tree(nodes, mine, size + len(opinions), rows, columns["codes"].shape[1])
         found.append(MemberTree(member_key(seed, m), nodes, mine, opinions))
         begin = tuple(end)

@@ -19,7 +19,8 @@ from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import LADDER, Changes, MemberTree, memories_of, remembered
+from quercus.trees.memory_forest.groves import Changes, Grove, MemberTree
+from quercus.trees.memory_forest.members import LADDER, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
 from quercus.trees.memory_forest.told import ToldRows
@@ -188,7 +189,8 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
 def from_scratch(moment: Moment, told: Any, key: np.uint64) -> MemberTree:
     none = np.empty(0, np.int32)
     changes = Changes.between(moment, none, none, told.astype(np.int32))
-    return MemberTree.seed(key, moment.evidence.size).grown(moment, changes)
+    (tree,) = Grove.seed(np.array([key]), moment.evidence.size).grown(moment, changes).trees
+    return tree
 
 
 def said_at_leaves(tree: MemberTree, size: int) -> Any:
@@ -392,11 +394,11 @@ def test_members_of_rows_that_stay_are_kept() -> None:
     before = found.members()
     found.observe(values[2_010:2_490], contours[2_010:2_490])
     after = found.members()
-    kept = [one is other for one, other in zip(before.trees, after.trees, strict=True)]
-    assert kept == [memory >= 2_000 for memory in memories_of(7, 3)]
+    kept = [one is other for one, other in zip(before.groves, after.groves, strict=True)]
+    assert kept == [memory >= 2_000 for memory in LADDER]
     assert [one is other for one, other in zip(before.bayes, after.bayes, strict=True)] == [False, True, True]
     found.observe(values[2_490:], contours[2_490:])
-    assert not any(one is other for one, other in zip(after.trees, found.members().trees, strict=True))
+    assert not any(one is other for one, other in zip(after.groves, found.members().groves, strict=True))
 
 
 def test_rows_of_a_memory_follow_a_plain_count() -> None:

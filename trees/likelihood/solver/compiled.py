@@ -45,6 +45,11 @@ def reordered(function: F) -> F:
     return _compile(function, EntryCompiler, OptimisedPartCompiler, fastmath={"reassoc", "contract"})
 
 
+def borrowing(function: F) -> F:
+    """As `compiled`, for kernels that make no arrays: they do not count references to those that others lend them."""
+    return _compile(function, EntryCompiler, Compiler, _nrt=False)
+
+
 def inlined(function: F) -> F:
     """As `compiled`, for the one caller of a large kernel: becomes part of it instead of a unit of its own."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))

@@ -1,0 +1,165 @@
+"""The trees of a memory, which grow together, and what they say (theory §10.1, §10.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.trees.memory_forest import growing, routing
+from quercus.trees.memory_forest.codes import Bools, Codes
+from quercus.trees.memory_forest.evidence import Moment
+from quercus.trees.memory_forest.nodes import log_table
+from quercus.trees.memory_forest.unpickled import WritableArrays
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+Rows = NDArray[np.int32]
+
+FIELDS = 4  # of a node
+TABLE = log_table()
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """The rows that a memory gained and lost since the last look.
+
+    Parameters
+    ----------
+    come
+        Rows that were gained, by rank of their contours.
+    go
+        Rows that were lost; a row whose contour changed is both lost and gained.
+    gone
+        (all rows,) whether a row was lost.
+    """
+
+    come: Rows
+    go: Rows
+    gone: Bools
+
+    @classmethod
+    def between(cls, moment: Moment, old: Rows, kinds: Rows, new: Rows) -> "Changes":
+        """Return how `old` rows, whose contours were `kinds`, become the `new` ones of a moment."""
+        stays, gone = np.zeros(moment.count, dtype=np.bool_), np.zeros(moment.count, dtype=np.bool_)
+        stays[new] = True
+        go = old[~stays[old] | (kinds != moment.kinds[old])]
+        gone[go] = True
+        stays[:] = False
+        stays[old] = True
+        stays[go] = False
+        return cls(moment.by_rank(new[~stays[new]]), go, gone)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberTree:
+    """A tree of a grove, by itself.
+
+    Parameters
+    ----------
+    key
+        Of the root.
+    nodes
+        (4, nodes) attribute, test, skip and size of each.
+    rows, opinions
+        See `quercus.trees.memory_forest.growing.grow`.
+    """
+
+    key: np.uint64
+    nodes: Rows
+    rows: Rows
+    opinions: Floats
+
+    def __len__(self) -> int:
+        return int(self.nodes.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Grove(WritableArrays):
+    """The trees of a memory. What a row changes, it changes in all of them: they grow in one call, and speak in one.
+
+    Parameters
+    ----------
+    keys
+        (trees,) of the roots.
+    nodes, rows, opinions, counts
+        See `quercus.trees.memory_forest.growing.grow`.
+    """
+
+    keys: Keys
+    nodes: Rows
+    rows: Rows
+    opinions: Floats
+    counts: Ints
+
+    @classmethod
+    def seed(cls, keys: Keys, size: int) -> "Grove":
+        """Return trees of nothing."""
+        none = np.empty(0, np.int32)
+        counts = np.zeros((len(keys), 2), np.int64)
+        return cls(keys, np.empty((0, FIELDS), np.int32), none, np.empty((0, 3, size)), counts)
+
+    @classmethod
+    def of(cls, trees: Sequence[MemberTree]) -> "Grove":
+        """Return trees, at least one, that have the same rows; `ValueError` where they have more or fewer."""
+        if len({len(tree.rows) for tree in trees}) > 1:
+            raise ValueError("trees of a memory have different numbers of rows, which do not fit together")
+        return cls(
+            np.array([tree.key for tree in trees], np.uint64),
+            np.ascontiguousarray(nodes_of(trees).T),
+            np.concatenate([tree.rows for tree in trees]),
+            np.concatenate([tree.opinions for tree in trees]),
+            np.array([(len(tree), len(tree.opinions)) for tree in trees], np.int64),
+        )
+
+    def grown(self, moment: Moment, changes: Changes) -> "Grove":
+        """Return the trees after changes of their memory, as they were from scratch."""
+        told = moment.evidence.contours
+        grown = growing.grow(
+            moment.codes(),
+            moment.evidence.named,
+            moment.kinds,
+            moment.labels,
+            told.values,
+            told.beliefs,
+            told.sole,
+            told.rank,
+            self.keys,
+            TABLE,
+            self.nodes,
+            self.rows,
+            self.opinions,
+            self.counts,
+            changes.come,
+            changes.go,
+            changes.gone,
+        )
+        return Grove(self.keys, *grown)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def trees(self) -> list[MemberTree]:
+        """Each tree by itself: views."""
+        ends = np.cumsum(self.counts, axis=0)
+        starts = (ends - self.counts).tolist()
+        n = len(self.rows) // len(self)
+        return [
+            MemberTree(key, self.nodes[a:b].T, self.rows[m * n : m * n + n], self.opinions[c:d])
+            for m, (key, (a, c), (b, d)) in enumerate(zip(self.keys, starts, ends.tolist(), strict=True))
+        ]
+
+    def add(self, codes: Codes, named: Bools, weights: Floats, level: float, said: Floats) -> None:
+        """Add what the trees say, see `quercus.trees.memory_forest.routing.add_opinions`."""
+        routing.add_opinions(
+            codes, named, self.keys, self.nodes, self.opinions, self.counts, weights, level, said
+        )
+
+
+def nodes_of(trees: Sequence[MemberTree]) -> Rows:
+    """Return the nodes (4, nodes) of trees, one after the other, in the order of C."""
+    return np.ascontiguousarray(
+        np.concatenate([np.empty((FIELDS, 0), np.int32), *(tree.nodes for tree in trees)], axis=1)
+    )
