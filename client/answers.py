@@ -29,30 +29,30 @@ class Answer:
     Attributes
     ----------
     number
-        Of its event in the log.
+        Number of its event in the log.
     instance, labeller, at
-        Of what, who, when (UTC).
+        Id of the instance, name of the labeller, and time (UTC).
     kind
-        What was done: ``answered``, ``refused``, ``corrected``, ``undone``; unasked ``stated`` and ``retracted``.
+        The action: ``answered``, ``refused``, ``corrected``, ``undone``; without a query ``stated`` and ``retracted``.
     state
-        What became of it: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
+        The present state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
         ``undone``; or it has no label (``empty``).
     label, text
-        As it would be given, and in words (``?``: nothing known; empty: no label).
+        The label as one would give it, and in words (``?``: vacuous; empty: no label).
     reliability, comment, took_s, shown
-        What it counts with, and what came along: ``shown`` names what the labeller's screen showed.
+        Reliability with which it counts, comment, time in seconds, and name of what the labeller's screen showed.
     query
-        Its number; ``None`` for what was said unasked.
+        Number of its query; ``None`` for a statement.
     former, former_label, former_text
-        The answer that it took the place of or took back; ``None`` where there is none.
+        The answer that it replaced or took back; ``None`` if there is none.
     later
-        Number of the answer that took its place or took it back.
+        Number of the answer that replaced it or took it back.
     conflict
-        It contradicted totally what was known.
+        Whether it contradicted the earlier evidence totally.
     known, class_name
-        Plausibility of each class by now, and the class where only one is left, else ``None``.
+        Present plausibility of each class, and the class if only one is left, else ``None``.
     values
-        Of the instance by attribute, where they were asked for.
+        Values of the instance by attribute, if they were asked for.
     """
 
     number: int
@@ -82,8 +82,8 @@ class Answer:
 class Statement:
     """A label for an instance that is stated without a query.
 
-    ``labeller`` may be left out where the request or the token names one. ``retract`` takes back what this labeller
-    stated, without a label.
+    ``labeller`` may be omitted if the request or the token names one. ``retract`` takes back the labeller's statement;
+    it has no label.
     """
 
     instance: str
@@ -96,7 +96,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class StatementReport:
-    """The outcome of statements: newest event of the log, how many were stored, how many were there already."""
+    """The outcome of statements: newest event of the log, and numbers of new statements and of known ones."""
 
     committed_sequence: int
     stored: int
@@ -131,20 +131,20 @@ class CorrectionRequest:
 
 
 class AnswerReader:
-    """Asks for a stream of answers, reads it, and goes on where it broke.
+    """Reader of a stream of answers, which continues where the stream broke.
 
     Parameters
     ----------
     model
-        Whose answers.
+        Name of the model.
     classes
         Its frame.
     wanted
-        Which of them.
+        Filter of answers; ``None``: all.
     limit
-        At most so many; ``None``: all.
+        Most answers; ``None``: all.
     newest_first, with_values
-        The order, and whether the values of the instances come along.
+        The order, and whether answers contain the values of the instances.
     """
 
     def __init__(  # noqa: PLR0917 - fields of one message
@@ -220,7 +220,7 @@ def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
 def amendment(
     model: str, classes: Sequence[str], given: Answer, label: LabelLike, words: CorrectionRequest
 ) -> query_pb2.CorrectAnswerRequest | Statement:
-    """Ask for another answer in the place of one: a correction, or of what was stated unasked a new statement."""
+    """Return the request that replaces an answer: a correction, or a new statement in the place of a statement."""
     if given.query is None:
         return Statement(given.instance, label, words.labeller, words.reliability, words.comment)
     return query_pb2.CorrectAnswerRequest(
@@ -235,7 +235,7 @@ def amendment(
 def taking_back(
     model: str, given: Answer, words: CorrectionRequest
 ) -> query_pb2.UndoAnswerRequest | Statement:
-    """Ask to take an answer, or a statement, back."""
+    """Return the request that takes an answer, or a statement, back."""
     if given.query is None:
         return Statement(given.instance, labeller=words.labeller, comment=words.comment, retract=True)
     name = f"{convert.model_resource(model)}/queries/{given.query}"
@@ -245,7 +245,7 @@ def taking_back(
 def statement_requests(
     model: str, classes: Sequence[str], statements: Iterable[Statement], labeller: str, request_id: str | None
 ) -> Iterator[instance_pb2.StateEvidenceRequest]:
-    """Ask to store statements, in as many requests as they need; the numbers of requests make their ids differ."""
+    """Return as many requests as the statements need; their ids differ by the number of the request."""
     encoder, given = LabelEncoder(classes), list(statements)
     base = request_id or uuid.uuid4().hex
     for number, start in enumerate(range(0, len(given), MAX_STATEMENTS)):
@@ -270,7 +270,7 @@ def _statement(encoder: LabelEncoder, given: Statement, i: int) -> instance_pb2.
 
 
 def merge_reports(reports: Sequence[StatementReport]) -> StatementReport:
-    """Add up what became of the requests of one call."""
+    """Return the sum of the reports of the requests of one call."""
     return StatementReport(
         max((each.committed_sequence for each in reports), default=0),
         sum(each.stored for each in reports),
@@ -280,7 +280,7 @@ def merge_reports(reports: Sequence[StatementReport]) -> StatementReport:
 
 
 def report(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
-    """Read what became of a request."""
+    """Return the report of a request."""
     return StatementReport(
         message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
     )

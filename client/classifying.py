@@ -35,7 +35,7 @@ class RowFormat:
     Parameters
     ----------
     specification, uid
-        Of the model.
+        Specification and uid of the model.
     """
 
     def __init__(self, specification: Specification, uid: str = "") -> None:
@@ -59,19 +59,19 @@ class RowFormat:
             )
 
     def result(self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
-        """Return the answers as one."""
+        """Return the responses as one result."""
         if not answers:
             return no_classifications(self.classes, want_paths)
         return classifications(answers, want_paths)
 
 
 class RowFormats:
-    """The forms of the models used lately.
+    """The row formats of the recently used models.
 
     Parameters
     ----------
     clock
-        Seconds that never go back.
+        Function that returns seconds, which never go back.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,16 +79,16 @@ class RowFormats:
         self._known: dict[str, tuple[float, RowFormat]] = {}
 
     def fresh(self, model: str) -> RowFormat | None:
-        """Return the form if it was learned less than ``FRESH_S`` ago."""
+        """Return the format if it was learned less than ``FRESH_S`` ago."""
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 
     def learn(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
-        """Remember and return the form."""
+        """Remember and return the format."""
         form = RowFormat(specification, uid)
         self._known[model] = (self._clock(), form)
         return form
 
     def forget(self, model: str) -> None:
-        """Ask again next time: the model is gone, or a request failed."""
+        """Forget the format: the model is deleted, or a request failed."""
         self._known.pop(model, None)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FieldViolation:
-    """One field of a request that is wrong.
+    """One invalid field of a request.
 
     Parameters
     ----------
     field
         Path of the field, as in ``specification.alpha``.
     reason
-        What is wrong with it, with the value and the bound.
+        The fault, with the value and the bound.
     """
 
     field: str
@@ -42,18 +42,18 @@ class QuercusError(Exception):
     Parameters
     ----------
     message
-        What happened, fit to be shown to a person.
+        Description of the error for people.
     violations
-        The fields that are wrong, where the server (or the client, before sending) can name them.
+        The invalid fields, if the server (or the client, before sending) can name them.
 
     Attributes
     ----------
     report : PushReport or None
-        On errors of ``push``: what had been acknowledged when it failed.
+        On errors of ``push``: the progress when it failed.
     rejected : RejectedRows or None
         On errors of ``push``: the rows of the message that the server refused.
     retry_s : float or None
-        When the server has done nothing and says that it may later: after so many seconds.
+        Seconds after which to try again, if the server did nothing and asks for another attempt.
     """
 
     def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
@@ -80,9 +80,9 @@ class RejectedRows:
 
     Attributes
     ----------
-    start, count : the first of them, counted from 0 as they were given, and how many.
-    ids : of the rows; empty where none were given.
-    error : what is wrong. A position within its field counts from `start`.
+    start, count : position of the first row, counted from 0 in the given order, and number of rows.
+    ids : ids of the rows; empty if none were given.
+    error : the error. A position within its field counts from `start`.
     """
 
     start: int
@@ -174,9 +174,9 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
     Parameters
     ----------
     error
-        What grpc raised.
+        The error that grpc raised.
     address
-        The server's address, named when nobody answers there.
+        The server's address, named in the error if nobody answers there.
     """
     call: Any = error
     code, details = call.code(), call.details() or "no details"
@@ -199,7 +199,7 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
 
 
 def _details(call: Any) -> tuple[tuple[FieldViolation, ...], float | None]:
-    """Fields that are wrong, and after how many seconds another try is sound."""
+    """Return the invalid fields, and the seconds after which to try again."""
     try:
         status = rpc_status.from_call(call)
     except ValueError:  # details that contradict the status: not ours, the code and message stand

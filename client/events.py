@@ -1,4 +1,4 @@
-"""The events of a log, as programs see them."""
+"""The events of a log, for programs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class LogEvent:
 
     Attributes
     ----------
-    sequence : its number in the log: where to go on.
-    model, model_uid : of the model; no other model ever has this uid.
+    sequence : its number in the log, from which a later watch continues.
+    model, model_uid : name and uid of the model; no other model ever has this uid.
     kind : ``"instance"`` (a row was pushed), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``,
         ``"opinion"`` or ``"statement"``.
     instance : id of the row; empty for ``"specification"``.
-    evidence : who said what, and when.
-    conflict : an answer contradicted what was known totally, and won.
-    values : of the row, where they were asked for.
+    evidence : the labeller, the label and the time.
+    conflict : whether an answer contradicted the earlier evidence totally, and replaced it.
+    values : values of the row, if they were asked for.
     """
 
     sequence: int
@@ -51,7 +51,7 @@ class LogEvent:
 
     @property
     def id(self) -> str:
-        """Tells the event from every other one, of every model."""
+        """Identifier of the event, unique among the events of all models."""
         return f"{self.model_uid}/{self.sequence}"
 
 
@@ -69,7 +69,7 @@ class EventWatch:
     with_values
         Whether the values of rows are wanted.
     uid
-        Of the model that the number is of; empty: whichever has the name.
+        Uid of the model that the number belongs to; empty: the model that has the name.
     on_position
         Called with the uid of the model and the number up to which all events were handled or are of other kinds.
     """

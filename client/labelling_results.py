@@ -43,15 +43,16 @@ class LabellingPolicy:
     max_conflict
         Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1].
     reliability
-        Of an answer that none is sent with: ``"declared"``: 1; ``"estimated"``: by the agreement of the labellers.
+        Reliability of an answer that was sent without one: ``"declared"``: 1; ``"estimated"``: estimated from the
+        agreement of the labellers.
     per_labeller, per_hour
         Most answers of one labeller, and of all within an hour; ``None``: no bound but the model's budget.
     max_held
         Most queries that one labeller holds at once; 1 to 100.
     corrections
-        Who may correct an answer: who gave it (``"own"``), ``"anyone"``, ``"nobody"``.
+        Labellers who may correct an answer: the one who gave it (``"own"``), ``"anyone"``, ``"nobody"``.
     tags
-        By which labellers who answer for any model may choose.
+        Tags by which labellers who answer for any model may choose.
     """
 
     answers_per_query: int = 1
@@ -85,10 +86,10 @@ class Labeller:
     """The counts of a labeller for a model.
 
     ``agreement``: chance that this labeller and another who answered the same query bet on the same class;
-    ``reliability``: chance that the labeller's answer is right, estimated from a confusion matrix a labeller.
-    ``agreement_deviation``, ``reliability_deviation``: standard deviations, how little is known of the two. All are
-    ``None`` where no query was shared.
-    ``median_s``: of the newest 1,000 answers. ``stated``: what was said unasked.
+    ``reliability``: chance that the labeller's answer is right, estimated from one confusion matrix per labeller.
+    ``agreement_deviation``, ``reliability_deviation``: standard deviations of these two estimates. All are ``None`` if
+    no query was shared.
+    ``median_s``: median time of the newest 1,000 answers. ``stated``: number of statements.
     """
 
     name: str
@@ -110,10 +111,10 @@ class Labeller:
 
 @dataclass(frozen=True)
 class QueryStep:
-    """A step of a query: what happened, the state after it, who, when, why.
+    """A step in the history of a query: kind, state after it, labeller, time, reason.
 
-    ``clock``: when, in seconds of the clock by which leases live; it never goes back. ``until``: on the same clock, the
-    end of the lease, or until when it is postponed. ``lease`` names the lease; it is not its token.
+    ``clock``: time of the step in seconds of the lease clock, which never goes back. ``until``: end of the lease or of
+    the postponement, on the same clock. ``lease`` identifies the lease; it is not its token.
     """
 
     query: int

@@ -1,4 +1,4 @@
-"""Labels in the forms people write, and their compact forms on the wire.
+"""Labels in the forms that people write, and their compact forms on the wire.
 
 A label is: ``None``, NaN or pandas' NA (nothing is known), a class name, a set or list of names (one of
 these), a dict ``name -> plausibility`` (a name left out is impossible), a dict ``frozenset of names ->
@@ -42,7 +42,7 @@ LabelLike = (
 
 
 class LabelEncoder:
-    """Turns labels over one frame into messages.
+    """Encoder of labels over one frame as messages.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class LabelEncoder:
         self._full = (1 << len(self.classes)) - 1
 
     def one(self, label: LabelLike, field: str = "label") -> values_pb2.Label:
-        """The message of one label.
+        """Return the message of one label.
 
         Raises
         ------
         InvalidArgument
-            When a class is unknown, a set is empty, or the form is none of those above; names ``field``.
+            If a class is unknown, a set is empty, or the form is none of those above; the error names ``field``.
         """
         if is_missing(label):
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
@@ -77,7 +77,7 @@ class LabelEncoder:
         return values_pb2.Label(mass=values_pb2.MassFunction(focal_sets=sets, masses=masses))
 
     def batch(self, labels: Sequence[LabelLike] | Floats, start: int = 0) -> values_pb2.Labels:
-        """The most compact message of many labels.
+        """Return the most compact message of many labels.
 
         ``start`` is the number of the first row, for error messages.
         """
@@ -96,7 +96,7 @@ class LabelEncoder:
         return self._contours(np.array(rows, dtype=np.float64), start)
 
     def mask(self, names: Collection[str], field: str) -> int:
-        """The bit mask of a set of names."""
+        """Return the bit mask of a set of names."""
         mask = 0
         for name in names:
             bit = self._bit.get(name)
@@ -163,7 +163,7 @@ class LabelEncoder:
 
 
 def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> LabelLike:
-    """A label read back, in the form in which it would be given."""
+    """Return a label of a message, in the form in which people give it."""
     kind = label.WhichOneof("kind")
     if kind == "class_name":
         return label.class_name

@@ -1,8 +1,8 @@
 """A buffer between a sensor that cannot wait and a server that may be away.
 
 Rows go into the buffer at once and to the server as soon as it takes them. The buffer is bounded; it is memory, or a
-file that outlives the process. Every batch carries an id that the server remembers, so what is sent twice is stored
-once.
+file that outlives the process. Every batch carries an id that the server remembers, so a batch that is sent twice is
+stored once.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Outbox:
     model
         Name of the model.
     path
-        File that holds what is not acknowledged yet; what an earlier process left there is pushed first. ``None``:
-        memory, which ends with the process.
+        File of the rows that are not acknowledged yet; those of an earlier process are pushed first. ``None``: memory,
+        which ends with the process.
     max_bytes
-        Of rows that wait, as they travel.
+        Most bytes of waiting rows, in the form in which they travel.
     specification
-        Of the model. If omitted, the server gives it, or, while the server is away, the file of an earlier process.
-        Before the first row is sent, it is compared with the server's.
+        Specification of the model. If omitted, it comes from the server, or from the file of an earlier process while
+        the server is away. Before the first row is sent, it is compared with the server's.
     on_rejected
-        Takes rows that the server refuses because a value or an id of them is wrong: they leave the buffer, and it goes
-        on with the next. It is called in the thread of the outbox; after a crash perhaps once more. If omitted, the
-        outbox stops there, and keeps the rows.
+        Called with rows that the server refuses because of a wrong value or id. They leave the buffer, and the outbox
+        goes on with the next. The call comes from the outbox's thread; after a crash it may come once more. If omitted,
+        the outbox stops there, and keeps the rows.
 
     Examples
     --------
@@ -99,13 +99,13 @@ class Outbox:
 
     @property
     def waiting_rows(self) -> int:
-        """Rows that are not acknowledged yet."""
+        """Number of rows that are not acknowledged yet."""
         with self._changed:
             return sum(batch.rows for batch in self._store.batches)
 
     @property
     def waiting_bytes(self) -> int:
-        """And their size as they travel."""
+        """Size of the waiting rows, in the form in which they travel."""
         with self._changed:
             return self._store.size
 
@@ -122,16 +122,16 @@ class Outbox:
         ids: Iterable[str] | None = None,
         displays: pushing.Displays = None,
     ) -> None:
-        """Put rows into the buffer; they are on the disk when this returns, where the buffer is a file.
+        """Put rows into the buffer. If the buffer is a file, they are on the disk when this returns.
 
         Rows, labels, ids and displays as in :meth:`quercus.client.Client.push`.
 
         Raises
         ------
         BufferFull
-            None of the given rows is in the buffer then.
+            If the rows do not fit; none of them is in the buffer then.
         QuercusError
-            The server rejected earlier rows, for a reason that a retry does not change.
+            If the server rejected earlier rows, for a reason that a retry does not change.
         """
         batcher = pushing.Batcher(
             self._model,
@@ -166,7 +166,7 @@ class Outbox:
         DeadlineExceeded
             If it is not within ``timeout_s``; the rows stay in the buffer.
         QuercusError
-            The server refused some of it.
+            If the server refused some rows.
         """
         with self._changed:
             done = self._changed.wait_for(
@@ -179,12 +179,12 @@ class Outbox:
             raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s{why}")
 
     def close(self, timeout_s: float | None = 30.0) -> None:
-        """Take no more rows, wait for those that are in, and end.
+        """Take no more rows, wait until the buffered ones are sent, and end.
 
         Raises
         ------
         DeadlineExceeded
-            When some still wait after ``timeout_s``: in a file they stay for the next process, in memory they are lost.
+            If some still wait after ``timeout_s``: in a file they stay for the next process, in memory they are lost.
         """
         try:
             self.flush(timeout_s)
@@ -240,7 +240,7 @@ class Outbox:
         Raises
         ------
         InvalidArgument
-            The model has other attributes or classes than the specification that the rows were packed for.
+            If the model has other attributes or classes than the specification for which the rows were packed.
         """
         found = self._client.get_model(self._model)
         given, now = (
@@ -254,7 +254,7 @@ class Outbox:
             self._store.begin(given, found.uid)
 
     def _send_some(self) -> None:
-        """One stream, for as long as there is something to send."""
+        """Send rows on one stream, as long as there are any."""
         client = self._client
         if not self._store.uid:
             self._identify_model()

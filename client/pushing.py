@@ -37,7 +37,7 @@ from quercus.specification.display import DisplayItem
 from quercus.specification.server import MAX_BATCH_ROWS
 
 WINDOW_BATCHES = 8
-"""Batches on their way at once."""
+"""Most batches on their way at once."""
 CLOSE_S = 1.0
 """Seconds that a push whose rows are all acknowledged waits for the server to end the stream."""
 
@@ -46,41 +46,41 @@ OnRejected = Callable[[RejectedRows], None]
 Labels = Iterable[LabelLike] | Floats | None
 Displays = Iterable[Sequence[DisplayItem] | None] | None
 DISPLAY_ROWS = 32
-"""Rows of one message where something is shown beside them, at most 64 KiB each."""
+"""Rows of one message if they have displays, of at most 64 KiB each."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A message, and how many rows it carries."""
+    """A message, and the number of its rows."""
 
     request: instance_pb2.PushInstancesRequest
     rows: int
     is_all: bool = False
-    """Nothing else is pushed: it needs no stream."""
+    """Whether it is the only batch of a push, which needs no stream."""
     start: int = 0
-    """The first of its rows, counted from 0 as they were given."""
+    """Position of its first row, counted from 0 in the given order."""
 
     @cached_property
     def size_bytes(self) -> int:
-        """Size of the message as it was made: what a stream adds to it does not count."""
+        """Size of the message, without the bytes that a stream adds."""
         return self.request.ByteSize()
 
 
 class Batcher:
-    """Makes the batches of one push.
+    """Maker of the batches of one push.
 
     Parameters
     ----------
     model
         Name of the model.
     specification
-        Of the model; renewed by :meth:`renew` when rows bring nominal values that it does not list.
+        Specification of the model; :meth:`renew` replaces it when rows bring nominal values that it does not list.
     labels, ids
-        As in :meth:`Client.push`: one per row, taken as the rows are.
+        As in :meth:`Client.push`: one per row, consumed together with the rows.
     batch_rows
-        Rows of a batch that is not the last.
+        Number of rows of each batch but the last.
     uid
-        Of the model that the specification is of.
+        Uid of the model of the specification.
     """
 
     def __init__(
@@ -111,17 +111,17 @@ class Batcher:
         self.renew(specification)
 
     def renew(self, specification: Specification) -> None:
-        """Use a newer specification: it lists more nominal values."""
+        """Use a newer specification, which lists more nominal values."""
         self.specification = specification
         self._rows = RowEncoder(specification)
         self._stale = False
 
     def wants_renewal(self, chunk: Chunk) -> bool:
-        """True when the chunk has values that were not listed and that earlier batches may have added."""
+        """Whether the chunk has values that were not listed but that earlier batches may have added."""
         return self._stale and self._rows.encode(chunk)[1]
 
     def batch(self, chunk: Chunk) -> Batch:
-        """The message of a chunk.
+        """Return the message of a chunk.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Batcher:
         return Batch(request, chunk.size, is_all, chunk.start)
 
     def finish(self, rows: int) -> None:
-        """After the last chunk: labels or ids left over are a mistake worth naming."""
+        """Check after the last chunk that no labels or ids are left over."""
         sources = {"labels": self._label_source, "ids": self._id_source, "displays": self._display_source}
         for name, source in sources.items():
             if source is not None and next(source, self) is not self:
@@ -174,7 +174,7 @@ def _is_matrix(labels: object) -> bool:
 
 
 def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
-    """Plausibilities (n, l) from a DataFrame with a column for each class."""
+    """Return plausibilities (n, l) from a DataFrame with a column for each class."""
     if set(frame.columns) != set(classes):
         columns, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
         raise invalid(
@@ -227,30 +227,30 @@ class PushState:
 
     @property
     def report(self) -> PushReport:
-        """The report of what is acknowledged so far."""
+        """The report of the rows acknowledged so far."""
         return self._report
 
     @property
     def pending(self) -> list[Batch]:
-        """Sent, not acknowledged, in order."""
+        """The batches that are sent but not acknowledged, in order."""
         return list(self._pending.values())
 
     @property
     def full(self) -> bool:
-        """True when no further batch may be sent before an acknowledgement."""
+        """Whether no further batch may be sent before an acknowledgement."""
         return len(self._pending) >= self.window
 
     def sent(self, batch: Batch) -> None:
-        """A batch is on its way."""
+        """Note that a batch is on its way."""
         self._pending[batch.request.batch_id] = batch
 
     def answered(self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse) -> None:
-        """A batch is committed, or the server says what is wrong with it.
+        """Take the response to a batch: it is committed or refused.
 
         Raises
         ------
         QuercusError
-            What is wrong with it, where nobody takes rejected rows.
+            The refusal, if nobody takes rejected rows.
         """
         if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
             self._rejected(ack.batch_id, from_code(ack.error.code, ack.error.message, ack.error.field))
@@ -295,24 +295,24 @@ class PushState:
             self._on_progress(self._report)
 
     def alone_failed(self, batch: Batch, error: QuercusError) -> None:
-        """A batch that was sent by a call of its own was not stored.
+        """Note that a batch that was sent without a stream was not stored.
 
         Raises
         ------
         QuercusError
-            The error, unless the batch is wrong in itself and somebody takes rejected rows.
+            The error, unless the batch itself is invalid and somebody takes rejected rows.
         """
         if not isinstance(error, InvalidArgument | AlreadyExists):
             raise error
         self._rejected(batch.request.batch_id, error)
 
     def broken(self, error: QuercusError) -> float:
-        """The stream broke: how long to wait before the next attempt, in seconds.
+        """Note that the stream broke; return the seconds to wait before the next attempt.
 
         Raises
         ------
         QuercusError
-            ``error`` itself, with the report of what is acknowledged, when another attempt would not help.
+            ``error`` itself, with the report of acknowledged rows, if another attempt would not help.
         """
         pause_s = self._trial.pause_s(error)
         if pause_s is None:
@@ -320,7 +320,7 @@ class PushState:
         return pause_s
 
     def failed(self, error: Exception) -> Exception:
-        """The error, with what is acknowledged: as ``report`` of ours, as a note on any other."""
+        """Return the error with the report of acknowledged rows: as ``report`` of ours, as a note on any other."""
         if isinstance(error, QuercusError):
             error.report = self._report
         else:
@@ -329,19 +329,19 @@ class PushState:
 
 
 def alone(batch: Batch) -> instance_pb2.PushBatchRequest:
-    """The call of its own that says what a batch says on a stream: both messages have the same fields otherwise."""
+    """Return the request that sends a batch without a stream: its fields are those of the message on a stream."""
     request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
     request.DiscardUnknownFields()  # continue_on_error is for streams
     return request
 
 
 def is_final(error: Exception) -> bool:
-    """True for the failure of the stream itself: there is nothing left to wait for."""
+    """Whether the stream itself failed, so that no acknowledgement will come."""
     return isinstance(error, QuercusError) and error.report is not None
 
 
 def batch_size(batch_rows: int, specification: Specification) -> int:
-    """Rows of a batch: as asked, but no more than fill half of what a message may be."""
+    """Return the rows of a batch: as asked, but no more than fill half of the largest message."""
     row_bytes = 8 * (len(specification.attributes) + len(specification.classes))
     return min(batch_rows, max(1, MAX_SEND_BYTES // 2 // row_bytes))
 

@@ -1,4 +1,4 @@
-"""Queries as the client gives them: why they are asked, and what became of an answer."""
+"""Queries with their reasons, and the outcomes of answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quercus.specification.display import Display
 class Rival:
     """An attribute that may still be the best split of a node, with its gain-ratio interval.
 
-    Where numbers are split at thresholds it is one ``threshold`` of the attribute.
+    If numbers are split at thresholds, a rival is one ``threshold`` of the attribute.
     """
 
     attribute: str
@@ -24,7 +24,7 @@ class Rival:
 
     @property
     def name(self) -> str:
-        """The attribute, with the threshold where there is one."""
+        """The attribute, with the threshold if there is one."""
         return self.attribute if self.threshold is None else f"{self.attribute} < {self.threshold:.6g}"
 
 
@@ -47,10 +47,9 @@ class ForestReason:
 class CommitteeReason:
     """The reason why a committee of trees asks about an instance.
 
-    ``theta`` is the members' mean estimate, empty while nothing is known of any row; ``doubt`` is its entropy as a
+    ``theta`` is the members' mean estimate, empty while nothing is known of any row. ``doubt`` is its entropy as a
     share of the largest, in [0, 1]. ``stands_for`` unlabelled rows are nearer to the instance than to any that is
-    known or was asked about before (0: the strategy does not count them). ``by_cover``: it was chosen for those rows
-    alone.
+    known or was asked about before (0: the strategy does not count them). ``by_cover``: only those rows are the reason.
     """
 
     theta: tuple[float, ...]
@@ -83,10 +82,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class Query:
-    """A question to a labeller. ``instance`` is the id the row was pushed with, ``display`` what was pushed beside it.
+    """A question to a labeller. ``instance`` is the id of the row, and ``display`` its display.
 
     ``place`` is its place on the agenda of the newest tree while it is open or leased (1 is asked first).
-    ``expires_at`` is the end of the lease by the server's wall clock, ``left_s`` what was left of it when it was asked.
+    ``expires_at`` is the end of the lease by the server's wall clock, and ``left_s`` the rest of the lease in seconds
+    when the server sent the query.
     """
 
     name: str
@@ -111,11 +111,11 @@ class Query:
 
 @dataclass(frozen=True)
 class AnswerReport:
-    """An answer or refusal that is committed.
+    """A committed answer or refusal.
 
-    ``conflict``: it contradicted what was known totally, and won. ``wants_more``: the query wants answers of other
-    labellers too; ``degree_of_conflict`` and ``ignorance`` are those of the answers so far (mass of the empty set, and
-    of the whole frame). ``reliability``: what the answer counted with.
+    ``conflict``: it contradicted the earlier evidence totally, and replaced it. ``wants_more``: the query wants answers
+    of other labellers too; ``degree_of_conflict`` and ``ignorance`` are those of the answers so far (mass of the empty
+    set, and of the whole frame). ``reliability``: the reliability with which the answer counted.
     """
 
     query: str
@@ -130,7 +130,7 @@ class AnswerReport:
 
 @dataclass(frozen=True)
 class Lease:
-    """One attempt to lease: the queries, or why there was none."""
+    """The outcome of one attempt to lease: the queries, or the reason why there was none."""
 
     queries: tuple[Query, ...]
     idle: str | None

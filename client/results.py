@@ -1,4 +1,4 @@
-"""The values of the client's calls: frozen values with plain Python and numpy inside, no protobuf."""
+"""The results of the client's calls: frozen values of plain Python and numpy types, without protobuf."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Specification:
     """The definition of a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
 
     ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
-    ``presentation``: how rows are shown to people (:mod:`quercus.specification.presentation`).
+    ``presentation``: the presentation of rows to people (:mod:`quercus.specification.presentation`).
     ``prediction_level``: how cautious sets of classes are, from 1 (least) to 0 (the whole frame).
 
     Examples
@@ -108,12 +108,12 @@ class RecentAccuracy:
 
 @dataclass(frozen=True)
 class Model:
-    """A model as the server sees it now.
+    """The current state of a model on the server.
 
-    ``lag_s``: how long the oldest event that the tree does not know yet has been in the log, in seconds.
-    ``uid``: tells the model from a later one of its name.
-    ``accuracy``: how right its predictions were lately, None where nothing is known of it.
-    ``settled``: whether no split is contested and every leaf has a told row; None where it asks even so, or where that
+    ``lag_s``: seconds that the oldest event that the tree does not contain has been in the log.
+    ``uid``: identity of the model, which differs from that of a later model of the same name.
+    ``accuracy``: accuracy of its recent predictions, None if not known.
+    ``settled``: whether no split is contested and every leaf has a told row; None if it asks all the same, or if that
     is not known.
     """
 
@@ -136,18 +136,18 @@ class Model:
 
     @property
     def budget(self) -> int:
-        """Most queries ever answered or leased."""
+        """Most queries that are ever answered or leased."""
         return self.specification.budget or 0
 
     @property
     def lag(self) -> int:
-        """Events that are committed but not yet in the tree."""
+        """Number of events that are committed but not yet in the tree."""
         return self.sequence_committed - self.sequence_grown
 
 
 @dataclass(frozen=True)
 class GrowerMember:
-    """A grower that shares a store: where it runs, how many models it has taken, whether it is this server's."""
+    """A grower that shares a store: its place, its number of models, and whether it belongs to this server."""
 
     place: str
     models: int
@@ -160,10 +160,10 @@ class Status:
 
     ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
     ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``learning``: models
-    that learn again from all evidence now; ``waiting``: those that wait for it (the first ten of ``waiting_count``);
-    ``lag_s``: the longest that an event of any model has waited to get into a tree; ``writes_waiting``: of the writer;
-    ``store_trouble``: why the store cannot be used, empty when it can; ``growers``: those that share the store, where
-    several may.
+    that learn again from all evidence now; ``waiting``: models that wait for it (the first ten of ``waiting_count``);
+    ``lag_s``: longest time that an event of any model has waited to get into a tree; ``writes_waiting``: writes that
+    wait for the writer; ``store_trouble``: the reason why the store cannot be used, empty if it can; ``growers``: those
+    that share the store, if several may.
     """
 
     version: str
@@ -250,10 +250,10 @@ class PushReport:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statement about an instance's label; ``label`` in the form :meth:`Client.answer` takes.
+    """One statement about an instance's label; ``label`` has the form that :meth:`Client.answer` takes.
 
-    ``kind``: ``"statement"``; ``"opinion"``: one of several answers, which count by the answer that follows them;
-    ``"correction"``: takes the place of all answers before (without a label they are taken back).
+    ``kind``: ``"statement"``; ``"opinion"``: one of several answers, which count through the answer that follows them;
+    ``"correction"``: replaces all earlier answers (without a label, it takes them back).
     """
 
     sequence: int
@@ -270,7 +270,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Instance:
-    """A row with the history of its label; ``display`` is what was pushed beside it, where one row is asked for."""
+    """A row with the history of its label; ``display`` is its display, if the call asks for one row."""
 
     id: str
     values: Mapping[str, Value]
@@ -282,11 +282,12 @@ class Instance:
 
 @dataclass(frozen=True)
 class Classification:
-    """One row's answer; arrays are (l,), in the order of ``classes``.
+    """The prediction for one row; arrays are (l,), in the order of ``classes``.
 
-    ``label_set`` are the classes that none dominates: one's belief exceeds another's plausibility. ``node`` is where
-    the row ends: of several, the last on the way to all of them; ``None`` where the model has several trees. ``mass``
-    gives each focal set its mass, where the model has mass functions and they were asked for.
+    ``label_set`` are the classes that no other class dominates: one class dominates another if its belief exceeds the
+    other's plausibility. ``node`` is the leaf of the row. If the row ends in several, it is the last node on the way to
+    all of them; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
+    functions and they were asked for.
     """
 
     label: str
@@ -304,11 +305,11 @@ class Classification:
 
 @dataclass(frozen=True, eq=False)
 class Classifications:
-    """Answers for n rows; arrays are (n, l), in the order of ``classes``.
+    """The predictions for n rows; arrays are (n, l), in the order of ``classes``.
 
     A request is answered from one tree version. Very many rows travel in several requests, and the tree may
-    grow in between: ``versions`` (n,) names each row's; ``version`` and ``as_of`` are the oldest of them.
-    ``class_sets`` (n,) are bit masks of the classes that none dominates; ``masses`` as of `Classification`.
+    grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
+    ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
     """
 
     classes: tuple[str, ...]
@@ -327,11 +328,11 @@ class Classifications:
 
     @property
     def labels(self) -> list[str]:
-        """Name of the predicted class of each row."""
+        """Names of the predicted classes of all rows."""
         return [self.classes[index] for index in self.indices]
 
     def label_set(self, row: int) -> tuple[str, ...]:
-        """The classes of one row that none dominates."""
+        """Return the classes of one row that no other class dominates."""
         if not self.class_sets.size:  # of a server before 0.3, which does not say
             return (self.classes[self.indices[row]],)
         mask = int(self.class_sets[row])

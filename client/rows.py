@@ -1,4 +1,4 @@
-"""Rows in the forms people have them, packed for the wire.
+"""Rows in the forms that people use, packed for the wire.
 
 Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes),
 numpy arrays (n, K) and pandas DataFrames. Numbers stay numbers, nominal values become indices, ``None`` and
@@ -45,13 +45,13 @@ class Chunk:
 
 
 def is_frame(rows: object) -> bool:
-    """True for a pandas DataFrame; pandas is never imported for the question."""
+    """Whether something is a pandas DataFrame; pandas is never imported for this test."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, pandas.DataFrame)
 
 
 def chunks(rows: Any, size: int) -> Iterator[Chunk]:
-    """The input in pieces of at most ``size`` rows; never holds more than one piece of an iterable."""
+    """Yield the input in pieces of at most ``size`` rows; never hold more than one piece of an iterable."""
     if isinstance(rows, np.ndarray) or is_frame(rows):
         if rows.ndim != 2:
             raise invalid(
@@ -70,7 +70,7 @@ def chunks(rows: Any, size: int) -> Iterator[Chunk]:
 
 
 async def async_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
-    """The same for an async iterable, or for anything that :func:`chunks` takes."""
+    """Yield pieces of an async iterable, or of anything that :func:`chunks` takes."""
     if not isinstance(rows, AsyncIterable):
         for chunk in chunks(rows, size):
             yield chunk
@@ -87,12 +87,12 @@ async def async_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
 
 
 class RowEncoder:
-    """Packs rows of one model.
+    """Encoder of the rows of one model.
 
     Parameters
     ----------
     specification
-        Of the model, with the nominal values that the server knows by now.
+        Specification of the model, with the nominal values that the server knows.
     uncertain
         Whether a value may be a set of names, or a `Between`.
     """
@@ -108,7 +108,7 @@ class RowEncoder:
         ]
 
     def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
-        """The message of a chunk, and whether it holds nominal values that the model does not list.
+        """Return the message of a chunk, and whether it holds nominal values that the model does not list.
 
         Such a chunk travels by name, and so does one with uncertain values; every other one packed.
 
@@ -139,7 +139,7 @@ class RowEncoder:
         return np.asarray(chunk.rows, dtype=np.float64)
 
     def _columns(self, chunk: Chunk) -> list[Cells]:
-        """The chunk by column, in the order of the attributes."""
+        """Return the chunk by column, in the order of the attributes."""
         if is_frame(chunk.rows):
             return self._frame_columns(chunk.rows)
         rows = [self._cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
@@ -186,7 +186,7 @@ class RowEncoder:
         ]
 
     def _is_uncertain(self, k: int, i: int, cell: Any, start: int, parts: Parts) -> bool:
-        """Put an uncertain value into `parts`; tells whether it is one."""
+        """Put an uncertain value into `parts`; return whether it is one."""
         nominal = self._indices[k] is not None
         if not self._uncertain or not isinstance(cell, set | frozenset | Between):
             return False
@@ -212,7 +212,7 @@ class RowEncoder:
         return index.get(text, UNKNOWN)
 
     def _text(self, k: int, cell: Any, row: int) -> str | None:
-        """A nominal value as text; ``None`` for a missing one."""
+        """Return a nominal value as text; ``None`` for a missing one."""
         if is_missing(cell):
             return None
         if isinstance(cell, str | int | np.integer | np.bool_):

@@ -1,4 +1,4 @@
-"""A tree as the client sees it: nodes in pre-order, every name resolved."""
+"""Trees for clients: nodes in pre-order, with all names resolved."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from quercus.proto.v1 import tree_pb2
 class TreeNode:
     """A node of a tree.
 
-    ``branch`` is the value that leads here from the parent, ``attribute`` what it splits on (``None``: a
-    leaf), at ``threshold`` where that is a number's, ``intervals`` the gain-ratio interval of every candidate, ``stop``
-    why a leaf is one. ``mass`` gives each focal set its mass, for learners that have them; it is a mean where the
-    labels ``conflict``. ``weight`` is that of its rows.
+    ``branch`` is the value that leads here from the parent. ``attribute`` is the splitting attribute (``None``: a
+    leaf), with its ``threshold`` if there is one. ``intervals`` has the gain-ratio interval of every candidate, and
+    ``stop`` the reason why a leaf is one. ``mass`` gives each focal set its mass, for learners with mass functions; it
+    is a mean if the labels ``conflict``. ``weight`` is the weight of its rows.
     """
 
     index: int
@@ -43,13 +43,13 @@ class TreeNode:
 
     @property
     def is_leaf(self) -> bool:
-        """True when the node does not split."""
+        """Whether the node does not split."""
         return self.attribute is None
 
 
 @dataclass(frozen=True)
 class AttributeBranches:
-    """The branch names of an attribute in force, and its inner edges when it is numeric."""
+    """The branch names of an attribute in force, and its inner edges if it is numeric."""
 
     attribute: str
     branches: tuple[str, ...]
@@ -59,7 +59,7 @@ class AttributeBranches:
 
 @dataclass(frozen=True)
 class Member:
-    """One tree of several: its size, and the classes that it tells apart."""
+    """One tree of several: its size, and the classes that it distinguishes."""
 
     nodes: int
     leaves: int
@@ -71,8 +71,8 @@ class Member:
 class Tree:
     """A tree at a version: a function of the model's log up to ``as_of``.
 
-    ``members`` are all trees of the version, of which this is number ``member``: forests have several, and learners
-    that tell each class from the rest.
+    ``members`` are all trees of the version; this is number ``member``. Forests have several, and so have learners that
+    distinguish each class from the rest.
     """
 
     model: str
@@ -134,7 +134,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class TreeUpdate:
-    """An update from :meth:`Client.watch`: a tree, and how far the log was when it was sent."""
+    """An update from :meth:`Client.watch`: a tree, and the end of the log when it was sent."""
 
     tree: Tree
     committed_sequence: int
@@ -146,14 +146,14 @@ class TreeUpdate:
 
 
 class Watched:
-    """The state of a watch: it may go on after an outage, but with no other model.
+    """The state of a watch, which may continue after an outage, but not with another model.
 
     Parameters
     ----------
     model
-        Its name.
+        Name of the model.
     uid
-        Its identity; empty: that of the first tree that comes.
+        Identity of the model; empty: that of the first tree that comes.
     """
 
     def __init__(self, model: str, uid: str = "") -> None:
@@ -171,15 +171,15 @@ class Watched:
 
 
 def replaced(model: str) -> FailedPrecondition:
-    """The error of whoever waits for a model that another has taken the name of."""
+    """Return the error for a caller who waits for a model whose name another has taken."""
     return FailedPrecondition(f"model {model!r} was deleted, and another has its name: start again")
 
 
 def wanted_sequence(before: str, now: Model, sequence: int | None) -> int:
-    """Up to which event growth is waited for: as given, else all of the log.
+    """Return the number of the event up to which to wait for growth: as given, else the end of the log.
 
-    ``before`` is the uid that the client knew under the name. A number that the log does not reach is waited for, since
-    somebody may push; unless the number is of a model that is gone.
+    ``before`` is the uid that the client knew under the name. The client waits for a number beyond the end of the log,
+    since somebody may push, unless the number belongs to a deleted model.
     """
     if sequence is None:
         return now.sequence_committed

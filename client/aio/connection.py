@@ -1,4 +1,4 @@
-"""The connection that all calls of the client share: one call, pages of a list, a stream; each outlasts outages."""
+"""The connection that all calls of the client share: one call, pages of a list, a stream; each survives outages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quercus.proto.v1 import model_pb2
 
 
 class Connection:
-    """A channel to a server, and what this client has seen of it."""
+    """A channel to a server, and the newest sequence numbers that this client has seen."""
 
     def __init__(
         self,
@@ -89,16 +89,16 @@ class Connection:
         *,
         is_over: Callable[[], bool] = lambda: False,
     ) -> AsyncGenerator[Any, None]:
-        """Yield the messages of a stream, through outages: it starts again with what ``request`` says by then.
+        """Yield the messages of a stream. After an outage the stream starts again with ``request`` as it is then.
 
         Parameters
         ----------
         request
-            The consumer notes in it what it has taken.
+            The consumer records in it how far it has read.
         timeout_s
-            Of all streams together; ``None``: without limit.
+            Limit of all streams together; ``None``: no limit.
         is_over
-            Whether a broken stream had nothing more to say.
+            Function that returns whether a broken stream was complete.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         trial = self._outage.trial()
@@ -127,12 +127,12 @@ class Connection:
         Parameters
         ----------
         tell
-            Takes the seconds for which calls wait; a thread of the client may call it.
+            Function of the seconds for which calls wait; a thread of the client may call it.
         """
         self._outage.tell = tell
 
     async def wait_ready(self, timeout_s: float = 10.0) -> None:
-        """Wait until the server answers; :class:`Unavailable` when it does not within ``timeout_s``."""
+        """Wait until the server answers; :class:`Unavailable` if it does not within ``timeout_s``."""
         try:
             await async_connected(self._channel, timeout_s)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""The calls for rows and for the log that they are part of."""
+"""The calls for rows and for the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quercus.proto.v1 import instance_pb2
 
 
 class InstanceCalls(ModelCalls):
-    """The calls for rows and for the log that they are part of."""
+    """The calls for rows and for the log."""
 
     async def push(
         self,
@@ -31,7 +31,7 @@ class InstanceCalls(ModelCalls):
         on_progress: pushing.Progress | None = None,
         on_rejected: pushing.OnRejected | None = None,
     ) -> PushReport:
-        """Push rows; all are committed when this returns, but those that `on_rejected` took.
+        """Push rows. When this returns, all are committed except those that `on_rejected` received.
 
         Parameters
         ----------
@@ -42,19 +42,19 @@ class InstanceCalls(ModelCalls):
             rows may be an async iterable.
         labels
             One per row, each as in :meth:`answer`, or plausibilities: an array (n, l), or a DataFrame with a
-            column per class. If omitted, nothing is known.
+            column per class. If omitted, all labels are vacuous.
         ids
             One per row, unique in the model: rows with a known id are not stored again.
         displays
-            For each row what labellers see beside it: a list of items (:mod:`quercus.specification.display`), or
-            ``None``. It is no part of the evidence.
+            The display of each row, which labellers see beside it: a list of items
+            (:mod:`quercus.specification.display`), or ``None``. It is no part of the evidence.
         batch_rows, window
             Rows per message, and unacknowledged messages at once.
         on_progress
             Called after each acknowledgement.
         on_rejected
-            Takes the rows of a message that the server refuses, because a value or an id of them is wrong, and the
-            push goes on. If omitted, the push ends there.
+            Called with the rows of a message that the server refuses because of a wrong value or id; then the push
+            goes on. If omitted, the push ends there.
 
         Raises
         ------
@@ -116,30 +116,30 @@ class InstanceCalls(ModelCalls):
         timeout_s: float | None = None,
         on_position: OnPosition | None = None,
     ) -> AsyncGenerator[LogEvent, None]:
-        """Yield the events of the log behind a number, in order, then each that is written, as it comes.
+        """Yield the events of the log after a number, in order, then each new event.
 
-        An outage is waited for; no event is missed or comes twice. A program that keeps the number of the last event
-        that it has handled, and the uid of the model, goes on from there when it starts again.
+        The call waits for the end of an outage; no event is missing or comes twice. A program that keeps the uid of the
+        model and the number of the last event that it has handled can continue there when it starts again.
 
         Parameters
         ----------
         model
             Name of the model.
         after
-            Number of the last event that was handled; 0: from the first.
+            Number of the last event that was handled; 0: start with the first.
         kinds
             ``"instance"`` (rows), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``, ``"opinion"``,
             ``"statement"``. If omitted, all.
         with_values
-            With the values of rows.
+            Whether the events of rows contain their values.
         model_uid
-            Of the model that ``after`` is of. If another has the name by now, :class:`FailedPrecondition`.
+            Uid of the model that ``after`` belongs to. If another model has the name, :class:`FailedPrecondition`.
         timeout_s
-            Raise :class:`DeadlineExceeded` then; ``None``: run until you stop, the model is deleted, or the
-            server is away for longer than ``outage_s``.
+            Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
+            or the server is away for longer than ``outage_s``.
         on_position
-            Called now and then with the uid of the model and the number up to which all events were handled or are of
-            other kinds.
+            Called from time to time with the uid of the model and the number up to which all events were handled or are
+            of other kinds.
         """
         watch = EventWatch(
             model, after, kinds, with_values=with_values, uid=model_uid, on_position=on_position

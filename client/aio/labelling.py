@@ -55,25 +55,24 @@ class LabellingCalls(Connection):
         Parameters
         ----------
         query
-            As :meth:`queries` gave it.
+            A query that :meth:`queries` yielded.
         label
             A class name, a set of names, a dict name -> plausibility (an omitted name is impossible), a dict
-            frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN): nothing is
-            known.
+            frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN) for a vacuous label.
         reliability
             Chance that you are right, in (0, 1]; ``None``: 1, or estimated, as the labelling policy says.
         comment
-            Kept with the answer.
+            Comment that is kept with the answer.
         took_s
-            How long you took, in seconds; ``None``: since the query was leased.
+            Seconds that you took; ``None``: the time since the query was leased.
         shown
-            Names what you saw of it, at most 200 characters: :func:`quercus.client.shown.shown_text` names what a
-            screen of Quercus shows.
+            Name of what you saw of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
+            names of Quercus's screens.
 
         Raises
         ------
         FailedPrecondition
-            When the lease ended and the query is answered, withdrawn, or another's by now.
+            If the lease ended and the query was answered, withdrawn or leased to another labeller since.
         """
         return await self._say(
             query.model, query_calls.answer(query, label, reliability, comment, took_s, shown)
@@ -96,12 +95,12 @@ class LabellingCalls(Connection):
         await self._ask(query_calls.give_back(query))
 
     async def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
-        """End the lease of the query ``models/{model}/queries/{number}``, whoever holds it; for operators.
+        """End the lease of the query ``models/{model}/queries/{number}`` of any labeller; for operators.
 
         Parameters
         ----------
-        labeller : only if this one holds it.
-        comment : why; it stands in the history.
+        labeller : end the lease only if this labeller holds it.
+        comment : the reason, which is kept in the history.
         """
         await self._ask(query_calls.end_lease(name, labeller, comment))
 
@@ -123,11 +122,12 @@ class LabellingCalls(Connection):
         Parameters
         ----------
         query
-            That was answered.
+            The answered query.
         label, reliability, comment
-            As of :meth:`answer`.
+            As in :meth:`answer`.
         labeller
-            Who corrects. If omitted, who leased the query. The labelling policy decides who may.
+            The labeller who corrects. If omitted, the one who leased the query. The labelling policy decides who may
+            correct.
         """
         return await self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
 
@@ -156,17 +156,17 @@ class LabellingCalls(Connection):
         Parameters
         ----------
         model
-            Whose rows.
+            Name of the model.
         wanted
-            Which answers; ``None``: all.
+            Filter of answers; ``None``: all.
         limit
-            At most so many; ``None``: all.
+            Most answers to yield; ``None``: all.
         newest_first
-            The newest one first.
+            Whether the newest answer comes first.
         after
-            Only those behind the answer of this number, in the order asked for.
+            Yield only answers after the one of this number, in the requested order.
         with_values
-            With the values of each row.
+            Whether answers contain the values of their rows.
         """
         reader = AnswerReader(model, await self._classes(model), wanted, limit, newest_first, with_values)
         reader.request.after_sequence = after
@@ -190,7 +190,7 @@ class LabellingCalls(Connection):
         Parameters
         ----------
         model
-            Whose rows.
+            Name of the model.
         statements
             Up to 10,000 are stored all or none; more are sent in several requests.
         labeller

@@ -1,4 +1,4 @@
-"""The connection of one push: a stream, or for one batch a call of its own."""
+"""The connection of one push: a stream, or a single call for a single batch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class AsyncPushLine:
     Parameters
     ----------
     stub
-        Of the service of instances.
+        Stub of the service of instances.
     ledger
-        Which batches are on their way.
+        The state of the push.
     address
-        Of the server, for errors.
+        Address of the server, for errors.
     timeout_s
         Deadline of each acknowledgement.
     """
@@ -63,7 +63,7 @@ class AsyncPushLine:
             await self._call.write(batch.request)
 
     async def settle(self, until: int) -> None:
-        """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
+        """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
                 await self._receive()

@@ -1,4 +1,4 @@
-"""The calls that give queries to labellers, one by one or ahead."""
+"""The calls that lease queries to labellers, one by one or in advance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quercus.client.stream_parts import StreamOptions
 
 
 class LeasingCalls(LabellingCalls, ModelCalls):
-    """The calls that give queries to labellers."""
+    """The calls that lease queries to labellers."""
 
     async def lease(
         self,
@@ -64,11 +64,11 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         Parameters
         ----------
         model, labeller
-            Name of the model (``"-"``: any model, in turn), and who answers (1 to 100 characters).
+            Name of the model (``"-"``: any model, in turn), and name of the labeller (1 to 100 characters).
         lease_s
-            1 to 3,600 seconds: how soon others get the query if this process dies.
+            Length of a lease, 1 to 3,600 seconds: others get the query after it if this process dies.
         idle_s
-            End after so many seconds without a query; ``None``: only when the budget is spent.
+            Seconds without a query after which to end; ``None``: end only when the budget is spent.
         only
             Filter of queries; ``None``: all.
         """
@@ -104,22 +104,22 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         idle_s: float | None = 10.0,
         only: Filter | None = None,
     ) -> AsyncQueryStream:
-        """A stream of queries, to iterate over within ``with``: the next ones are there before you ask for them.
+        """Return a stream of queries to iterate over within ``with``; it fetches the next ones in advance.
 
-        Answer on the stream (``stream.answer(query, label)``), which takes one round trip; leases are extended while
-        you think, and the stream goes on after an outage.
+        Answer on the stream (``stream.answer(query, label)``), which takes one round trip. The stream extends leases
+        while you think, and continues after an outage.
 
         Parameters
         ----------
         model, labeller, lease_s, idle_s, only
-            As of :meth:`queries`.
+            As in :meth:`queries`.
         prefetch
-            Queries that you hold at once, the one in your hands among them; 1 to 100.
+            Queries that you hold at once, including the current one; 1 to 100.
         """
         return AsyncQueryStream(self, StreamOptions(model, labeller, lease_s, prefetch, only), idle_s)
 
     async def _keep(self, query: Query, lease_s: float) -> bool:
-        """Extend a lease, and return whether to go on with it; the answer itself will say why not."""
+        """Extend a lease, and return whether to go on; if not, the answer itself fails with the reason."""
         try:
             await self.extend_lease(query, lease_s)
         except QuercusError as error:  # what passes may pass before the lease ends
@@ -129,7 +129,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         return True
 
     async def _give_back(self, query: Query) -> None:
-        """Return a query, in one attempt: who leaves the loop does not wait for the end of an outage."""
+        """Return a query, in one attempt: leaving the loop does not wait for the end of an outage."""
         request = query_calls.give_back(query).request
         # answered, refused, or the server is away: the lease ends by itself
         with suppress(grpc.RpcError, QuercusError, ValueError):

@@ -1,4 +1,4 @@
-"""One stream on which queries come and answers go: a few queries arrive before they are asked for."""
+"""One stream for queries and answers: a few queries arrive in advance."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ CLOSE_S = 1.0
 
 
 class AsyncQueryStream:
-    """Queries to iterate over, and a labeller's answers to them, on one stream; `Client.stream_queries` makes it.
+    """A stream of queries, and of a labeller's answers to them; `Client.stream_queries` makes it.
 
-    Leases are extended while you think. A query that you leave without an answer goes back when you ask for the next.
-    If the connection breaks, the stream is opened again; an answer under way is sent again, by a call of its own, and
-    counts once.
+    The stream extends leases while you think. A query without an answer goes back when you ask for the next one. If the
+    connection breaks, the stream is opened again; an answer under way is sent again, by a separate call, and counts
+    once.
     """
 
     def __init__(self, client: LeasingCalls, terms: StreamOptions, idle_s: float | None) -> None:
@@ -64,7 +64,7 @@ class AsyncQueryStream:
         await self.close()
 
     async def close(self) -> None:
-        """End the stream; the queries it still holds go back."""
+        """End the stream; held queries go back."""
         if self._line is not None:
             await self._line.close()
 
@@ -172,7 +172,7 @@ class AsyncQueryLine:
         self._heart = AsyncRepeating(self._beat, beat_s, "quercus-queries-heartbeat")
 
     async def open(self, first: Any) -> None:
-        """Begin with the message ``first``."""
+        """Open the stream with the message ``first``."""
         self._call = AsyncBidirectionalCall(self._stub.StreamQueries, self._take, "quercus-queries")
         await self._call.write(first)
         await self._heart.start()
@@ -204,7 +204,7 @@ class AsyncQueryLine:
         self._incoming.put(error)
 
     async def next(self, wait_s: float) -> Query | str | QuercusError:
-        """Return the next query, why there is none ("": nothing arrived within ``wait_s``), or how the call ended."""
+        """Return the next query, the reason why there is none ("": none within ``wait_s``), or the end of the call."""
         try:
             return await self._incoming.get(wait_s)
         except TimeoutError:
@@ -221,12 +221,12 @@ class AsyncQueryLine:
         return future
 
     async def leave(self, query: Query) -> None:
-        """Give a query back, and do not wait for the reply."""
+        """Give a query back without waiting for the reply."""
         if self._ended is None:
             await self._call.write(stream_parts.part(query_calls.give_back(query)))
 
     async def close(self) -> None:
-        """End the call: the server gives back what it still holds."""
+        """End the call: the server gives back held queries."""
         await self._heart.stop()
         await self._call.finish(CLOSE_S)
         await self._call.cancel()

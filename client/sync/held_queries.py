@@ -1,5 +1,5 @@
 # Generated from client/aio/held_queries.py by `make client`; edit that file.
-"""The queries that one labeller holds: the one that is shown, those whose answers wait, and the next one."""
+"""The queries that one labeller holds: the one on the screen, those whose answers wait, and the next one."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from quercus.client.sync.client import Client
 
 LOOK_S = 0.1
-"""Seconds between two looks whether the tree knows the last answer."""
+"""Seconds between two checks whether the tree contains the last answer."""
 
 
 class HeldQueries:
-    """Queries leased to one labeller: the one that is shown, and the next one before it is wanted.
+    """Queries leased to one labeller: the one on the screen, and the next one in advance.
 
-    A labeller who answers sees the next query at once. It was chosen before the server knew the answer, so
+    A labeller who answers sees the next query at once. It was chosen before the server knew the answer. So
     `exchange` gives it back, as long as nobody saw it, for the query that the newest tree asks first. The console and
-    `quercus label` hold their queries so.
+    `quercus label` use this class.
 
     Parameters
     ----------
     client
-        That leases them.
+        The client that leases them.
     model, labeller, lease_s, only
-        As of ``Client.lease``. Nobody extends the leases but `extend`.
+        As in ``Client.lease``. Only `extend` extends the leases.
 
     Attributes
     ----------
     idle : str
-        Why the last `take` brought no query; empty: it brought one.
+        The reason why the last `take` returned no query; empty: it returned one.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class HeldQueries:
         return tuple(self._held.values())
 
     def beside(self, names: Collection[str]) -> Query | None:
-        """Return the first query that is held and is none of ``names``."""
+        """Return the first held query that is none of ``names``."""
         return next((query for query in self.held if query.name not in names), None)
 
     def take(self, wait_s: float = 0.0) -> Query | None:
@@ -84,9 +84,9 @@ class HeldQueries:
         return self._held.pop(name, None)
 
     def has_newer_tree(self, wait_s: float = 5.0) -> bool:
-        """Whether there is a tree that knows this client's answers, and that this did not tell of before.
+        """Whether there is a tree that contains this client's answers, and that was not reported before.
 
-        Wait up to ``wait_s`` seconds until the tree knows them.
+        Wait up to ``wait_s`` seconds for such a tree.
         """
         until = time.monotonic() + wait_s
         while self.model != ANY:
@@ -100,18 +100,18 @@ class HeldQueries:
         return False
 
     def exchange(self, unseen: Query) -> Query | None:
-        """Give a query back that was not shown, and lease the one that is asked first; often it is the same."""
+        """Give back a query that was not shown, and lease the one that is asked first, often the same."""
         return self.take() if self.give_back(unseen) else None
 
     def give_back(self, query: Query) -> bool:
-        """Give a query back; False: it is not held any more."""
+        """Give a query back; return False if it is not held any more."""
         if self.put_away(query.name) is None:  # it was answered or lost meanwhile
             return False
         self._client.release(query)
         return True
 
     def extend(self) -> list[str]:
-        """Extend all leases; return the names of the queries that are lost."""
+        """Extend all leases; return the names of lost queries."""
         lost = []
         for query in self.held:
             asked = time.monotonic()
@@ -128,7 +128,7 @@ class HeldQueries:
         return lost
 
     def close(self) -> None:
-        """Give back all that is held."""
+        """Give back all held queries."""
         for query in self.held:
             self.put_away(query.name)
             self._client._give_back(query)

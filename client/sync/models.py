@@ -23,7 +23,7 @@ class ModelCalls(Connection):
         return convert.status(self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
 
     def caller(self) -> Caller:
-        """Return the name and the permissions of the caller: of this client's token."""
+        """Return the name and the permissions of the caller, as given by this client's token."""
         return convert.caller(self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest()))
 
     def set_log_level(self, level: str) -> str:
@@ -42,7 +42,7 @@ class ModelCalls(Connection):
         specification
             Attributes, classes and learner.
         exist_ok
-            If a model of the same specification has the name, return that one.
+            Return an existing model of this name, if it has the same specification.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class ModelCalls(Connection):
         return made
 
     def get_model(self, name: str) -> Model:
-        """Return the model as it is now."""
+        """Return the current state of a model."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
         found = convert.model(self._call(self._stubs.models.GetModel, request))
         self._sequences.met(name, found.uid)
@@ -80,9 +80,9 @@ class ModelCalls(Connection):
                     yield convert.model(each)
 
     def update_model(self, name: str, **changes: requests.Change) -> Model:
-        """Change parameters that may change once a model exists: `quercus.specification.model.CHANGEABLE`.
+        """Change parameters of a model, those in `quercus.specification.model.CHANGEABLE`.
 
-        ``pruning=None`` turns pruning off, ``max_depth=None`` the limit of depth.
+        ``pruning=None`` turns pruning off, and ``max_depth=None`` removes the limit of depth.
         """
         return convert.model(self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
 
@@ -94,7 +94,7 @@ class ModelCalls(Connection):
         self._forms.forget(name)
 
     def _form(self, model: str) -> RowFormat:
-        """Return how rows of a model are sent, remembered or requested."""
+        """Return the encoding of a model's rows, remembered or requested."""
         form = self._forms.fresh(model)
         if form is None or self._sequences.uid(model) not in {
             "",

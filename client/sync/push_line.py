@@ -1,5 +1,5 @@
 # Generated from client/aio/push_line.py by `make client`; edit that file.
-"""The connection of one push: a stream, or for one batch a call of its own."""
+"""The connection of one push: a stream, or a single call for a single batch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class PushLine:
     Parameters
     ----------
     stub
-        Of the service of instances.
+        Stub of the service of instances.
     ledger
-        Which batches are on their way.
+        The state of the push.
     address
-        Of the server, for errors.
+        Address of the server, for errors.
     timeout_s
         Deadline of each acknowledgement.
     """
@@ -64,7 +64,7 @@ class PushLine:
             self._call.write(batch.request)
 
     def settle(self, until: int) -> None:
-        """Take the acknowledgements that are there, and wait until at most ``until`` batches are on their way."""
+        """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
                 self._receive()

@@ -1,5 +1,5 @@
 # Generated from client/aio/query_stream.py by `make client`; edit that file.
-"""One stream on which queries come and answers go: a few queries arrive before they are asked for."""
+"""One stream for queries and answers: a few queries arrive in advance."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ CLOSE_S = 1.0
 
 
 class QueryStream:
-    """Queries to iterate over, and a labeller's answers to them, on one stream; `Client.stream_queries` makes it.
+    """A stream of queries, and of a labeller's answers to them; `Client.stream_queries` makes it.
 
-    Leases are extended while you think. A query that you leave without an answer goes back when you ask for the next.
-    If the connection breaks, the stream is opened again; an answer under way is sent again, by a call of its own, and
-    counts once.
+    The stream extends leases while you think. A query without an answer goes back when you ask for the next one. If the
+    connection breaks, the stream is opened again; an answer under way is sent again, by a separate call, and counts
+    once.
     """
 
     def __init__(self, client: LeasingCalls, terms: StreamOptions, idle_s: float | None) -> None:
@@ -65,7 +65,7 @@ class QueryStream:
         self.close()
 
     def close(self) -> None:
-        """End the stream; the queries it still holds go back."""
+        """End the stream; held queries go back."""
         if self._line is not None:
             self._line.close()
 
@@ -173,7 +173,7 @@ class QueryLine:
         self._heart = Repeating(self._beat, beat_s, "quercus-queries-heartbeat")
 
     def open(self, first: Any) -> None:
-        """Begin with the message ``first``."""
+        """Open the stream with the message ``first``."""
         self._call = BidirectionalCall(self._stub.StreamQueries, self._take, "quercus-queries")
         self._call.write(first)
         self._heart.start()
@@ -205,7 +205,7 @@ class QueryLine:
         self._incoming.put(error)
 
     def next(self, wait_s: float) -> Query | str | QuercusError:
-        """Return the next query, why there is none ("": nothing arrived within ``wait_s``), or how the call ended."""
+        """Return the next query, the reason why there is none ("": none within ``wait_s``), or the end of the call."""
         try:
             return self._incoming.get(wait_s)
         except TimeoutError:
@@ -222,12 +222,12 @@ class QueryLine:
         return future
 
     def leave(self, query: Query) -> None:
-        """Give a query back, and do not wait for the reply."""
+        """Give a query back without waiting for the reply."""
         if self._ended is None:
             self._call.write(stream_parts.part(query_calls.give_back(query)))
 
     def close(self) -> None:
-        """End the call: the server gives back what it still holds."""
+        """End the call: the server gives back held queries."""
         self._heart.stop()
         self._call.finish(CLOSE_S)
         self._call.cancel()

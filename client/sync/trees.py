@@ -1,5 +1,5 @@
 # Generated from client/aio/trees.py by `make client`; edit that file.
-"""The calls that classify, and those that show trees."""
+"""The calls that classify rows and show trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quercus.proto.v1 import tree_pb2
 
 
 class TreeCalls(ModelCalls):
-    """The calls that classify, and those that show trees."""
+    """The calls that classify rows and show trees."""
 
     def classify(
         self,
@@ -36,7 +36,7 @@ class TreeCalls(ModelCalls):
         Parameters
         ----------
         model, rows
-            What to classify; any number of rows, sent in as few requests as the message limit allows.
+            Name of the model, and any number of rows, sent in as few requests as the message limit allows.
         min_sequence
             Use only a tree grown from at least this much of the log (:meth:`wait_grown` waits for it).
         want_paths
@@ -57,7 +57,7 @@ class TreeCalls(ModelCalls):
         return form.result(answers, want_paths)
 
     def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
-        """Return the newest tree, or the one of ``version``; of several trees, number ``member``."""
+        """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
         request = tree_pb2.GetTreeRequest(name=convert_trees.tree_resource(model, version), member=member)
         return convert_trees.tree(self._call(self._stubs.trees.GetTree, request))
 
@@ -84,8 +84,8 @@ class TreeCalls(ModelCalls):
         model
             Name of the model.
         timeout_s
-            Raise :class:`DeadlineExceeded` then; ``None``: run until you stop, the model is deleted, or the
-            server is away for longer than ``outage_s``.
+            Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
+            or the server is away for longer than ``outage_s``.
         """
         with closing(self._watch(model, timeout_s, Watched(model))) as updates:
             for update in updates:
@@ -103,7 +103,7 @@ class TreeCalls(ModelCalls):
     def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
 
-        Wait for ``timeout_s`` at most; ``None``: without limit.
+        Wait for at most ``timeout_s`` seconds; ``None``: no limit.
 
         Raises
         ------
