@@ -1,20 +1,28 @@
 """Checks of arguments. Bounds of size are here; what the values mean is checked by those who know."""
 
 import math
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.bounds import (
+    MAX_AUTHOR_CHARACTERS,
+    MAX_COMMENT_CHARACTERS,
+    MAX_DELAY_S,
+    MAX_ID_CHARACTERS,
+    MAX_SHOWN_CHARACTERS,
+)
 from quercus.storage.records import Float64
 
-MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-MAX_TEXT = 200  # characters of a name or id
-MAX_DURATION_S = 86_400.0
-MAX_COMMENT = 2000  # characters
-MAX_SHOWN = 200
-MAX_TOOK_S = 1e9
+MAX_TEXT = max(MAX_ID_CHARACTERS, MAX_AUTHOR_CHARACTERS)
+"""Characters of any name or id. Of a labeller's name too: in the log stand the names of all who speak together."""
+
+MAX_DURATION_S = MAX_DELAY_S
+"""Of leases, memberships and delays, which are longest."""
+
+MAX_STORED_TOOK_S = 1e9
+"""Longer than anybody may say: where nobody does the store takes the time since the lease, which may be years ago."""
 
 
 def name_text(field: str, value: str) -> None:
@@ -22,14 +30,6 @@ def name_text(field: str, value: str) -> None:
     if not 1 <= len(value) <= MAX_TEXT:
         raise InvalidInput(field, f"has {len(value)} characters, must have 1 to {MAX_TEXT}")
     encodable(field, value)
-
-
-def model_name(field: str, value: str) -> None:
-    """The name of a model as services know it; what a file calls a model may be anything."""
-    if MODEL_NAME.fullmatch(value) is None:
-        raise InvalidInput(
-            field, f"{value[:80]!r} is not 1 to 63 characters of [a-z0-9_-] that start with a letter"
-        )
 
 
 def encodable(field: str, value: str) -> None:
@@ -62,21 +62,23 @@ def reliability(value: float) -> None:
 
 def comment(value: str) -> None:
     """Check the comment of a labeller."""
-    if len(value) > MAX_COMMENT:
-        raise InvalidInput("comment", f"has {len(value)} characters, must have at most {MAX_COMMENT}")
+    if len(value) > MAX_COMMENT_CHARACTERS:
+        raise InvalidInput(
+            "comment", f"has {len(value)} characters, must have at most {MAX_COMMENT_CHARACTERS}"
+        )
     encodable("comment", value)
 
 
 def answer_time(value_s: float | None) -> None:
     """Check the time that an answer took, in seconds; None: not reported."""
-    if value_s is not None and not 0.0 <= value_s <= MAX_TOOK_S:
-        raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_TOOK_S:g} s]")
+    if value_s is not None and not 0.0 <= value_s <= MAX_STORED_TOOK_S:
+        raise InvalidInput("took", f"is {value_s} s, must lie in [0 s, {MAX_STORED_TOOK_S:g} s]")
 
 
 def shown_text(value: str) -> None:
     """Check the name of what a labeller's screen showed."""
-    if len(value) > MAX_SHOWN:
-        raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN}")
+    if len(value) > MAX_SHOWN_CHARACTERS:
+        raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN_CHARACTERS}")
     encodable("shown", value)
 
 

@@ -31,7 +31,8 @@ from quercus.server.gate.throttle import CallRates, MemoryWatch, OpenStreams
 from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.server.wire.names import MODEL_ID, parse_query
+from quercus.server.wire.names import parse_query
+from quercus.specification.bounds import MODEL_ID
 from quercus.storage import NotFound, StorageError
 
 _audit = logging.getLogger("quercus.audit")

@@ -106,7 +106,7 @@ class Grower:
         due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
         records = self._store.models_of(sorted(due)) if due else []
         for gone in due - {record.key for record in records}:
-            self._forget(gone)
+            self._forget_gone(gone)
         behind = {record.key for record in records if self._is_behind(record)}
         for record in records:
             self._step(record, bool(behind - {record.key}))
@@ -121,7 +121,9 @@ class Grower:
             self._seen = change.number
             if change.tree_version is None and change.key in self._models:
                 self._models[change.key].forget_saved()
-            if change.tree_version is None or not self._owns(change.key):
+            if change.tree_version is None:
+                self._forget_gone(change.key)
+            elif not self._owns(change.key):
                 self._forget(change.key)
             elif change.key not in self._failures and not self._rests(change):
                 self._busy.add(change.key)
@@ -146,6 +148,11 @@ class Grower:
         self._drop(key)
         for known in (self._failures, self._wake_at):
             known.pop(key, None)
+
+    def _forget_gone(self, key: int) -> None:
+        self._forget(key)
+        if self._share is not None:
+            self._share.drop(key)
 
     def _drop(self, key: int) -> None:
         """Let go what is folded of a model, and stop learning it."""
@@ -216,7 +223,7 @@ class Grower:
         except StorageError:
             gone = False
         if gone:
-            self._forget(record.key)
+            self._forget_gone(record.key)
             return
         count = self._failures[record.key] = self._failures.get(record.key, 0) + 1
         last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S

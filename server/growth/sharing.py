@@ -84,9 +84,14 @@ class GrowerShare:
         return self._fences[key]
 
     def forget(self, key: int) -> None:
-        """Another has the model, or it is gone, or it is another's now: `release_others` gives it back then."""
+        """Another has the model, or it is another's now: `release_others` gives it back then."""
         if self._fences.pop(key, None) is not None:
             self._doubtful.add(key)
+
+    def drop(self, key: int) -> None:
+        """The model is gone, and with it what could be given back."""
+        self._fences.pop(key, None)
+        self._doubtful.discard(key)
 
     def release_others(self) -> None:
         """Give back the models that belong to other members now."""

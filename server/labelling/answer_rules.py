@@ -12,7 +12,6 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour
 from quercus.server.labelling.combined_labels import (
-    MAX_AUTHOR,
     Voice,
     combine_answers,
     voice_of,
@@ -21,6 +20,7 @@ from quercus.server.labelling.combined_labels import (
 from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.schema import ModelSchema
+from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 from quercus.storage import (
     AmendContext,
     AnswerChange,
@@ -109,7 +109,7 @@ class LabellerReply:
             conflict = evidence.update(
                 known_contour(context.history, size), contour(label, size), 1.0
             ).conflict
-            combined = CombinedAnswer(encode(label), " + ".join(voices)[:MAX_AUTHOR])
+            combined = CombinedAnswer(encode(label), " + ".join(voices)[:MAX_AUTHOR_CHARACTERS])
         return self._submitted(conflict, settles=settles, combined=combined)
 
     def _submitted(

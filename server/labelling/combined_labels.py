@@ -20,6 +20,7 @@ from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contou
 from quercus.belief.mass import MassFunction
 from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
+from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 from quercus.storage import CombinedStatement, Event, EventKind, Join
 from quercus.trees import consonant_mass
 
@@ -130,7 +131,9 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
             label, reliability = Masses(combine_answers(list(found.values()), size).mass), 1.0
         pushed = known_contour(history[:1], size)
         conflict = evidence.update(pushed, contour(label, size), reliability).conflict
-        return CombinedStatement(encode(label), " + ".join(found)[:MAX_AUTHOR], reliability, conflict)
+        return CombinedStatement(
+            encode(label), " + ".join(found)[:MAX_AUTHOR_CHARACTERS], reliability, conflict
+        )
 
     return join
 

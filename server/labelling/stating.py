@@ -16,10 +16,10 @@ from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.reliability import NEWEST, Crowd, crowd_of
 from quercus.server.wire.labels import decode_label
-from quercus.server.wire.limits import MAX_STATEMENTS
 from quercus.server.wire.names import check_id, parse_model
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
+from quercus.specification.bounds import MAX_STATEMENTS
 from quercus.storage import (
     Event,
     EventKind,

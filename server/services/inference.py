@@ -19,11 +19,11 @@ from quercus.server.wire.inference import (
     wanted_outputs,
 )
 from quercus.server.wire.limits import MessageLimits
-from quercus.server.wire.names import check_model_id
 from quercus.server.wire.request_checks import check_sequence
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.algorithms import FIRST
+from quercus.specification.bounds import check_model_id
 from quercus.storage import FailedPrecondition, NotFound, Store
 
 MAX_ID: Final = 200

@@ -19,7 +19,8 @@ from quercus.server.wire.models import (
     encode_model,
     updated_specification,
 )
-from quercus.server.wire.names import check_model_id, make_page_token, page_size, parse_model, read_token
+from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
+from quercus.specification.bounds import check_model_id
 from quercus.storage import ModelRecord, NotFound, Store
 
 

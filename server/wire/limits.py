@@ -1,6 +1,7 @@
 """Bounds of messages and calls, with their names; errors name the bound that they enforce.
 
-The defaults of bounds that can be configured are in `quercus.specification.server`.
+The defaults of bounds that can be configured are in `quercus.specification.server`; bounds that other parts hold to as
+well are in `quercus.specification.bounds`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,6 @@ MAX_PAGE: Final = 1000
 
 DEFAULT_PAGE: Final = 100
 
-MAX_LABELLER_CHARACTERS: Final = 100
-
-MAX_ID_CHARACTERS: Final = 200
-"""Length of an instance id, and of a batch id."""
-
-MAX_STATEMENTS: Final = 10_000
-"""Statements in one request."""
-
 MAX_FILTER: Final = 1000
 """Entries of each part of a filter."""
 
@@ -38,15 +31,11 @@ MAX_LEASE_S: Final = 3600.0
 DEFAULT_LEASE_S: Final = 60.0
 
 MIN_DELAY_S: Final = 1.0
-MAX_DELAY_S: Final = 86_400.0
 DEFAULT_DELAY_S: Final = 600.0
 """Seconds for which a query is postponed by default; `MIN_DELAY_S` and `MAX_DELAY_S` bound them."""
 
 MIN_PAUSE_S: Final = 0.005
 """Least time, in seconds, between two looks for a query whose time has come."""
-
-MAX_TOOK_S: Final = 31_536_000.0
-"""Longest time that a labeller may report for an answer, in seconds: a year."""
 
 MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.wire.limits import DEFAULT_PAGE, MAX_ID_CHARACTERS, MAX_PAGE
+from quercus.server.wire.limits import DEFAULT_PAGE, MAX_PAGE
+from quercus.specification.bounds import MAX_ID_CHARACTERS, check_model_id
 
-MODEL_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 MOST_LISTED = 12
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that steer a terminal or end a line: controls, line ends, changes of the direction of writing."""
@@ -36,15 +36,6 @@ def query_name(model: str, number: int) -> str:
 def tree_name(model: str, version: int) -> str:
     """Return ``models/{model}/trees/{version}``."""
     return f"models/{model}/trees/{version}"
-
-
-def check_model_id(model: str, field: str) -> str:
-    """Return `model` when it is a legal id, else raise ``InvalidInput``."""
-    if MODEL_ID.fullmatch(model) is None:
-        raise InvalidInput(
-            field, f"{model[:80]!r} is not 1 to 63 characters of [a-z0-9_-] that start with a letter"
-        )
-    return model
 
 
 def parse_model(name: str, field: str = "name") -> str:

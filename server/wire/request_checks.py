@@ -10,14 +10,12 @@ from quercus.belief.errors import InvalidInput
 from quercus.server.wire.limits import (
     DEFAULT_DELAY_S,
     DEFAULT_LEASE_S,
-    MAX_DELAY_S,
-    MAX_LABELLER_CHARACTERS,
     MAX_LEASE_S,
-    MAX_TOOK_S,
     MAX_WAIT_S,
     MIN_DELAY_S,
     MIN_LEASE_S,
 )
+from quercus.specification.bounds import MAX_DELAY_S, MAX_LABELLER_CHARACTERS, MAX_TOOK_S
 
 NANOS: Final = 1_000_000_000
 

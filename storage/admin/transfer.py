@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks
+from quercus.specification.bounds import check_model_id
 from quercus.storage.admin.transfer_lines import (
     BYTES,
     COLUMNS,
@@ -142,7 +142,7 @@ def _insert_rows(
 
 
 def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
-    checks.model_name("name", name)
+    check_model_id(name, "name")
     key = insert_empty(connection, name, head.specification, head.budget, head.created_at)
     positions: dict[int, int] = {}
     for attribute, value in head.vocabulary:

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from support.postgres import Cluster
 
+from quercus.server.growth.grower import Grower
 from quercus.server.growth.sharing import GrowerShare
 from quercus.storage import AgendaEntry, Fence, Fenced, Store, StoreError
 from quercus.storage.admin.verify import verify_store
@@ -227,6 +228,24 @@ def test_a_model_that_was_forgotten_is_given_back(store: Store, monkeypatch: pyt
         share.release_others()
         assert store.take_model(key, "other")
     finally:
+        share.close()
+
+
+def test_nothing_is_remembered_of_own_models_that_were_deleted(store: Store) -> None:
+    share = GrowerShare(store, "mine", "here", 60.0)
+    share.start()
+    grower = Grower(store, share=share)
+    try:
+        for number in range(3):
+            key = store.create_model(f"own{number}", b"", budget=0).key
+            share.fence(key, f"own{number}")
+            grower.round()
+            store.delete_model(f"own{number}")
+        grower.round()
+        assert not share._fences
+        assert not share._doubtful
+    finally:
+        grower.close()
         share.close()
 
 

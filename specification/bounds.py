@@ -1,0 +1,40 @@
+"""Bounds of names, texts and times that more than one part holds to; each stands here, once."""
+
+import re
+from typing import Final
+
+from quercus.belief.errors import InvalidInput
+
+MODEL_ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+
+MAX_ID_CHARACTERS: Final = 200
+"""Length of the id of an instance, or of a batch."""
+
+MAX_LABELLER_CHARACTERS: Final = 100
+
+MAX_AUTHOR_CHARACTERS: Final = 200
+"""Of the names of all labellers who speak together, in the log."""
+
+MAX_COMMENT_CHARACTERS: Final = 2000
+"""Length of what a labeller remarks."""
+
+MAX_SHOWN_CHARACTERS: Final = 200
+"""Length of the name of what a labeller saw."""
+
+MAX_STATEMENTS: Final = 10_000
+"""Statements in one request."""
+
+MAX_DELAY_S: Final = 86_400.0
+"""For how long a query may be postponed."""
+
+MAX_TOOK_S: Final = 31_536_000.0
+"""How long a labeller may say to have taken: a year."""
+
+
+def check_model_id(model: str, field: str) -> str:
+    """Return `model` when it is a legal id, else raise ``InvalidInput``."""
+    if MODEL_ID.fullmatch(model) is None:
+        raise InvalidInput(
+            field, f"{model[:80]!r} is not 1 to 63 characters of [a-z0-9_-] that start with a letter"
+        )
+    return model
