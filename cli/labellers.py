@@ -211,8 +211,8 @@ def policy(
     changes |= {key: value or None for key, value in bounds.items() if value is not None}
     with connect(server) as client:
         now = client.labelling_policy(model)
-        if changes:
-            now = client.set_labelling_policy(model, replace(now, **changes))
+        if changes:  # all are sent: an older server replaces the policy
+            now = client.set_labelling_policy(model, replace(now, **changes), changes)
     if as_json:
         print_json(asdict(now))
     else:

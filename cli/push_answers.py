@@ -11,12 +11,13 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from quercus.cli.common import err, fail, out, print_json
-from quercus.client.answers import MAX_STATEMENTS, Statement, StatementReport, merge_reports
+from quercus.client.answers import Statement, StatementReport, merge_reports
 from quercus.client.client import Client
 from quercus.client.errors import NotFound
 from quercus.client.results import Specification
 from quercus.files import FileError, FileTable
 from quercus.files.answers import AnswerColumns, AnswerFile, FileAnswer
+from quercus.specification.bounds import MAX_STATEMENTS
 
 
 @dataclass(frozen=True)

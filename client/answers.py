@@ -15,11 +15,10 @@ from quercus.client.errors import invalid
 from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
 from quercus.client.results import Value
 from quercus.proto.v1 import instance_pb2, query_pb2
+from quercus.specification.bounds import MAX_STATEMENTS
 
 AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
 AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]
-MAX_STATEMENTS = 10_000
-"""Most statements of one request."""
 
 
 @dataclass(frozen=True)

@@ -165,8 +165,8 @@ def policy(model: str) -> CallSpec[LabellingPolicy]:
     return CallSpec("GetLabellingPolicy", request, _policy)
 
 
-def set_policy(model: str, new: LabellingPolicy) -> CallSpec[LabellingPolicy]:
-    """Change how a model is labelled."""
+def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallSpec[LabellingPolicy]:
+    """Change how a model is labelled: some fields, or (none is named) all."""
     try:
         message = query_pb2.LabellingPolicy(
             answers_per_query=new.answers_per_query,
@@ -185,6 +185,7 @@ def set_policy(model: str, new: LabellingPolicy) -> CallSpec[LabellingPolicy]:
     except (TypeError, OverflowError) as error:
         raise invalid("policy", str(error)) from None
     request = query_pb2.UpdateLabellingPolicyRequest(model=convert.model_resource(model), policy=message)
+    request.update_mask.paths.extend(fields)
     return CallSpec("UpdateLabellingPolicy", request, _policy)
 
 

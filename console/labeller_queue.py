@@ -18,7 +18,6 @@ POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
 MAX_TOOK_S = 4 * 3600.0
-MAX_COMMENT = 2_000
 ACTS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
 

@@ -28,7 +28,7 @@ MAX_DELAY_S: Final = 86_400.0
 """For how long a query may be postponed."""
 
 MAX_TOOK_S: Final = 31_536_000.0
-"""How long a labeller may say to have taken: a year."""
+"""Longest time that a labeller may report for an answer, in seconds: a year."""
 
 
 def check_model_id(model: str, field: str) -> str:

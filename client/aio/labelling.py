@@ -244,9 +244,14 @@ class LabellingCalls(Connection):
         """Return the labelling policy of a model."""
         return await self._ask(query_calls.policy(model))
 
-    async def set_labelling_policy(self, model: str, policy: LabellingPolicy) -> LabellingPolicy:
-        """Change the labelling policy of a model; it applies to leases and answers from now on."""
-        return await self._ask(query_calls.set_policy(model, policy))
+    async def set_labelling_policy(
+        self, model: str, policy: LabellingPolicy, fields: Iterable[str] = ()
+    ) -> LabellingPolicy:
+        """Replace the labelling policy of a model; it applies to leases and answers from now on.
+
+        Where ``fields`` are named (``["per_hour"]``), only these change: somebody else may change others meanwhile.
+        """
+        return await self._ask(query_calls.set_policy(model, policy, fields))
 
     async def list_queries(self, model: str, states: Iterable[str] = ()) -> AsyncIterator[Query]:
         """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""

@@ -243,9 +243,14 @@ class LabellingCalls(Connection):
         """Return the labelling policy of a model."""
         return self._ask(query_calls.policy(model))
 
-    def set_labelling_policy(self, model: str, policy: LabellingPolicy) -> LabellingPolicy:
-        """Change the labelling policy of a model; it applies to leases and answers from now on."""
-        return self._ask(query_calls.set_policy(model, policy))
+    def set_labelling_policy(
+        self, model: str, policy: LabellingPolicy, fields: Iterable[str] = ()
+    ) -> LabellingPolicy:
+        """Replace the labelling policy of a model; it applies to leases and answers from now on.
+
+        Where ``fields`` are named (``["per_hour"]``), only these change: somebody else may change others meanwhile.
+        """
+        return self._ask(query_calls.set_policy(model, policy, fields))
 
     def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
         """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""

@@ -19,9 +19,10 @@ from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe
 from quercus.console.display import value_text
-from quercus.console.labeller_queue import ACTS, MAX_COMMENT, LabellerQueue, PendingAnswer, label_of
+from quercus.console.labeller_queue import ACTS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, fragment, page, posted, session_of
+from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
 
 MAX_WAIT_S = 20.0
@@ -278,8 +279,10 @@ def _text(given: dict[str, Any], name: str) -> str:
 
 def _comment(given: dict[str, Any]) -> str:
     comment = _text(given, "comment") if "comment" in given else ""
-    if len(comment) > MAX_COMMENT:
-        raise InvalidInput("comment", f"has {len(comment):,} characters, at most {MAX_COMMENT:,} are kept")
+    if len(comment) > MAX_COMMENT_CHARACTERS:
+        raise InvalidInput(
+            "comment", f"has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
+        )
     return comment
 
 

@@ -12,8 +12,8 @@ from quercus.client.errors import InvalidArgument, PermissionDenied, QuercusErro
 from quercus.client.results import Caller
 from quercus.console.sessions import IDLE_S, Session
 from quercus.console.web import Console, console_of, own_path, page, posted, session_of, session_or_none
+from quercus.specification.bounds import MAX_LABELLER_CHARACTERS
 
-MAX_LABELLER = 100
 MAX_TOKEN = 200
 
 
@@ -94,9 +94,9 @@ def _check_open(console: Console, name: str) -> None:
             "The server asks for no token, and others reach this console: anybody could label. Its operator allows "
             "that with --access open, or gives the server tokens.",
         )
-    if not 1 <= len(name) <= MAX_LABELLER or not name.isprintable():
+    if not 1 <= len(name) <= MAX_LABELLER_CHARACTERS or not name.isprintable():
         raise InvalidArgument(
-            f"name: give one of 1 to {MAX_LABELLER} characters; your answers are kept under it"
+            f"name: give one of 1 to {MAX_LABELLER_CHARACTERS} characters; your answers are kept under it"
         )
 
 

@@ -223,7 +223,7 @@ class QueryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateLabellingPolicy(self, request, context):
-        """Replaces the policy; it holds for what is leased and answered from now on.
+        """Changes the policy, or replaces it; it holds for what is leased and answered from now on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -62,7 +62,7 @@ class QueryServiceStub:
     """What each labeller of a model did."""
     GetLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]
     UpdateLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.UpdateLabellingPolicyRequest, _query_pb2.LabellingPolicy]
-    """Replaces the policy; it holds for what is leased and answered from now on."""
+    """Changes the policy, or replaces it; it holds for what is leased and answered from now on."""
 
 @_typing.type_check_only
 class QueryServiceAsyncStub(QueryServiceStub):
@@ -98,7 +98,7 @@ class QueryServiceAsyncStub(QueryServiceStub):
     """What each labeller of a model did."""
     GetLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
     UpdateLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.UpdateLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
-    """Replaces the policy; it holds for what is leased and answered from now on."""
+    """Changes the policy, or replaces it; it holds for what is leased and answered from now on."""
 
 class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -227,6 +227,6 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _query_pb2.UpdateLabellingPolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.LabellingPolicy, _abc.Awaitable[_query_pb2.LabellingPolicy]]:
-        """Replaces the policy; it holds for what is leased and answered from now on."""
+        """Changes the policy, or replaces it; it holds for what is leased and answered from now on."""
 
 def add_QueryServiceServicer_to_server(servicer: QueryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.reliability import LabellerAgreement
 from quercus.server.wire.models import to_duration, to_timestamp
@@ -13,6 +14,31 @@ from quercus.server.wire.names import model_name, query_name
 from quercus.storage import Corrections, HistoryRow, LabellerCounts, Policy, Reliability, check_policy
 
 DEFAULT = Policy()
+
+
+CHANGEABLE = tuple(
+    field.name for field in query_pb2.LabellingPolicy.DESCRIPTOR.fields if field.name != "model"
+)
+
+
+def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
+    """Return what makes the next policy of the one there is: the fields of the mask change, without one all do.
+
+    Raises
+    ------
+    InvalidInput
+        For a field that does not exist, or (the rule too) a bad value.
+    """
+    with field_prefix("policy"):
+        whole = decode_policy(request.policy)
+    paths = list(request.update_mask.paths)
+    for i, path in enumerate(paths):
+        if path not in CHANGEABLE:
+            raise InvalidInput(
+                f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
+            )
+    changes = {path: getattr(whole, path) for path in paths}
+    return lambda current: replace(current, **changes) if changes else whole
 
 
 def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:

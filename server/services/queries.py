@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from quercus.belief.errors import InvalidInput, field_prefix
+from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, current_caller, labeller_of
 from quercus.server.labelling import answer_pages, answering, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
-    decode_policy,
     encode_labeller,
     encode_policy,
     encode_step,
+    policy_rule,
 )
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.labelling.reliability import Crowd, crowd_of_model
@@ -191,11 +191,9 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     async def UpdateLabellingPolicy(  # noqa: N802
         self, request: query_pb2.UpdateLabellingPolicyRequest, context: Any
     ) -> query_pb2.LabellingPolicy:
-        """Replace the policy."""
+        """Change the fields of the mask, or replace the policy."""
         model = parse_model(request.model, "model")
-        with field_prefix("policy"):
-            policy = decode_policy(request.policy)
-        await self._core.write(self._core.store.set_policy, model, policy)
+        policy = await self._core.write(self._core.store.set_policy, model, policy_rule(request))
         return encode_policy(model, policy)
 
 

@@ -12,6 +12,7 @@ from quercus.storage.queries import answers, history, leases, policies, reading
 from quercus.storage.queries.answers import AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
+from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import (
     Answered,
     HistoryRow,
@@ -320,7 +321,10 @@ class QueryCalls(StoreCalls):
         with self._database.read() as connection:
             return policies.of_keys(connection, keys)
 
-    def set_policy(self, model: str, policy: Policy) -> None:
-        """Change the labelling policy of a model; it holds for leases and answers from now on."""
+    def set_policy(self, model: str, policy: Policy | PolicyRule) -> Policy:
+        """Change the labelling policy of a model; it holds for leases and answers from now on.
+
+        A rule makes the policy of the one there is, while the model is held: no change is lost.
+        """
         with self._database.write() as connection:
-            policies.put(connection, model, policy)
+            return policies.put(connection, model, policy)

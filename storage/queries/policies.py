@@ -1,7 +1,8 @@
 """Labelling policies: one row per model with a policy of its own."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
@@ -53,10 +54,18 @@ def policy_from(row: AnyRow) -> Policy:
     )
 
 
-def put(connection: Connection, name: str, new: Policy) -> None:
-    """Set the policy; it holds for what is leased and answered from now on."""
-    check(new)
+PolicyRule: TypeAlias = Callable[[Policy], Policy]
+"""Makes of a policy the next one. It may raise `InvalidInput`."""
+
+
+def put(connection: Connection, name: str, new: Policy | PolicyRule) -> Policy:
+    """Set the policy, or what a rule makes of it; it holds for what is leased and answered from now on."""
+    if isinstance(new, Policy):
+        check(new)
     row = lock(connection, name)
+    if not isinstance(new, Policy):
+        new = new(policy_of(connection, row.id))
+        check(new)
     count_opening(connection, row.id)
     connection.execute(delete(policy).where(policy.c.model_id == row.id))
     if new != Policy():
@@ -73,6 +82,7 @@ def put(connection: Connection, name: str, new: Policy) -> None:
                 tags="\n".join(new.tags),
             )
         )
+    return new
 
 
 def check(new: Policy) -> None:

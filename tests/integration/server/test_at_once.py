@@ -140,6 +140,36 @@ def test_both_changes_of_a_model_count(two: TwoServers) -> None:
     assert (specification.budget, specification.alpha) == (30, 0.5)
 
 
+def policy_changed(api: Any, **fields: Any) -> Callable[[], Any]:
+    policy = query_pb2.LabellingPolicy(**fields)
+    request = query_pb2.UpdateLabellingPolicyRequest(model="models/m", policy=policy)
+    request.update_mask.paths.extend(fields)
+    return lambda: api.queries.UpdateLabellingPolicy(request, timeout=WAIT_S)
+
+
+def test_both_changes_of_a_policy_count(two: TwoServers) -> None:
+    two.apis[0].create("m")
+    policy_changed(two.apis[0], per_hour=9, tags=["urgent"])()
+    done = two.meanwhile(
+        "SELECT id FROM model WHERE name = 'm' FOR UPDATE",
+        policy_changed(two.apis[0], answers_per_query=3),
+        policy_changed(two.apis[1], max_held=7),
+    )
+    assert all(isinstance(each, query_pb2.LabellingPolicy) for each in done), done
+    request = query_pb2.GetLabellingPolicyRequest(model="models/m")
+    policy = two.apis[0].queries.GetLabellingPolicy(request)
+    assert (policy.answers_per_query, policy.max_held, policy.per_hour) == (3, 7, 9)
+    assert policy.tags == ["urgent"]
+    with pytest.raises(grpc.RpcError) as caught:
+        two.apis[0].queries.UpdateLabellingPolicy(
+            query_pb2.UpdateLabellingPolicyRequest(
+                model="models/m", update_mask={"paths": ["per_hour", "mood"]}
+            ),
+            timeout=WAIT_S,
+        )
+    assert "update_mask.paths[1]: is 'mood', must be one of answers_per_query" in caught.value.details()
+
+
 def test_two_who_create_the_last_model_that_there_may_be(two: TwoServers) -> None:
     two.apis[0].create("m")
     done = two.meanwhile(
