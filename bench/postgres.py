@@ -7,24 +7,29 @@ A private cluster on the disk of the temporary folder, fsync on; both sides take
 work is the database server's.
 """
 
+import os
 import statistics
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
 import psycopg
-from _labellers import keep_open, served_pairs
+from _labellers import kept_open, served_pairs
 from _report import Row, options, reporting
 
 from quercus.belief.codec import encode_sets
-from quercus.storage import AgendaEntry, QueryRecord, Store
+from quercus.storage import AgendaEntry, LeaseClaim, LeaseRequest, QueryRecord, Store, SubmittedAnswer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import postgres as support
-from support.processes import cpu_s
+from support.processes import children, cpu_s
 from support.statements import statements_noted
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
@@ -77,55 +82,101 @@ def pushes(url: str, size: int, count: int, rounds: int) -> tuple[float, float]:
     return statistics.median(ours), statistics.median(raw)
 
 
-def pairs(url: str, seconds: float) -> tuple[float, float]:
-    """Pairs of lease and answer a second, `CONNECTIONS` at once, of one model with `OPEN` open queries."""
-    with Store.open(url) as store:
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of lease and answer a second, and milliseconds of CPU for each: of the client, and of the database."""
+
+    rate: float
+    client_ms: float
+    database_ms: float
+
+
+def pairs(cluster: support.Cluster, seconds: float, turns: int) -> dict[str, Pairs]:
+    """Leases and answers of one model with up to `OPEN` open queries; medians of turns of all ways."""
+    url = cluster.url(cluster.create())
+    found: defaultdict[str, list[Pairs]] = defaultdict(list)
+    with ExitStack() as opened:
+        store = opened.enter_context(Store.open(url))
+        bare = [opened.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(CONNECTIONS)]
+        bare[0].execute(RAW_QUERIES)
+        bare[0].execute(f"INSERT INTO raw_query SELECT n, n, 1, NULL FROM generate_series(1, {OPEN}) AS n")  # noqa: S608
         store.create_model("q", b"", budget=10**9)
-        store.append_instances("q", *batch(20_000, 10**6))
-        ours = _rate(seconds, lambda stop: _label(url, stop), lambda stop: keep_open(store, "q", OPEN, stop))
-    with psycopg.connect(url, autocommit=True) as bare:
-        bare.execute(RAW_QUERIES)
-        bare.execute(f"INSERT INTO raw_query SELECT n, n, 1, NULL FROM generate_series(1, {OPEN}) AS n")  # noqa: S608
-    return ours, _rate(seconds, lambda stop: _label_raw(url, stop), lambda stop: stop.wait())
+        store.append_instances("q", *batch(60_000, 10**6))
+        ways: dict[str, Callable[[threading.Event], int]] = {
+            "raw": lambda stop: _by_threads(lambda own: _label_raw(bare[own], stop)),
+            "threads": lambda stop: _by_threads(lambda _: _label(store, stop)),
+            "group": lambda stop: _label_in_groups(store, stop),
+        }
+        with kept_open(url, "q", OPEN):
+            for turn in range(turns + 1):
+                for name, work in ways.items():
+                    measured = _measured(cluster, seconds if turn else 1.0, work)
+                    if turn:  # the first one warms up
+                        found[name].append(measured)
+    return {name: Pairs(*np.median([astuple(each) for each in many], axis=0)) for name, many in found.items()}
 
 
-def _rate(seconds, work, beside) -> float:
-    stop, counts = threading.Event(), []
-    threads = [threading.Thread(target=lambda: counts.append(work(stop))) for _ in range(CONNECTIONS)]
-    threads.append(threading.Thread(target=lambda: beside(stop)))
-    for thread in threads:
-        thread.start()
-    stop.wait(seconds)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / seconds
+def _measured(cluster: support.Cluster, seconds: float, work: Callable[[threading.Event], int]) -> Pairs:
+    stop = threading.Event()
+    timer = threading.Timer(seconds, stop.set)
+    database, own, started = _database_s(cluster), time.process_time(), time.perf_counter()
+    timer.start()
+    count = work(stop)
+    took, own = time.perf_counter() - started, time.process_time() - own
+    return Pairs(count / took, 1e3 * own / count, 1e3 * (_database_s(cluster) - database) / count)
 
 
-_stores: dict[str, Store] = {}
-_opening = threading.Lock()
+def _database_s(cluster: support.Cluster) -> float:
+    """CPU seconds of the database server so far; those of processes that have ended are the first one's."""
+    first = cluster.pid
+    ended = sum(
+        int(each) for each in Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[13:15]
+    )
+    spent = cpu_s(first) + ended / os.sysconf("SC_CLK_TCK")
+    for pid in children(first):
+        with suppress(OSError):  # it has ended at this moment
+            spent += cpu_s(pid)
+    return spent
 
 
-def _label(url, stop) -> int:
-    with _opening:
-        store = _stores.get(url) or _stores.setdefault(url, Store.open(url))
+def _by_threads(work: Callable[[int], int]) -> int:
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        return sum(pool.map(work, range(CONNECTIONS)))
+
+
+def _label(store: Store, stop: threading.Event) -> int:
     count = 0
     while not stop.is_set():
         # always somebody else: who has answered waits for a tree that knows it
-        for query in store.lease("q", f"l{threading.get_ident()}-{count}", 1, 60.0).queries:
+        for query in store.lease("q", f"l{threading.get_ident()}-{time.monotonic_ns()}", 1, 60.0).queries:
             store.answer("q", query.number, query.token, b"!", 1.0, False)
             count += 1
     return count
 
 
-def _label_raw(url, stop) -> int:
+def _label_in_groups(store: Store, stop: threading.Event) -> int:
+    """As a server: one thread makes the calls of all labellers, as many at once as there are labellers."""
     count = 0
-    with psycopg.connect(url, autocommit=True) as bare:
-        while not stop.is_set():
-            found = bare.execute(RAW_LEASE).fetchone()
-            if found:
-                bare.execute(RAW_ANSWER, (b"!", found[0]))
-                count += 1
+    while not stop.is_set():
+        names = (f"g{time.monotonic_ns()}-{i}" for i in range(CONNECTIONS))
+        leased = store.run_group([store.lease_work("q", LeaseRequest(name, 1, 60.0, 0)) for name in names])
+        queries = [query for each in leased for query in each.queries]
+        said = SubmittedAnswer(b"!")
+        works = [store.answer_work(LeaseClaim("q", each.number, each.token), said) for each in queries]
+        for answered in store.run_group(works):
+            if isinstance(answered, Exception):
+                raise answered
+        count += len(queries)
+    return count
+
+
+def _label_raw(bare: psycopg.Connection, stop: threading.Event) -> int:
+    count = 0
+    while not stop.is_set():
+        found = bare.execute(RAW_LEASE).fetchone()
+        if found:
+            bare.execute(RAW_ANSWER, (b"!", found[0]))
+            count += 1
     return count
 
 
@@ -204,6 +255,7 @@ def main() -> None:
             report.note(f"skipped: {support.INSTALL}")
             return
         support.MEMORY = Path("/nowhere")
+        support.SETTINGS["autovacuum"] = "on"  # as everywhere but in tests
         cluster = support.Cluster(support.require_binaries())
         try:
             for size, count in ((1, 100), (100, 50), (1_000, 20)):
@@ -235,30 +287,39 @@ def main() -> None:
                 }[what]
                 parts = f"client {own:,.1f} µs, database {server:,.1f} µs, {written:,.0f} bytes of WAL"
                 report.add(Row(f"CPU of {title}", parts))
-            ours, raw = pairs(url, 3.0 if quick else 10.0)
-            report.add(
-                Row(
-                    f"lease and answer, {CONNECTIONS} connections, one model, up to {OPEN} open",
-                    f"{ours:,.0f} pairs/s",
-                    f"raw SKIP LOCKED {raw:,.0f} pairs/s",
-                    f"{ours / raw:.2f}",
-                    f"at most {PAIR_TARGET:g} × its time",
-                    ours * PAIR_TARGET >= raw,
+            found = pairs(cluster, 2.0 if quick else 6.0, 2 if quick else 5)
+            raw = found["raw"]
+            peer = f"raw SKIP LOCKED, {CONNECTIONS} connections {raw.rate:,.0f} pairs/s ({_cpu(raw)})"
+            for name, title in {
+                "group": f"{CONNECTIONS} labellers whose calls one thread makes, as in a server",
+                "threads": f"{CONNECTIONS} threads",
+            }.items():
+                ours = found[name]
+                report.add(
+                    Row(
+                        f"lease and answer, one model, up to {OPEN} open, {title}",
+                        f"{ours.rate:,.0f} pairs/s ({_cpu(ours)})",
+                        peer,
+                        f"{ours.rate / raw.rate:.2f}",
+                        f"at most {PAIR_TARGET:g} × its time",
+                        ours.rate * PAIR_TARGET >= raw.rate,
+                    )
                 )
-            )
             served = served_pairs(cluster.url(cluster.create()), CONNECTIONS, OPEN, 3.0 if quick else 10.0)
             report.add(
                 Row(
                     f"the same through a server, {CONNECTIONS} labellers",
                     f"{served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of the server a pair",
-                    f"raw SKIP LOCKED {raw:,.0f} pairs/s",
-                    f"{served.rate / raw:.2f}",
+                    peer,
+                    f"{served.rate / raw.rate:.2f}",
                 )
             )
         finally:
-            for each in _stores.values():
-                each.close()
             cluster.remove()
+
+
+def _cpu(pairs: Pairs) -> str:
+    return f"{pairs.client_ms:.2f} ms CPU a pair, database {pairs.database_ms:.2f}"
 
 
 if __name__ == "__main__":

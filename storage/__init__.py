@@ -37,6 +37,7 @@ from quercus.storage.log.statements import (
 )
 from quercus.storage.queries.answers import AmendContext, AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.details import QueryDetails
 from quercus.storage.queries.leases import Eviction, LeaseRequest
 from quercus.storage.queries.policies import check as check_policy
 from quercus.storage.queries.records import (
@@ -114,6 +115,7 @@ __all__ = [
     "NotFound",
     "Policy",
     "Push",
+    "QueryDetails",
     "QueryRecord",
     "QueryState",
     "ReadOnlyStore",

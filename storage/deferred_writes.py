@@ -3,6 +3,7 @@
 Every statement is a journey to the database server, and whoever holds a model has all others wait for it.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 from sqlalchemy import Connection, Insert, Update
 
 from quercus.storage.prepared import Prepared
-from quercus.storage.row_writes import RowWrite, as_arrays, takes_arrays
+from quercus.storage.row_writes import RowWrite, as_text, takes_arrays
 
 Change: TypeAlias = Insert | Update
 Rows: TypeAlias = list[Mapping[str, Any]]
@@ -77,18 +78,20 @@ def send(connection: Connection, *more: Write) -> None:
     writes = [*connection.info[_WAITING], *more]
     connection.info[_WAITING] = []
     rows: dict[RowWrite | Change, Rows] = {}
+    counts: dict[RowWrite | Change, str] = {}
     for write in writes:
-        waiting = rows.setdefault(write.statement, [])
-        waiting.extend(write.rows)
+        rows.setdefault(write.statement, []).extend(write.rows)
         if write.counts:
-            waiting[:] = _added_up(waiting, write.counts)
+            counts[write.statement] = write.counts
+    for statement, key in counts.items():
+        rows[statement] = _added_up(rows[statement], key)
     several = any(len(many) > 1 for many in rows.values())
     chosen: list[Change] = []
     values: dict[str, Any] = {}
     for statement, many in rows.items():
         if several and isinstance(statement, RowWrite):
             chosen.append(statement.many)
-            values |= as_arrays(many)
+            values[statement.sent] = as_text(many)
         elif len(many) > 1:
             connection.execute(_single(statement), many)
         else:
@@ -104,13 +107,13 @@ def _single(statement: RowWrite | Change) -> Change:
 
 def _added_up(rows: Rows, key: str) -> Rows:
     """One row for each value of the parameter `key`; the others are numbers, and are added."""
-    found: dict[Any, Mapping[str, Any]] = {}
+    by_key: defaultdict[Any, Rows] = defaultdict(list)
     for row in rows:
-        before = found.get(row[key], {})
-        found[row[key]] = {
-            name: value if name == key else value + before.get(name, 0) for name, value in row.items()
-        }
-    return list(found.values())
+        by_key[row[key]].append(row)
+    return [
+        {name: value if name == key else sum(row[name] for row in same) for name, value in same[0].items()}
+        for same in by_key.values()
+    ]
 
 
 @cache  # there are few sets of them, and to make one takes longer than to run it

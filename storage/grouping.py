@@ -64,9 +64,9 @@ class _Call:
 
     __slots__ = ("error", "group", "result", "turn", "work")
 
-    def __init__(self, work: GroupWork[Any]) -> None:
+    def __init__(self, work: GroupWork[Any], turn: threading.Event | None = None) -> None:
         self.work = work
-        self.turn = threading.Event()
+        self.turn = turn
         self.group: list[_Call] = []
         self.result: object = None
         self.error: BaseException | None = None
@@ -86,6 +86,11 @@ class _Call:
             self.error = error
             return True
         return self.result is not None
+
+    def let_go(self) -> None:
+        """Wake the thread that waits for it, if one does."""
+        if self.turn is not None:
+            self.turn.set()
 
     def outcome(self) -> Any:
         """Return the result, or raise."""
@@ -179,7 +184,8 @@ class GroupedCalls:
         Any exception but `REFUSALS` undoes the transaction. Where others shared it, every call is then made alone,
         unless the store itself failed: that fails for all.
         """
-        call, model = _Call(work), work.model
+        turn = threading.Event()
+        call, model = _Call(work, turn), work.model
         with self._lock:
             queue = self._queues.setdefault(model, _Queue(self._lock))
             if queue.is_busy:
@@ -187,7 +193,7 @@ class GroupedCalls:
             else:
                 queue.is_busy, call.group = True, [call]
         if not call.group:
-            call.turn.wait()
+            turn.wait()
         if call.group:
             if self._gathers:
                 queue.gather(call)
@@ -243,9 +249,9 @@ class GroupedCalls:
                 del self._queues[model]
         if following:
             following[0].group = following
-            following[0].turn.set()
+            following[0].let_go()
         for call in leader.group:
-            call.turn.set()
+            call.let_go()
 
 
 def _parts(group: Iterable[_Call]) -> list[list[_Call]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Double, Select, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Select, bindparam, func, insert, or_, select, update
 
 from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Timestamps
@@ -166,10 +166,8 @@ def _with_counts() -> Select[Any]:
     mine = query.c.model_id == model.c.id
     leased = select(func.count()).where(mine, query.c.state == QueryState.LEASED, query.c.ends > now)
     stays = or_(query.c.ends > now, query.c.wanted, query.c.answers > 0)  # else withdrawn when its lease ends
-    live = select(func.count()).where(
-        mine,
-        or_(query.c.state == QueryState.OPEN, and_(query.c.state == QueryState.LEASED, stays)),
-    )
+    unsettled = query.c.state <= QueryState.LEASED  # a range of the index, which two states would not be
+    live = select(func.count()).where(mine, unsettled, or_(query.c.state == QueryState.OPEN, stays))
     # Rows of older revisions have no moment of the lease clock, which began with the wall's time.
     waiting = select(func.coalesce(log.c.clock, log.c.created_at)).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1

@@ -30,12 +30,17 @@ from quercus.storage import (
     EventKind,
     FailedPrecondition,
     Policy,
+    Reliability,
     SubmittedAnswer,
 )
 
 
 class ModelReplaced(FailedPrecondition):
     """The schema belongs to an earlier model of the same name."""
+
+
+class CrowdWanted(FailedPrecondition):
+    """The policy says that reliability is estimated, and the labellers have not been read yet."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,10 @@ class LabellerReply:
         self.together: Consensus | None = None
 
     def __call__(self, context: AnswerContext) -> SubmittedAnswer:
-        """Return the answer; `ModelReplaced` when the model is another one."""
+        """Return the answer; `ModelReplaced` when the model is another one, `CrowdWanted` without labellers."""
         _check_same_model(self._schema, context.key)
+        if self._crowd is None and context.policy.reliability is not Reliability.DECLARED:
+            raise CrowdWanted(f"the labellers of model {self._schema.model} must be read first")
         said, size = self._said, self._schema.frame.size
         partial = partial_answers(context.history, context.number, size)
         if said.is_refusal and not partial:

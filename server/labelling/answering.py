@@ -10,10 +10,16 @@ from quercus.belief.label import Label, vacuous
 from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
-from quercus.server.labelling.answer_rules import Amendment, LabellerReply, ModelReplaced, NewAnswer
+from quercus.server.labelling.answer_rules import (
+    Amendment,
+    CrowdWanted,
+    LabellerReply,
+    ModelReplaced,
+    NewAnswer,
+)
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.labelling.reliability import Crowd, crowd_where_estimated
+from quercus.server.labelling.reliability import Crowd, crowd_of_model, crowd_where_estimated
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
@@ -40,14 +46,13 @@ async def answer_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
-        crowd = await crowd_where_estimated(core, schema)
         label = await _decode(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         said = NewAnswer(label, declared, request.comment, took, request.shown)
-        reply = LabellerReply(schema, said, crowd)
-        done = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), reply, crowd)
-        if done is None:
+        settled = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), said)
+        if settled is None:
             return None
+        done, reply = settled
         response = query_pb2.AnswerQueryResponse(
             name=request.name,
             committed_sequence=done.sequence,
@@ -73,26 +78,34 @@ async def refuse_query(
 
     async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
         said = NewAnswer(vacuous(schema.frame), 1.0, request.comment, took, request.shown, is_refusal=True)
-        crowd = await crowd_where_estimated(core, schema)
-        reply = LabellerReply(schema, said, crowd)
-        done = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), reply, crowd)
-        if done is None:
+        settled = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), said)
+        if settled is None:
             return None
-        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
+        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=settled[0].sequence)
 
     return await with_schema(core, model, attempt)
 
 
 async def _settle(
-    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, reply: LabellerReply, crowd: Crowd | None
-) -> Answered | None:
+    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer
+) -> tuple[Answered, LabellerReply] | None:
     """Look and store while the store holds the model, so that nothing comes between; None: it is another model."""
     try:
-        return await core.share(
-            core.store.answer_work(claim, reply, label_combiner(schema.frame.size, crowd))
-        )
+        try:
+            return await _share(core, schema, claim, said, None)
+        except CrowdWanted:  # to read them may take a second, and others wait while the store holds the model
+            crowd = await crowd_of_model(core, schema)
+        return await _share(core, schema, claim, said, crowd)
     except ModelReplaced:
         return None
+
+
+async def _share(
+    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer, crowd: Crowd | None
+) -> tuple[Answered, LabellerReply]:
+    reply = LabellerReply(schema, said, crowd)
+    join = label_combiner(schema.frame.size, crowd)
+    return await core.share(core.store.answer_work(claim, reply, join)), reply
 
 
 async def _decode(

@@ -25,7 +25,7 @@ from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_queries
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Event, Eviction, Leased, LeaseRequest, QueryRecord, Store
+from quercus.storage import Event, Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
 
 ANY: Final = "-"
 """Model id that stands for any model."""
@@ -298,25 +298,28 @@ def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
 
 def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
     """Convert queries to the wire for who holds them: with their displays, and without what is withheld."""
-    queries = with_instances(store, model, records)
-    withheld = model_pb2.Specification.FromString(store.get_model(model).specification).presentation.withheld
-    for query in queries:
+    details = _details_of(store, model, records)
+    queries = _encoded(records, details)
+    withheld = model_pb2.Specification.FromString(details.model.specification).presentation.withheld
+    for record, query in zip(records, queries, strict=True):
         if "reason" in withheld:
             query.ClearField("reason")
         if "belief" in withheld:
             query.ClearField("contour")
-    displays = store.displays(model, [record.instance for record in records]) if records else {}
-    for record, query in zip(records, queries, strict=True):
-        if (display := encode_display(displays.get(record.instance))) is not None:
+        if (display := encode_display(details.displays.get(record.instance))) is not None:
             query.display.CopyFrom(display)
     return queries
 
 
 def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
     """Convert queries to the wire, reading their instances."""
-    if not records:
-        return ()
-    schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
-    histories = store.history(model, sorted({record.instance for record in records}))
-    wanted = store.policy(model).answers_per_query
-    return tuple(encode_queries(records, histories, schema, wanted))
+    return _encoded(records, _details_of(store, model, records)) if records else ()
+
+
+def _details_of(store: Store, model: str, records: Sequence[QueryRecord]) -> QueryDetails:
+    return store.query_details(model, sorted({record.instance for record in records}))
+
+
+def _encoded(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[query_pb2.Query, ...]:
+    schema = ModelSchema.of(details.model, details.vocabulary)
+    return tuple(encode_queries(records, details.histories, schema, details.policy.answers_per_query))

@@ -36,12 +36,16 @@ def insert_displays(
 
 def read_displays(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, bytes]:
     """Return what is shown beside some rows, by the sequence of their INSTANCE event; rows without are left out."""
-    key = find(connection, name).id
+    return displays_of(connection, find(connection, name).id, instances)
+
+
+def displays_of(connection: Connection, model_id: int, instances: Sequence[int]) -> dict[int, bytes]:
+    """As `read_displays`, of a model that was found already."""
     found: dict[int, bytes] = {}
     for start in range(0, len(instances), CHUNK):
         chunk = instances[start : start + CHUNK]
         wanted = select(display.c.instance, display.c.data).where(
-            display.c.model_id == key, display.c.instance.in_(chunk)
+            display.c.model_id == model_id, display.c.instance.in_(chunk)
         )
         found.update((instance, data) for instance, data in connection.execute(wanted))
     return found

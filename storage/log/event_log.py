@@ -5,12 +5,24 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, bindparam, false, func, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Column,
+    Connection,
+    Select,
+    any_,
+    bindparam,
+    false,
+    func,
+    select,
+)
 
 from quercus.storage import checks
+from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
 from quercus.storage.records import Event, EventKind, EventSelection
-from quercus.storage.row_writes import inserting
+from quercus.storage.row_writes import inserting, takes_arrays
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, vocabulary
 
@@ -92,8 +104,9 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
     for column in (log.c.sequence, log.c.instance):
         for start in range(0, len(instances), CHUNK):
             chunk = list(instances[start : start + CHUNK])
-            chosen = {"model": row.id, "chunk": chunk}
-            for event in _as_events(connection.execute(_events_where(column), chosen)):
+            wanted = _events_where(column, takes_arrays(connection))
+            (events,) = read_each(connection, (wanted, {"model": row.id, "chunk": chunk}))
+            for event in _as_events(events):
                 if column is log.c.instance or event.kind is EventKind.INSTANCE:
                     found[event.instance].append(event)
     for instance, events in found.items():
@@ -201,8 +214,10 @@ def _select_events() -> Select[Any]:
 
 
 @cache  # to make these statements took longer than to run them
-def _events_where(column: Column[int]) -> Select[Any]:
-    chosen = column.in_(bindparam("chunk", expanding=True))
+def _events_where(column: Column[int], by_array: bool) -> Select[Any]:
+    """Events of which the column has one of the values `chunk`; as an array they make one statement, however many."""
+    array = bindparam("chunk", type_=ARRAY(BigInteger))
+    chosen = column == any_(array) if by_array else column.in_(bindparam("chunk", expanding=True))
     return _select_events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)
 
 

@@ -42,6 +42,13 @@ CHANNEL: Final = "quercus"
 OLDEST: Final = 140_000
 """Number of the oldest supported version of PostgreSQL; upstream supports it too."""
 
+_NOT_BY_INDEX: Final = tuple(
+    f"enable_{way}" for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "material")
+)
+"""Ways to read more rows than are wanted. Statements look up few rows by an index. The plan of one is made while its
+tables are small and have no statistics, and is kept; when they have grown it would read them whole. A bitmap is made
+of all entries of an index; a plain scan marks those of dead rows, and passes them over the next time."""
+
 SCHEMA_LOCK: Final = 0x71756572_00000001  # of advisory locks, which have numbers
 WRITTEN: Final = "quercus_written"
 _SETTINGS: Final = text(
@@ -126,6 +133,7 @@ class PostgresDialect:
             "tcp_keepalives_interval": "2",
             "tcp_keepalives_count": "3",
             "jit": "off",  # statements are short
+            **dict.fromkeys(_NOT_BY_INDEX, "off"),
         }
         words = " ".join(f"-c {name}={value}" for name, value in settings.items())
         arguments: dict[str, Any] = {
@@ -141,6 +149,7 @@ class PostgresDialect:
             pool_size=POOL_SIZE,
             max_overflow=POOL_OVERFLOW,
             pool_timeout=max(self.busy_timeout_s, 1.0),
+            pool_use_lifo=True,  # the one used last has its statements prepared
             connect_args=arguments,
         )
         event.listen(engine, "after_cursor_execute", _count_rows)

@@ -11,6 +11,7 @@ from quercus.storage.log.statements import Join, StatementBatch, StatementOutcom
 from quercus.storage.queries import answers, history, leases, policies, reading
 from quercus.storage.queries.answers import AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.details import QueryDetails, read_details
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
 from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import (
@@ -269,6 +270,11 @@ class QueryCalls(StoreCalls):
         """One query, as it stands now."""
         with self._database.read() as connection:
             return reading.get(connection, model, number, self._clocks.now(connection))
+
+    def query_details(self, model: str, instances: Sequence[int]) -> QueryDetails:
+        """What is told with queries about these instances, of one state of the store."""
+        with self._database.read() as connection:
+            return read_details(connection, model, instances, self._clocks.now(connection))
 
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000

@@ -20,13 +20,16 @@ from sqlalchemy import (
     bindparam,
     case,
     func,
+    literal_column,
     or_,
     select,
     true,
+    tuple_,
 )
 
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.driver_reads import read_each
+from quercus.storage.log.event_log import MAX_SEQUENCE
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Policy, QueryState
@@ -93,8 +96,7 @@ def _wanted(moment: Select[Any]) -> Select[Any]:
     told = moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
     held = func.count(case((and_(query.c.ends > now, query.c.labeller == asking), 1))).label("held")
-    settled = (query.c.model_id == asked, query.c.labeller == asking, query.c.sequence.is_not(None))
-    last = select(func.max(query.c.sequence)).where(*settled).correlate(None).scalar_subquery()
+    last = last_settled(asked, asking).correlate(None).scalar_subquery()
     chosen = reading.select_records().where(_ready(asked, now), ~history.passed_over(asked, asking))
     return _look_of(told, asked, _leases(asked, now, held), chosen, last.label("last_settled"))
 
@@ -103,14 +105,29 @@ def _wanted(moment: Select[Any]) -> Select[Any]:
 def look_for_all(moment: Select[Any]) -> Select[Any]:
     """Return the statement of `look` for several labellers (`asking`) of the model `wanted`, and up to `most` queries.
 
-    Each query has the column `passed`: those of the labellers who may not have it. There is one row at least.
+    Each query has the column `passed`: those of the labellers who may not have it. There is one row at least, and each
+    has the column `holders`: who holds the leases that are alive, once for each.
     """
     asked, asking = NAMED, bindparam("asking", type_=ARRAY(Text))
     told = moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
     passed = history.who_pass_over(asked, asking).label("passed")
     chosen = reading.select_records().add_columns(passed).where(_ready(asked, now))
-    return _look_of(told, asked, _leases(asked, now), chosen)
+    holders = func.array_agg(query.c.labeller).filter(query.c.ends > now).label("holders")
+    return _look_of(told, asked, _leases(asked, now, holders), chosen)
+
+
+def last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Select[Any]:
+    """The event of the last query of a model that a labeller settled; nothing, or null, where there is none.
+
+    It is the last entry of the labeller in the index of labellers. For the greatest of the labeller's numbers a planner
+    may take the index of all numbers, and read it from its end until this labeller comes.
+    """
+    place = tuple_(query.c.labeller, query.c.sequence)
+    before = select(case((query.c.labeller == labeller, query.c.sequence))).where(
+        query.c.model_id == asked, place <= tuple_(labeller, literal_column(str(MAX_SEQUENCE)))
+    )
+    return before.order_by(query.c.labeller.desc(), query.c.sequence.desc()).limit(1)
 
 
 def _ready(asked: ColumnElement[int], now: ColumnElement[float]) -> ColumnElement[bool]:

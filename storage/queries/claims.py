@@ -1,6 +1,6 @@
 """A lease token is shown: which query and which lease it belongs to, and whether the next step may be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -32,7 +32,7 @@ from quercus.storage.queries.transitions import Lease, QueryEvent, QueryLifecycl
 from quercus.storage.records import EventKind
 from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import lock
-from quercus.storage.schema import AnyRow, log, query, query_history
+from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,16 @@ class LeaseClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedQuery:
-    """The rows behind a claim: the model (locked), the query, and the lease."""
+    """The rows behind a claim: the model (locked), the query, where that stands, and the lease."""
 
     model: AnyRow
     query: AnyRow
     given: GrantedLease
     now: Timestamps
+    lifecycle: QueryLifecycle = field(init=False)
 
-    @property
-    def lifecycle(self) -> QueryLifecycle:
-        """The state of the query in its life cycle."""
-        return lifecycle_of(self.query)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lifecycle", lifecycle_of(self.query))
 
     @property
     def lease(self) -> Lease:
@@ -73,7 +72,10 @@ class ClaimedQuery:
 
     def after(self, event: QueryEvent) -> QueryLifecycle:
         """The life after a step; `FailedPrecondition` when it may not be."""
-        return lifecycle_after(self.lifecycle, event, self.now, self.expired)
+        outcome = apply_event(self.lifecycle, event, self.now.clock)
+        if isinstance(outcome, RejectedStep):
+            raise FailedPrecondition(outcome.reason.format(expired=self.expired))
+        return outcome
 
 
 def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQuery:
@@ -122,7 +124,11 @@ def _with_steps(
     source: FromClause, asked: ColumnElement[int], number: ColumnElement[int], token: ColumnElement[str]
 ) -> Select[Any]:
     given = query_history.alias("given")
-    said = (log.c.model_id == asked, log.c.instance == query.c.instance, log.c.kind == EventKind.STATEMENT)
+    said = (
+        log.c.model_id == asked,
+        log.c.instance == query.c.instance,
+        each_of(log.c.kind) == EventKind.STATEMENT,
+    )
     names = ("step", "until", "sequence", "labeller", "clock")
     of_query = and_(query.c.model_id == asked, query.c.number == number)
     by_token = and_(given.c.model_id == asked, given.c.number == number, given.c.token == token)
@@ -147,13 +153,11 @@ def find_query(connection: Connection, row: AnyRow, number: int) -> AnyRow:
     return found
 
 
-def lifecycle_after(
-    lifecycle: QueryLifecycle, event: QueryEvent, now: Timestamps, expired: str = ""
-) -> QueryLifecycle:
-    """The life after a step; `FailedPrecondition` when it may not be."""
+def lifecycle_after(lifecycle: QueryLifecycle, event: QueryEvent, now: Timestamps) -> QueryLifecycle:
+    """The life after a step that no lease is needed for; `FailedPrecondition` when it may not be."""
     outcome = apply_event(lifecycle, event, now.clock)
     if isinstance(outcome, RejectedStep):
-        raise FailedPrecondition(outcome.reason.format(expired=expired))
+        raise FailedPrecondition(outcome.reason)
     return outcome
 
 

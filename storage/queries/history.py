@@ -25,7 +25,7 @@ from quercus.storage.queries.records import HistoryRow, LabellerCounts, QuerySta
 from quercus.storage.queries.transitions import Lease
 from quercus.storage.row_writes import inserting
 from quercus.storage.rows import count_opening, find
-from quercus.storage.schema import AnyRow, log, query, query_history
+from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 
 NEWEST_TIMES = 1000
 GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
@@ -139,8 +139,8 @@ def _still_answered(past: FromClause) -> ColumnElement[bool]:
     """Condition on a step: it is an answer, and who gave it did not take it back since."""
     later = query_history.alias("later")
     same = [later.c[name] == past.c[name] for name in ("model_id", "number", "labeller")]
-    undone = select(1).where(*same, later.c.id > past.c.id, later.c.step == int(Step.UNDONE))
-    return and_(past.c.step == int(Step.ANSWERED), ~exists(undone))
+    undone = select(1).where(*same, later.c.id > past.c.id, each_of(later.c.step) == int(Step.UNDONE))
+    return and_(each_of(past.c.step) == int(Step.ANSWERED), ~exists(undone))
 
 
 def answers_since(connection: Connection, model_id: int, clock: float) -> list[float]:
@@ -247,5 +247,5 @@ def lease_name(token: str | None) -> str:
 def ever_held(numbers: ColumnElement[int], model_id: ColumnElement[int]) -> ColumnElement[bool]:
     """Condition: somebody held the query once."""
     past = query_history.alias("past")
-    mine = (past.c.model_id == model_id, past.c.number == numbers, past.c.step == int(Step.LEASED))
+    mine = (past.c.model_id == model_id, past.c.number == numbers, each_of(past.c.step) == int(Step.LEASED))
     return exists(select(1).where(*mine))

@@ -6,7 +6,7 @@ here holds the model's row while it looks and writes. What may happen is said by
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, or_, select, update
@@ -234,15 +234,9 @@ def _take_queries(
             each.number, each.instance, Step.LEASED, lifecycle.state, request.labeller, mine, lifecycle.ends
         )
         steps.append(history.added(row.id, note, now))
-        record = replace(
-            reading.to_record(each, now),
-            state=lifecycle.state,
-            labeller=request.labeller,
-            token=mine,
-            left_s=request.duration_s,
-            expires_at=now.on_wall(lifecycle.ends),
+        taken.append(
+            reading.record_with(each, lifecycle, request.labeller, now, left_s=request.duration_s, token=mine)
         )
-        taken.append(record)
     deferred_writes.write_last(connection, Write(_TAKE, changes), Write(history.ADD, steps))
     return taken
 

@@ -11,7 +11,7 @@ from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
 from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryRecord, QueryState
-from quercus.storage.queries.transitions import after_expiry
+from quercus.storage.queries.transitions import QueryLifecycle, after_expiry
 from quercus.storage.rows import find
 from quercus.storage.schema import AnyRow, log, query
 
@@ -68,6 +68,20 @@ def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
     """The record of a row of `select_records`, as it stands at `now`; the token stays inside."""
     lifecycle = after_expiry(lifecycle_of(row), now.clock)
     held = lifecycle.state is QueryState.LEASED
+    labeller = (row.labeller or "") if lifecycle.token else ""
+    return record_with(row, lifecycle, labeller, now, left_s=lifecycle.ends - now.clock if held else None)
+
+
+def record_with(
+    row: AnyRow,
+    lifecycle: QueryLifecycle,
+    labeller: str,
+    now: Timestamps,
+    *,
+    left_s: float | None,
+    token: str = "",
+) -> QueryRecord:
+    """The record of a row of `select_records` whose life is another by now; `left_s` is left of its lease."""
     return QueryRecord(
         number=row.number,
         instance=row.instance,
@@ -77,10 +91,10 @@ def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
         asked=row.asked,
         reason=row.reason,
         tree_version=row.tree_version,
-        labeller=(row.labeller or "") if lifecycle.token else "",
-        token="",
-        left_s=lifecycle.ends - now.clock if held else None,
-        expires_at=now.on_wall(lifecycle.ends) if held else None,
+        labeller=labeller,
+        token=token,
+        left_s=left_s,
+        expires_at=None if left_s is None else now.on_wall(lifecycle.ends),
         sequence=row.sequence or 0,
         created_at=row.created_at,
         answers=row.answers,

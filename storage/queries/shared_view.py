@@ -12,7 +12,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Text, func, select
+from sqlalchemy import Connection, Select, Text, select
 
 from quercus.storage import rows
 from quercus.storage.clocks import Clock, Timestamps
@@ -26,7 +26,7 @@ from quercus.storage.queries.records import Answered, Policy, QueryState
 from quercus.storage.records import Event
 from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import held, lock
-from quercus.storage.schema import AnyRow, query
+from quercus.storage.schema import AnyRow
 
 MOST: Final = 1000  # free queries that are read at once
 SPARE: Final = 16
@@ -142,7 +142,7 @@ def look(
         (choosing.look_for_all(moment), {**named, "asking": list(asking), "most": most}),
     ]
     if asking:
-        wanted.append((_of_labellers(moment), {**named, "asking": list(asking)}))
+        wanted.append((_last_settled(), {"wanted": name, "asking": list(asking)}))
     if claimed:
         sent = {
             "sent_number": [each.number for each in claimed],
@@ -165,7 +165,7 @@ def look(
         now=now,
         policy=choosing.policy_in(first),
         leased=first.leased,
-        held=Counter({each.asking: each.held for each in labellers}),
+        held=Counter(first.holders or ()),
         last_settled={each.asking: each.settled or 0 for each in labellers},
         free=free,
         is_cut=len(free) >= most,
@@ -176,13 +176,8 @@ def look(
 
 
 @cache  # to make it takes longer than to run it
-def _of_labellers(moment: Select[Any]) -> Select[Any]:
-    """Return the statement for each asking labeller's number of live leases and event of the last settled query."""
-    sent, told = sent_rows("sent", {"asking": Text()}), moment.cte("moment")
-    now = select(told.c.clock).correlate(None).scalar_subquery()
-    mine = (query.c.model_id == NAMED, query.c.labeller == sent.c.asking)
-    alive = (query.c.state == QueryState.LEASED, query.c.ends > now)
-    holds = select(func.count()).where(*mine, *alive).correlate(sent).scalar_subquery()
-    settled = select(func.max(query.c.sequence)).where(*mine, query.c.sequence.is_not(None))
-    last = settled.correlate(sent).scalar_subquery()
-    return select(sent.c.asking, holds.label("held"), last.label("settled")).select_from(sent)
+def _last_settled() -> Select[Any]:
+    """Of each labeller who asks: the event of the last query it settled."""
+    sent = sent_rows("sent", {"asking": Text()})
+    last = choosing.last_settled(NAMED, sent.c.asking).correlate(sent).scalar_subquery()
+    return select(sent.c.asking, last.label("settled")).select_from(sent)

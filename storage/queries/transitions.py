@@ -137,7 +137,7 @@ def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> Que
         case Take(token, ends):
             if lifecycle.state is not OPEN or lifecycle.not_before > now:
                 return RejectedStep("it is not available now")
-            return replace(lifecycle, state=LEASED, token=token, ends=ends, not_before=NEVER)
+            return QueryLifecycle(LEASED, token, ends, wanted=lifecycle.wanted, answers=lifecycle.answers)
         case NoLongerWanted():
             if lifecycle.state is LEASED:
                 return replace(

@@ -77,6 +77,12 @@ class Cluster:
     def data(self) -> Path:
         return self.root / "data"
 
+    @property
+    def pid(self) -> int:
+        """Process id of the server, whose children serve connections."""
+        assert self._process is not None, "it is stopped"
+        return self._process.pid
+
     def _run(self, program: str, *arguments: str) -> None:
         ran = subprocess.run(
             [str(self._programs / program), *arguments],

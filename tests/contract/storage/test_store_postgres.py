@@ -18,11 +18,14 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AgendaEntry,
     CorruptStore,
+    LeaseClaim,
+    LeaseRequest,
     NewerSchema,
     ReadOnlyStore,
     Store,
     StoreBusy,
     StoreError,
+    SubmittedAnswer,
     shown_url,
     without_secrets,
 )
@@ -293,6 +296,51 @@ def test_a_lease_and_its_answer_are_six_statements(opened: Store) -> None:
         (query,) = opened.lease("m", "ann", 1, 60.0).queries
         opened.answer("m", query.number, query.token, b"!", 1.0, False)
     assert len(seen) == 6, seen
+
+
+def label(store: Store, first: int, count: int) -> None:
+    """As the server does: in groups, each labeller with a name of its own."""
+    agenda = [AgendaEntry(instance, b"", b"") for instance in range(first, first + count)]
+    store.publish("m", as_of=store.get_model("m").sequence_committed, snapshot=b"", agenda=agenda)
+    asked = [
+        store.lease_work("m", LeaseRequest(f"l{first}-{i}", 1, 60.0, min_sequence=0)) for i in range(count)
+    ]
+    held = [query for leased in store.run_group(asked) for query in leased.queries]
+    assert len(held) == count
+    said = [LeaseClaim("m", query.number, query.token) for query in held]
+    for answered in store.run_group([store.answer_work(each, SubmittedAnswer(b"!")) for each in said]):
+        assert not isinstance(answered, Exception)
+
+
+def entries_read(url: str) -> int:
+    """Rows and entries of indexes that were ever read in a database, once all who used it have gone."""
+    deadline = time.monotonic() + SEEN_S
+    others = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    while execute(url, others)[0][0]:
+        assert time.monotonic() < deadline
+    found = "SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes"
+    whole = "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables"
+    return int(execute(url, found)[0][0]) + int(execute(url, whole)[0][0])
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_labellers_read_no_more_because_much_was_answered(postgres_url: str, analyzed: bool) -> None:
+    """Whatever the planner knows: plans are made while tables are small, and kept when they have grown."""
+    with Store.open(postgres_url) as store:
+        store.create_model("m", b"", budget=10**6)
+        push(store, *(str(i) for i in range(1_100)))
+        for first in range(1, 1_000, 50):
+            label(store, first, 50)
+            if analyzed and first == 501:
+                execute(postgres_url, "ANALYZE")
+    before = entries_read(postgres_url)
+    with Store.open(postgres_url) as store:
+        for first in range(1_001, 1_097, 32):
+            label(store, first, 32)
+    read = (entries_read(postgres_url) - before) / 96
+    assert read < 200, f"{read:.0f} entries for a lease and its answer"
 
 
 def test_a_reader_sees_one_state_of_the_store(opened: Store) -> None:

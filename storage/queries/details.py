@@ -1,0 +1,51 @@
+"""What is told with queries: of one state of the store, read together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from quercus.storage import models, rows
+from quercus.storage.clocks import Timestamps
+from quercus.storage.log import event_log
+from quercus.storage.log.displays import displays_of
+from quercus.storage.queries import policies
+from quercus.storage.queries.records import Policy
+from quercus.storage.records import Event, ModelRecord
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDetails:
+    """A model, and its instances that queries are about.
+
+    Attributes
+    ----------
+    model : ModelRecord
+    vocabulary : mapping of int to tuple of str
+        Learned nominal values by attribute.
+    policy : Policy
+    histories : mapping of int to list of Event
+        Everything said about each instance, by its sequence.
+    displays : mapping of int to bytes
+        What people see beside instances, by sequence; most have nothing.
+    """
+
+    model: ModelRecord
+    vocabulary: Mapping[int, tuple[str, ...]]
+    policy: Policy
+    histories: Mapping[int, Sequence[Event]]
+    displays: Mapping[int, bytes]
+
+
+def read_details(
+    connection: Connection, name: str, instances: Sequence[int], now: Timestamps
+) -> QueryDetails:
+    """Read what is told with queries about these instances."""
+    row = rows.find(connection, name)
+    return QueryDetails(
+        models.get(connection, name, now),
+        {place: tuple(values) for place, values in event_log.learned_values(connection, row.id).items()},
+        policies.policy_of(connection, row.id),
+        event_log.history_of(connection, row, instances),
+        displays_of(connection, row.id, instances),
+    )
