@@ -72,7 +72,6 @@ OutOption = Annotated[
 FolderArgument = Annotated[
     Path, typer.Argument(help="Folder of results.", exists=True, file_okay=False, show_default=False)
 ]
-NoiseOption = Annotated[float, typer.Option("--noise", min=0, max=1, help="N where it is not varied.")]
 
 
 @app.command("labels")

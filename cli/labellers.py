@@ -28,8 +28,6 @@ from quercus.client.labelling_results import Labeller, LabellingPolicy, QuerySte
 if TYPE_CHECKING:
     from quercus.client import Client
 
-NO_BOUND = 0
-
 
 class _ShowsUnlessTold(typer.core.TyperGroup):
     """``quercus labellers MODEL`` shows; a model that is called like a command is shown by ``labellers show``."""

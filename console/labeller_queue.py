@@ -93,7 +93,10 @@ class LabellerQueue:
         return next((query for query in self._queries.held if query.name == name), None)
 
     def _seen(self, query: Query) -> Query:
-        self._shown.setdefault(query.name, time.monotonic())
+        """Note when a query was first shown, by its lease: whoever leases it again has looked at it since then."""
+        held = {each.lease_token for each in self._queries.held}
+        self._shown = {token: at for token, at in self._shown.items() if token in held}
+        self._shown.setdefault(query.lease_token, time.monotonic())
         return query
 
     async def has_newer_tree(self, wait_s: float) -> bool:
@@ -116,7 +119,7 @@ class LabellerQueue:
         query = self._query(said, classes)
         report = await self._send(said, query)
         self._queries.put_away(query.name)
-        self._shown.pop(query.name, None)
+        self._shown.pop(query.lease_token, None)
         return report
 
     async def _send(self, said: PendingAnswer, query: Query) -> AnswerReport | None:
@@ -141,7 +144,7 @@ class LabellerQueue:
     def _took_s(self, said: PendingAnswer) -> float | None:
         if said.took_s is not None:
             return min(max(said.took_s, 0.0), MAX_TOOK_S)
-        shown = self._shown.get(said.query)
+        shown = self._shown.get(said.lease_token)
         return None if shown is None else min(time.monotonic() - shown, MAX_TOOK_S)
 
     def _query(self, said: PendingAnswer, classes: tuple[str, ...]) -> Query:

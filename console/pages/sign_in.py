@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from quercus.client.errors import InvalidArgument, PermissionDenied, QuercusError, Unauthenticated
-from quercus.client.results import Caller
 from quercus.console.sessions import IDLE_S, Session
 from quercus.console.web import Console, console_of, own_path, page, posted, session_of, session_or_none
 from quercus.specification.bounds import MAX_LABELLER_CHARACTERS
@@ -124,8 +123,3 @@ def _why(error: QuercusError) -> str:
     if isinstance(error, Unauthenticated):
         return "The server does not take this token. Is it complete, and neither revoked nor expired?"
     return str(error)
-
-
-def roles_text(caller: Caller) -> str:
-    """Return what a caller may do, in words."""
-    return ", ".join(caller.roles) if caller.needs_token else "everything: the server asks for no token"

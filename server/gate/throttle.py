@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from quercus.server.wire.errors import ResourceExhausted
@@ -169,16 +169,36 @@ def resident_bytes() -> int:
         return 0
 
 
-def memory_of_machine() -> int:
-    """Return how much memory this process may have: of its control group, else of the machine; 0 when unknown."""
-    found = []
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(file).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            found.append(int(text))
+def memory_of_machine(root: Path = Path("/")) -> int:
+    """Return how many bytes of memory this process may use; 0 when unknown.
+
+    That is the memory of the machine, or the lowest bound of the control groups of the process: its own group and all
+    groups above it, as the slices of systemd.
+
+    Parameters
+    ----------
+    root : folder of ``proc`` and ``sys``.
+    """
+    found = list(_group_bounds(root))
     with suppress(ValueError, OSError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(found, default=0)
+
+
+def _group_bounds(root: Path) -> Iterator[int]:
+    """Yield the bounds of memory of the groups of this process, of both versions of control groups."""
+    groups = root / "sys/fs/cgroup"
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, file = (groups / "memory", "memory.limit_in_bytes") if controllers else (groups, "memory.max")
+        group = PurePosixPath(path.strip("/"))
+        # a container may see the names that its host has; then the bound is in the folder on top
+        for folder in (".",) if ".." in group.parts else (group, *group.parents):
+            with suppress(OSError, ValueError):  # it is not there, or says "max"
+                yield int((top / folder / file).read_text(encoding="ascii"))

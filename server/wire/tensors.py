@@ -14,7 +14,6 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.inference import open_inference_pb2 as pb
 
 InputTensor = pb.ModelInferRequest.InferInputTensor
-OutputTensor = pb.ModelInferResponse.InferOutputTensor
 
 BYTES: Final = "BYTES"
 _KINDS: Final[dict[str, tuple[str, str]]] = {

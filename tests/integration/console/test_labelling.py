@@ -1,6 +1,8 @@
 """Labelling over HTTP, with forms as without scripts and with JSON as scripts send it."""
 
+import asyncio
 import re
+import time
 from collections.abc import Iterator
 from html import unescape
 
@@ -9,6 +11,8 @@ from integration.client.serving import Serving
 from support.consoles import ConsoleProcess, Visitor
 
 from quercus.client import AttributeView, Client, Nominal, Presentation, Specification
+from quercus.client.aio import Client as AsyncClient
+from quercus.console.labeller_queue import LabellerQueue, PendingAnswer
 
 CLASSES = ["x", "s", "o"]
 
@@ -69,6 +73,33 @@ def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) 
     steps = [step.kind for step in client.query_history(model)]
     assert (steps.count("skipped"), steps.count("postponed")) == (1, 1)
     assert "Postponed" in ann.get(base).text
+
+
+def test_the_time_of_a_lease_that_was_lost_does_not_count(shared_server: Serving, client: Client) -> None:
+    """Who leases a query again, on a page without scripts, has looked at it since then."""
+    model = "c-leased-again"
+    client.create_model(model, Specification([Nominal("X", "abc")], CLASSES, budget=2))
+    client.push(model, [{"X": "a"}])
+    client.wait_grown(model)
+
+    async def label() -> float:
+        async with AsyncClient(shared_server.address) as mine:
+            queue = LabellerQueue(mine, model, "ann", lease_s=1.0)
+            lost = await queue.next(wait_s=60.0)
+            assert lost is not None
+            while queue.find(lost.name):
+                await asyncio.sleep(0.05)
+            again_at = time.monotonic()
+            again = await queue.next(wait_s=60.0)
+            assert again is not None
+            assert again.name == lost.name
+            await queue.submit(PendingAnswer("answer", again.name, again.lease_token, "x"), tuple(CLASSES))
+            return time.monotonic() - again_at
+
+    longest_s = asyncio.run(label())
+    (answer,) = client.answers(model)
+    assert answer.took_s is not None
+    assert answer.took_s <= longest_s
 
 
 def test_what_was_shown_is_kept_with_the_answer(ann: Visitor, client: Client, model: str) -> None:

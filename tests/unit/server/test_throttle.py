@@ -1,5 +1,10 @@
 """Bounds of callers and of memory."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from quercus.server.gate.throttle import (
@@ -111,3 +116,48 @@ def test_the_status_says_when_to_try_again() -> None:
 
 def test_this_machine_tells_its_memory() -> None:
     assert 10e6 < resident_bytes() < memory_of_machine()
+
+
+TREES = {
+    "a service of systemd": ("0::/system.slice/quercus.service", "system.slice/quercus.service/memory.max"),
+    "its slice": ("0::/system.slice/quercus.service", "system.slice/memory.max"),
+    "a container": ("0::/", "memory.max"),
+    "a container that sees the names of its host": ("0::/../../docker/1", "memory.max"),
+    "both versions at once": ("4:memory:/lab/one\n0::/", "memory/lab/memory.limit_in_bytes"),
+    "a container of version 1": ("4:cpu,memory:/docker/1\n", "memory/memory.limit_in_bytes"),
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_bound_of_a_group_or_of_one_above_it_counts(tree: str, tmp_path: Path) -> None:
+    groups, bounded = TREES[tree]
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(groups + "\n")
+    assert memory_of_machine(tmp_path) == memory_of_machine()
+    file = tmp_path / "sys/fs/cgroup" / bounded
+    file.parent.mkdir(parents=True)
+    for text, bound in (
+        ("123456789", 123456789),
+        ("max", memory_of_machine()),
+        ("9" * 19, memory_of_machine()),
+    ):
+        file.write_text(text + "\n")
+        assert memory_of_machine(tmp_path) == bound
+
+
+def test_a_process_in_a_real_group_knows_its_bound() -> None:
+    """The bound is that of the group above, as a slice has it."""
+    above = Path("/sys/fs/cgroup/memory") / f"quercus-test-{os.getpid()}"
+    code = "from quercus.server.gate.throttle import memory_of_machine as m; print(m())"
+    joining = f"echo $$ > {above}/inner/cgroup.procs && exec {sys.executable} -c '{code}'"
+    try:
+        (above / "inner").mkdir(parents=True)
+        (above / "memory.limit_in_bytes").write_text(str(2**28))
+    except OSError as error:
+        pytest.skip(f"no control group of memory can be made here: {error}")
+    try:
+        done = subprocess.run(["sh", "-c", joining], capture_output=True, text=True, check=True, timeout=60)
+        assert int(done.stdout) == 2**28
+    finally:
+        (above / "inner").rmdir()
+        above.rmdir()
