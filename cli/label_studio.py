@@ -9,7 +9,7 @@ import typer
 
 from quercus.cli.common import DEFAULT_SERVER, ServerOption, connect, err, needs_extra, out
 from quercus.cli.options import secret_of
-from quercus.client.transport import is_loopback
+from quercus.specification.hosts import is_loopback
 
 MAX_CONNECTIONS = 64
 
@@ -62,7 +62,7 @@ def label_studio(
     if bool(tls_cert) != bool(tls_key):
         raise typer.BadParameter("a certificate and its private key go together: --tls-cert and --tls-key")
     secret = secret_of(secret_file, "QUERCUS_LABEL_STUDIO_SECRET").strip()
-    if not is_loopback(f"[{host}]:0" if ":" in host else f"{host}:0"):
+    if not is_loopback(host):
         _check_open(host, secret, encrypted=bool(tls_cert) or plaintext)
     config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)
     with connect(server) as client:

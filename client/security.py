@@ -13,7 +13,7 @@ import grpc
 from grpc import aio
 
 from quercus.client.errors import invalid
-from quercus.client.transport import TLS_SCHEME, channel_options, is_loopback
+from quercus.client.transport import TLS_SCHEME, channel_options, reaches_loopback
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Security:
         if target != address:
             channel = secure(target, self._credentials(), options=options)
         else:
-            if self.token is not None and not is_loopback(target):
+            if self.token is not None and not reaches_loopback(target):
                 raise invalid(
                     "server", f"{address} would get the token in the clear: write {TLS_SCHEME}{address}"
                 )

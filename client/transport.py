@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
@@ -10,6 +9,7 @@ from typing import Any
 
 from quercus.client import retrying
 from quercus.client.errors import FailedPrecondition, QuercusError, invalid
+from quercus.specification.hosts import is_loopback
 
 MAX_RECEIVE_BYTES = 256 * 1024 * 1024
 """A whole tree in one message may be large; the server's own limit is for what it receives."""
@@ -56,21 +56,18 @@ def server_address(given: str | None) -> str:
     return address
 
 
-def is_loopback(address: str) -> bool:
-    """True for an address of this machine.
+def reaches_loopback(address: str) -> bool:
+    """Return whether an address of gRPC is one of this machine.
 
     Examples
     --------
-    >>> [is_loopback(a) for a in ("127.0.0.1:50051", "localhost:1", "[::1]:1", "127.example.org:1")]
-    [True, True, True, False]
+    >>> [reaches_loopback(a) for a in ("127.0.0.1:50051", "ipv4:127.0.0.1:1", "[::1]:1", "unix:q", "127.example.org:1")]
+    [True, True, True, True, False]
     """
-    host = address.rpartition(":")[0].strip("[]")
-    if address.startswith(("unix:", "unix-abstract:")) or host == "localhost":
+    if address.startswith(("unix:", "unix-abstract:")):
         return True
-    try:
-        return ipaddress.ip_address(host.removeprefix("ipv4:").removeprefix("ipv6:").strip("[]")).is_loopback
-    except ValueError:  # a name: 127.example.org is another machine
-        return False
+    host = address.rpartition(":")[0].removeprefix("ipv4:").removeprefix("ipv6:")
+    return is_loopback(host.strip("[]"))
 
 
 CONNECT_MS = 5_000
@@ -87,7 +84,7 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", MAX_SEND_BYTES),
         ("grpc.service_config", json.dumps(retrying.service_config())),
         ("grpc.enable_retries", 1),
-        ("grpc.enable_http_proxy", 0 if is_loopback(address) else 1),
+        ("grpc.enable_http_proxy", 0 if reaches_loopback(address) else 1),
         # A client that starts before its server, or survives its restart, should notice soon.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", CONNECT_MS),  # gRPC gives up an attempt to connect after that

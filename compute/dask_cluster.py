@@ -6,7 +6,6 @@ TLS, with certificates on both sides, as Dask is configured (``distributed.comm.
 
 import contextlib
 import importlib
-import ipaddress
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -17,6 +16,7 @@ from quercus.compute.chunks import RemoteFunction, do_chunk
 from quercus.compute.errors import ExecutorError
 from quercus.compute.pooled import PooledExecutor
 from quercus.specification.compute import EXECUTOR
+from quercus.specification.hosts import is_loopback
 
 CONNECT_S: Final = 8.0
 ANSWER_S: Final = 6.0
@@ -54,7 +54,7 @@ class DaskExecutor(PooledExecutor):
         super().__init__(f"dask://{address}", (distributed.scheduler.KilledWorker,))
         security = distributed.Security()
         uses_tls = security.get_connection_args("client")["ssl_context"] is not None
-        if not uses_tls and not _is_loopback(host):
+        if not uses_tls and not is_loopback(host):
             reason = (
                 f"is '{self.name}', on another machine Dask must speak TLS: set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
                 "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
@@ -163,10 +163,3 @@ class _SharedJob:
         if self._future is None or self._future.status != "finished":
             self._future = self._client.scatter(self._job, broadcast=True, hash=False, timeout=NO_WORKER_S)
         return self._future
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

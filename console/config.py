@@ -8,8 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.transport import is_loopback, server_address
+from quercus.client.transport import server_address
 from quercus.specification import console
+from quercus.specification.hosts import is_loopback
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\]")
@@ -83,7 +84,7 @@ class ConsoleConfig:
     @property
     def on_loopback(self) -> bool:
         """Whether only programs of this machine reach the console."""
-        return is_loopback(f"{self.host}:0")
+        return is_loopback(self.host)
 
     @property
     def encrypted(self) -> bool:
@@ -102,5 +103,5 @@ def _check_origin(origin: str) -> None:
     if _ORIGIN.fullmatch(origin) is None:
         raise InvalidInput("media", f"is {origin!r}, must be an origin as in https://cam.example")
     parts = urlsplit(origin)
-    if parts.scheme == "http" and not is_loopback(f"{parts.hostname}:0"):
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise InvalidInput("media", f"is {origin!r}, must be https unless it is of this machine")

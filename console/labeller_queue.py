@@ -17,7 +17,8 @@ from quercus.client.query_results import AnswerReport, Query, Reason
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
-MAX_TOOK_S = 4 * 3600.0
+MOST_REPORTED_S = 4 * 3600.0
+"""Longest time of an answer, in seconds, that the console reports: an abandoned page says nothing about the query."""
 ACTS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
@@ -143,9 +144,9 @@ class LabellerQueue:
 
     def _took_s(self, said: PendingAnswer) -> float | None:
         if said.took_s is not None:
-            return min(max(said.took_s, 0.0), MAX_TOOK_S)
+            return min(max(said.took_s, 0.0), MOST_REPORTED_S)
         shown = self._shown.get(said.lease_token)
-        return None if shown is None else min(time.monotonic() - shown, MAX_TOOK_S)
+        return None if shown is None else min(time.monotonic() - shown, MOST_REPORTED_S)
 
     def _query(self, said: PendingAnswer, classes: tuple[str, ...]) -> Query:
         """Return what the calls need of a query: its name, its lease, and the frame of the label."""

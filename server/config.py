@@ -19,10 +19,10 @@ from pydantic import ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.gate.listening import is_loopback
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MessageLimits
 from quercus.specification import server
+from quercus.specification.hosts import is_loopback
 from quercus.storage import file_url
 
 PREFIX: Final = "QUERCUS_"

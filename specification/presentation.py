@@ -1,6 +1,5 @@
 """The presentation of a model's rows to people: a part of the specification that learning ignores."""
 
-import ipaddress
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -10,6 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.attributes import check_distinct, check_name
+from quercus.specification.hosts import is_loopback
 
 MAX_TITLE: Final = 200
 MAX_DESCRIPTION: Final = 2_000
@@ -263,21 +263,12 @@ def check_url(url: object, field: str) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise InvalidInput(field, f"is {shown(text)}: {error}") from None
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host or "")):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host or "")):
         raise InvalidInput(
             field, f"is {shown(text)}, must begin with https:// (or http:// and a loopback address)"
         )
     if not host or "@" in parts.netloc:
         raise InvalidInput(field, f"is {shown(text)}, must name a host and no user")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_known(name: str, names: Collection[str], field: str) -> None:

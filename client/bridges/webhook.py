@@ -22,7 +22,7 @@ from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, invalid
 from quercus.client.events import LogEvent
 from quercus.client.retrying import backoff_s, may_pass
-from quercus.client.transport import is_loopback
+from quercus.specification.hosts import is_loopback
 from quercus.specification.pauses import growing_pause_s
 
 POST_S: Final = 15.0
@@ -62,7 +62,7 @@ class Receiver:
             raise invalid("url", "is not https://HOST/PATH")
         if parts.auth:
             raise invalid("url", "has a name or a password in it: messages are signed instead")
-        if parts.scheme == "http" and not is_loopback(f"{parts.host}:{parts.port or 80}"):
+        if parts.scheme == "http" and not is_loopback(parts.host.strip("[]")):
             raise invalid("url", f"sends to {parts.host} without TLS: write https://")
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 
 from quercus.cli.common import PlainConsole
-from quercus.client.transport import is_loopback
+from quercus.client.transport import reaches_loopback
 from quercus.client.unreachable import explain, is_transport
 
 
@@ -66,7 +66,9 @@ def test_why_a_server_cannot_be_reached(details: str, says: str) -> None:
 
 
 def test_a_name_that_looks_like_this_machine_is_another() -> None:
-    assert all(map(is_loopback, ("127.0.0.2:1", "localhost:1", "[::1]:1", "unix:/tmp/x", "ipv4:127.0.0.1:1")))
+    assert all(
+        map(reaches_loopback, ("127.0.0.2:1", "localhost:1", "[::1]:1", "unix:/tmp/x", "ipv4:127.0.0.1:1"))
+    )
     for address in (
         "127.0.0.1.example.org:1",
         "127.evil:1",
@@ -74,4 +76,4 @@ def test_a_name_that_looks_like_this_machine_is_another() -> None:
         "[fe80::1]:1",
         "10.0.0.1:1",
     ):
-        assert not is_loopback(address)
+        assert not reaches_loopback(address)

@@ -124,7 +124,7 @@ TREES = {
     "a container": ("0::/", "memory.max"),
     "a container that sees the names of its host": ("0::/../../docker/1", "memory.max"),
     "both versions at once": ("4:memory:/lab/one\n0::/", "memory/lab/memory.limit_in_bytes"),
-    "a container of version 1": ("4:cpu,memory:/docker/1\n", "memory/memory.limit_in_bytes"),
+    "a container of version 1": ("4:cpu,memory:/docker/1", "memory/memory.limit_in_bytes"),
 }
 
 

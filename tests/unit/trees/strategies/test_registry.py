@@ -111,7 +111,9 @@ def test_a_query_names_a_node_of_the_tree(strategy: str) -> None:
     values, classes = rows(80)
     grown = state(strategy, partly(classes), values)
     codes, flat = grown.evidence.codes, grown.flat
-    for query in grown.agenda(10):
+    queries = grown.agenda(10)
+    assert len(queries) == 10
+    for query in queries:
         assert all(codes[query.instance, k] == code for k, code in query.path)
         node = next(i for i in range(flat.size) if flat.path(i) == query.path)
         assert flat.count[node] == query.node_count
