@@ -54,7 +54,7 @@ class Catalogue:
 
     async def reload_schema(self, model: str) -> ModelSchema:
         """Read the schema again: others may have added nominal values."""
-        schema: ModelSchema = await self._read(_load_schema, self._store, model)
+        schema: ModelSchema = await self._read(ModelSchema.read, self._store, model)
         _keep_newest(self._schemas, model, schema)
         return schema
 
@@ -150,10 +150,6 @@ def check_reached(store: Store, model: str, min_sequence: int) -> None:
     """Raise ``BeyondLog`` when the log of a model ends before `min_sequence`."""
     if min_sequence:
         BeyondLog.check(min_sequence, model, store.get_model(model).sequence_committed)
-
-
-def _load_schema(store: Store, model: str) -> ModelSchema:
-    return ModelSchema.of(store.get_model(model), store.vocabulary(model))
 
 
 def _load_classifier(store: Store, model: str) -> TreeClassifier:

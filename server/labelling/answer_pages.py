@@ -89,11 +89,7 @@ def _read_page(
         for history in histories.values()
         for each in label_events(history)
     }
-    fresh = (
-        ModelSchema.of(store.get_model(schema.model), store.vocabulary(schema.model))
-        if with_values
-        else schema
-    )
+    fresh = ModelSchema.read(store, schema.model) if with_values else schema
     page = [
         encode_answer(*said[event.sequence], fresh, with_values=with_values)
         for event in events

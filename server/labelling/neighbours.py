@@ -84,12 +84,9 @@ def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.
         raise asked.ended
     rows = [*store.newest_rows(asked.model, LOOKED_AT), query.instance]
     histories = store.history(asked.model, sorted(set(rows)))
-    record = store.get_model(asked.model)
-    if record.key != classifier.key:  # what was read may be of another, too
+    schema = ModelSchema.read(store, asked.model)  # after the rows: it names all their values
+    if schema.key != classifier.key:  # what was read may be of another, too
         return None
-    schema = ModelSchema.of(
-        record, store.vocabulary(asked.model)
-    )  # after the rows: it names all their values
     own = stored_values(histories.pop(query.instance)[0])
     known = _known_rows(histories.values(), schema)
     response = query_pb2.ListNeighboursResponse()

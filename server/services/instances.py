@@ -253,8 +253,8 @@ def _push_response(stored: Appended) -> Awaitable[Appended]:
 def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
     events = store.list_instances(model, after, size + 1)
     page = events[:size]
-    schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
     histories = store.history(model, [event.sequence for event in page])
+    schema = ModelSchema.read(store, model)
     return instance_pb2.ListInstancesResponse(
         instances=[encode_instance(histories[event.sequence], schema) for event in page],
         next_page_token=make_page_token("instances", page[-1].sequence) if len(events) > size else "",
@@ -263,7 +263,7 @@ def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.
 
 def _read_instance(store: Store, model: str, instance: str) -> instance_pb2.Instance:
     history = store.get_instance(model, instance)
-    found = encode_instance(history, ModelSchema.of(store.get_model(model), store.vocabulary(model)))
+    found = encode_instance(history, ModelSchema.read(store, model))
     sequence = history[0].sequence
     if (display := encode_display(store.displays(model, [sequence]).get(sequence))) is not None:
         found.display.CopyFrom(display)

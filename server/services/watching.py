@@ -83,16 +83,13 @@ def _replaced(model: str) -> FailedPrecondition:
 
 def _read_page(store: Store, wanted: _Wanted, after: int) -> instance_pb2.WatchEventsResponse:
     events = store.read_events(wanted.model, after, wanted.page_events)
-    record = store.get_model(wanted.model)
-    if record.key != wanted.key:  # what was read may be of another
+    schema = ModelSchema.read(store, wanted.model)  # after the events: it names all their values
+    if schema.key != wanted.key:  # what was read may be of another
         raise _replaced(wanted.model)
-    schema = ModelSchema.of(
-        record, store.vocabulary(wanted.model)
-    )  # after the events: it names all their values
     return instance_pb2.WatchEventsResponse(
         events=[_encode(event, schema, wanted) for event in events if event.kind in wanted.kinds],
         sequence=events[-1].sequence if events else after,
-        model_uid=record.uid,
+        model_uid=schema.uid,
     )
 
 

@@ -46,7 +46,7 @@ def export_table(store: Store, model: str) -> ExportedTable:
     class, what is believed after all that was said; ``answers``, how often labellers spoke of it; ``conflict``, 1 where
     an answer contradicted the label. An attribute that is called like one of these is ``value:NAME``.
     """
-    schema = ModelSchema.of(store.get_model(model), store.vocabulary(model))
+    schema = ModelSchema.read(store, model)
     size = schema.frame.size
     behind = ["label", *(f"pl({name})" for name in schema.frame.classes), "answers", "conflict"]
     names = column_names([column.name for column in schema.columns], own=["id", *behind])
@@ -61,7 +61,7 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     while True:
         page = store.list_instances(schema.model, after, PAGE)
         said = store.history(schema.model, [event.sequence for event in page])
-        schema = _schema_now(store, schema)  # after the rows: it names all their values
+        schema = _schema_now(store, schema)
         for event in page:
             yield _export_row(said[event.sequence], schema)
         if len(page) < PAGE:
@@ -70,10 +70,10 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
 
 
 def _schema_now(store: Store, schema: ModelSchema) -> ModelSchema:
-    record = store.get_model(schema.model)
-    if record.key != schema.key:
+    now = ModelSchema.read(store, schema.model)  # after the rows: it names all their values
+    if now.key != schema.key:
         raise FailedPrecondition(f"model {schema.model} was deleted, and another has its name: start again")
-    return ModelSchema.of(record, store.vocabulary(schema.model))
+    return now
 
 
 def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
-from quercus.storage import ModelRecord
+from quercus.storage import ModelRecord, Store
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,14 @@ class ModelSchema:
     def nominal_counts(self) -> tuple[tuple[int, int], ...]:
         """Place of each nominal attribute, and how many values of it are known."""
         return tuple((k, len(each.values)) for k, each in enumerate(self.columns) if each.values is not None)
+
+    @classmethod
+    def read(cls, store: Store, model: str) -> ModelSchema:
+        """Read the schema of a model as it is now.
+
+        Who shows rows reads it after them: then it names all their values, whoever stores rows meanwhile.
+        """
+        return cls.of(store.get_model(model), store.vocabulary(model))
 
     @classmethod
     def of(cls, record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> ModelSchema:

@@ -97,6 +97,8 @@ class StatementPlan:
         The statements that are to be stored; their numbers and times are given when they are.
     joints : sequence of (int, CombinedStatement)
         What all say together then, by instance.
+    corrects : bool
+        Whether a labeller states something else than before, which the policy may forbid.
     """
 
     model_id: int
@@ -104,6 +106,7 @@ class StatementPlan:
     instances: frozenset[int]
     fresh: Sequence[Event]
     joints: Sequence[tuple[int, CombinedStatement]]
+    corrects: bool
 
 
 def plan_statements(
@@ -154,7 +157,7 @@ def _plan_in_transaction(
 ) -> StatementPlan:
     places = _sequences_of(connection, row, batch.statements)
     said = event_log.instance_history(connection, row.name, sorted(set(places.values())))
-    allowed = policies.policy_of(connection, row.id).corrections is not Corrections.NOBODY
+    allowed, corrects = _allows_corrections(connection, row.id), False
     fresh: list[Event] = []
     for given in batch.statements:
         instance = places[given.instance]
@@ -166,16 +169,23 @@ def _plan_in_transaction(
                 f"{given.labeller} has stated a different label for instance {given.instance!r} before, and the "
                 "labelling policy of this model allows no corrections"
             )
+        corrects |= own is not None
         event = _event_of(row.sequence_committed + len(fresh) + 1, instance, given)
         said[instance].append(event)
         fresh.append(event)
     touched = dict.fromkeys(event.instance for event in fresh)
     joints = [(instance, join(said[instance])) for instance in touched]
-    return StatementPlan(row.id, int(row.sequence_committed), frozenset(said), fresh, joints)
+    return StatementPlan(row.id, int(row.sequence_committed), frozenset(said), fresh, joints, corrects)
+
+
+def _allows_corrections(connection: Connection, model_id: int) -> bool:
+    return policies.policy_of(connection, model_id).corrections is not Corrections.NOBODY
 
 
 def _is_overtaken(connection: Connection, row: AnyRow, planned: StatementPlan) -> bool:
-    """Whether something was said of these instances since, or they are of another model."""
+    """Whether something was said of these instances since, it is not allowed any more, or they are of another model."""
+    if planned.corrects and not _allows_corrections(connection, row.id):
+        return True
     since = (log_table.c.model_id == row.id, log_table.c.sequence > planned.as_of)
     spoken = select(log_table.c.instance).where(*since, log_table.c.instance.is_not(None)).distinct()
     return row.id != planned.model_id or not planned.instances.isdisjoint(

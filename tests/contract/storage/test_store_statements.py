@@ -2,7 +2,7 @@
 
 import pytest
 
-from quercus.storage import Event, EventKind
+from quercus.storage import Corrections, Event, EventKind, FailedPrecondition, Policy
 from quercus.storage.log.statements import CombinedStatement, StatementBatch, StatementRecord
 
 
@@ -51,6 +51,17 @@ def test_a_plan_that_was_overtaken_is_made_anew(said):
     report = said.state("m", mine, join, planned)
     assert (report.stored, report.known) == (1, 1)  # ann has said y of b meanwhile
     assert (last(said, 1), last(said, 2)) == (b"zx", b"y")
+
+
+def test_a_plan_that_the_policy_forbids_by_now_is_not_stored(said):
+    said.state("m", batch("first", ("a", "ann", b"x")), join)
+    other, new = batch("other", ("a", "ann", b"y")), batch("new", ("b", "ann", b"y"))
+    plans = [said.plan_statements("m", each, join) for each in (other, new)]
+    said.set_policy("m", Policy(corrections=Corrections.NOBODY))
+    with pytest.raises(FailedPrecondition, match="allows no corrections"):
+        said.state("m", other, join, plans[0])
+    assert said.state("m", new, None, plans[1]).stored == 1
+    assert (last(said, 1), last(said, 2)) == (b"x", b"y")
 
 
 def test_what_was_acknowledged_needs_no_plan(said):
