@@ -28,7 +28,7 @@ SplitSignificanceOption = Annotated[float | None, server_option(parameters.MODEL
 BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
 MinInstancesOption = Annotated[int | None, server_option(parameters.MODEL_INSTANCES)]
 MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]
-StrategyOption = Annotated[str | None, server_option(parameters.STRATEGY)]
+StrategyOption = Annotated[str | None, server_option(parameters.MODEL_STRATEGY)]
 LevelOption = Annotated[
     float | None, option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default)
 ]

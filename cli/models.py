@@ -55,7 +55,7 @@ from quercus.client.results import Model, Specification
 from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer
 from quercus.specification import parameters
-from quercus.specification.algorithms import ActiveForest, Pruning
+from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
@@ -125,11 +125,6 @@ def show_model(
         _print_model(model)
 
 
-def _strategy_text(spec: Specification) -> str | None:
-    asks_by_itself = algorithms.name_of(spec.algorithm) == ActiveForest.name
-    return "the forest's own" if asks_by_itself else spec.strategy
-
-
 def _print_model(model: Model) -> None:
     spec = model.specification
     grid = RichTable(box=None, show_header=False, pad_edge=False)
@@ -146,7 +141,7 @@ def _print_model(model: Model) -> None:
         ("max depth", depth),
         ("memory rows", parameters.MEMORY_ROWS.none if spec.memory_rows is None else f"{spec.memory_rows:,}"),
         ("pruning", _pruning_text(spec.pruning)),
-        ("strategy", _strategy_text(spec)),
+        ("strategy", spec.strategy),
         ("asks", why_it_stopped(model) or spec.ask),
         ("rows", f"{model.instance_count:,}"),
         (

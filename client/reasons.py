@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quercus.client.conditions import condition_of, path_text
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
+from quercus.specification.strategies import MEMORY_DISAGREEMENT
 
 if TYPE_CHECKING:  # its module imports numpy
     from quercus.client.query_results import CommitteeReason, ForestReason, Query, Reason
@@ -57,7 +58,7 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
     if not reason.node_count:
         return "The reason is withheld."
     if reason.forest is not None:
-        return _of_forest(reason.forest, query.classes)
+        return _of_forest(reason.forest, query.classes, reason.strategy)
     if reason.committee is not None:
         return _of_committee(reason.committee, query.classes)
     if reason.attribute:
@@ -100,9 +101,12 @@ def _of_committee(found: CommitteeReason, classes: Sequence[str]) -> str:
     return f"{said} {stands}".rstrip()
 
 
-def _of_forest(found: ForestReason, classes: Sequence[str]) -> str:
-    said = f"The forest is in doubt about it: {shares_text(classes, found.theta)}."
-    if max(found.theta) - min(found.theta) < LITTLE:
+def _of_forest(found: ForestReason, classes: Sequence[str], strategy: str) -> str:
+    shares = shares_text(classes, found.theta)
+    said = f"The forest is in doubt about it: {shares}."
+    if strategy == MEMORY_DISAGREEMENT and found.disagreement >= LITTLE:
+        said = f"What was learned lately and what was learned before disagree about it: {shares}."
+    elif max(found.theta) - min(found.theta) < LITTLE:
         said = "The forest cannot tell the classes apart here."
     return f"{said} {_stands_for(found.stands_for)}".rstrip()
 

@@ -16,6 +16,7 @@ from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
+from quercus.specification.parameters import FOREST_STRATEGY
 from quercus.trees import Choice, MemoryForest, Table, repeat_rows
 from quercus.trees.memory_forest.asking import choose_rows
 
@@ -40,6 +41,8 @@ class ActiveForestClassifier(BeliefClassifier):
         How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: a leaf of n
         rows is trusted to the n-th root of the level. From 1 (fully) to 0 (not at all). The forest as a whole is
         trusted to ``T / (T + l)`` after T rows of known class, whatever the level.
+    strategy
+        What `query` asks, a name of `quercus.specification.strategies.FOREST_STRATEGIES`.
     missing_label
         What stands in `y` for a label that is not known, besides None and NaN.
     random_state
@@ -68,6 +71,7 @@ class ActiveForestClassifier(BeliefClassifier):
         *,
         n_estimators: int = MEMBERS.default,
         prediction_level: float = LEVEL.default,
+        strategy: str = FOREST_STRATEGY.default,
         missing_label: object = np.nan,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,
@@ -75,6 +79,7 @@ class ActiveForestClassifier(BeliefClassifier):
     ) -> None:
         self.n_estimators = n_estimators
         self.prediction_level = prediction_level
+        self.strategy = strategy
         self.missing_label = missing_label
         self.random_state = random_state
         self.classes = classes
@@ -206,6 +211,7 @@ class ActiveForestClassifier(BeliefClassifier):
             When something is not so.
         """
         BATCH_SIZE.check(batch_size)
+        strategy = FOREST_STRATEGY.check(self.strategy)
         fresh = clone(self)
         X = fresh._validated(X, reset=True)
         labels = read_labels(y, self._frame(), self.missing_label)
@@ -227,7 +233,7 @@ class ActiveForestClassifier(BeliefClassifier):
         known[unanswered] = True
         askable = np.unique(allowed[~known[allowed]])
         covering = np.unique(unanswered[is_vacuous(contours[unanswered])])
-        choices = list(choose_rows(forest, askable, batch_size, covering))
+        choices = list(choose_rows(forest, askable, batch_size, covering, strategy=strategy))
         picked = np.array([choice.row - offset for choice in choices], dtype=np.int64)
         return (picked, _utilities(choices, askable, offset, count)) if return_utilities else picked
 

@@ -263,19 +263,41 @@ def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
     return {"trees": count * each, "folds": folds}
 
 
-def own_defaults(algorithm: Algorithm, size: int) -> Mapping[str, float]:
+def check_strategy(algorithm: Algorithm, strategy: str) -> None:
+    """Refuse a query strategy that is not of whom asks: the forest of many memories, or a tree.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the strategies that are.
+    """
+    takes = parameters.FOREST_STRATEGY if isinstance(algorithm, ActiveForest) else parameters.STRATEGY
+    if strategy not in takes.choices:
+        other = Abc45.name if isinstance(algorithm, ActiveForest) else ActiveForest.name
+        raise InvalidInput(
+            "strategy",
+            f"is {strategy!r}, {takes.bound} for {algorithm.name}; {strategy!r} is for algorithms like {other}",
+        )
+
+
+def own_defaults(algorithm: Algorithm, size: int) -> Mapping[str, float | str]:
     """Return what a specification of `size` classes that does not say it takes from its algorithm.
 
     Examples
     --------
-    >>> own_defaults(ActiveForest(), 3), own_defaults(Forest(BeliefEntropy()), 3)["min_instances"]
-    ({'min_instances': 2, 'prediction_level': 0.75}, 15)
+    >>> own_defaults(ActiveForest(), 3)
+    {'min_instances': 2, 'prediction_level': 0.75, 'strategy': 'margin'}
+    >>> own_defaults(Forest(BeliefEntropy()), 3)["min_instances"]
+    15
     """
     base = algorithm.base if isinstance(algorithm, Forest) else algorithm
     least = getattr(base, "min_instances", MIN_INSTANCES.default)
     return {
         "min_instances": max(1, INSTANCES_PER_CLASS * size) if least is None else least,
         "prediction_level": getattr(base, "prediction_level", parameters.PREDICTION_LEVEL.default),
+        "strategy": (
+            parameters.FOREST_STRATEGY if isinstance(algorithm, ActiveForest) else parameters.STRATEGY
+        ).default,
     }
 
 

@@ -17,13 +17,13 @@ from quercus.specification.algorithms import (
     Forest,
     Pruning,
     check_classes,
+    check_strategy,
     own_defaults,
     with_rules,
 )
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, documented
 from quercus.specification.parameters import MAX_ATTRIBUTES
-from quercus.specification.strategies import DEFAULT as DEFAULT_STRATEGY
 
 CHANGEABLE = (
     "alpha",
@@ -72,7 +72,7 @@ class Specification:
     min_instances: int = parameters.MODEL_INSTANCES.field()
     max_depth: int | None = parameters.MAX_DEPTH.field()
     warmup_rows: int = parameters.WARMUP_ROWS.field()
-    strategy: str = parameters.STRATEGY.field()
+    strategy: str = parameters.MODEL_STRATEGY.field()
     pruning: Pruning | None = None
     algorithm: Algorithm = DEFAULT
     prediction_level: float = parameters.MODEL_LEVEL.field()
@@ -120,11 +120,7 @@ class Specification:
             raise InvalidInput(
                 "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
             )
-        if isinstance(algorithm, ActiveForest) and self.strategy != DEFAULT_STRATEGY:
-            raise InvalidInput(
-                "strategy",
-                f"is {self.strategy!r}, but {algorithm.name} asks by itself: name none, or the algorithm abc45",
-            )
+        check_strategy(algorithm, self.strategy)
         in_force = with_rules(
             algorithm,
             alpha=self.alpha,

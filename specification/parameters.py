@@ -4,7 +4,7 @@ from dataclasses import MISSING
 
 from quercus.belief import frame
 from quercus.specification.parameter import Parameter
-from quercus.specification.strategies import DEFAULT, STRATEGIES
+from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, FOREST_STRATEGIES, STRATEGIES
 
 MAX_CLASSES = frame.MAX_CLASSES
 MAX_NAME_CHARS = frame.MAX_NAME_CHARS  # of a class, an attribute, a value
@@ -57,6 +57,15 @@ STRATEGY = Parameter(
     "Which instance is asked about next (docs/strategies.md)",
     choices=tuple(STRATEGIES),
 )
+"""Of a tree that asks."""
+FOREST_STRATEGY = STRATEGY.but(default=FOREST_DEFAULT, choices=tuple(FOREST_STRATEGIES))
+"""As `STRATEGY`, of the forest of many memories."""
+MODEL_STRATEGY = STRATEGY.but(
+    default=None,
+    choices=(*STRATEGIES, *FOREST_STRATEGIES),
+    none=f"{DEFAULT}, or {FOREST_DEFAULT} of active-forest",
+)
+"""As `STRATEGY`, of a model of the service: its algorithm has the default."""
 MEMORY_ROWS = Parameter(
     "memory_rows",
     int,

@@ -6,7 +6,11 @@ from types import MappingProxyType
 PUBLISHED = "published"
 RECOMMENDED = "covering-committee"
 DEFAULT = RECOMMENDED
-"""The strategy of a model that names none."""
+"""The strategy of a model with a tree that asks, if it names none."""
+MARGIN = "margin"
+MEMORY_DISAGREEMENT = "memory-disagreement"
+FOREST_DEFAULT = MARGIN
+"""The strategy of a model with a forest that asks, if it names none."""
 
 STRATEGIES: Mapping[str, str] = MappingProxyType(
     {
@@ -20,4 +24,12 @@ STRATEGIES: Mapping[str, str] = MappingProxyType(
         RECOMMENDED: "where a committee is in doubt, and where nothing near is known yet (recommended)",
     }
 )
-"""One line per strategy, by name: which instances it asks about."""
+"""One line per strategy of trees, by name: which instances it asks about."""
+
+FOREST_STRATEGIES: Mapping[str, str] = MappingProxyType(
+    {
+        MARGIN: "where the two likeliest classes of the forest are nearly equal, and where nothing near is known yet",
+        MEMORY_DISAGREEMENT: "as margin, and where members with short and long memories disagree",
+    }
+)
+"""One line per strategy of the forest that asks, by name."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quercus.client.algorithms import name_of
 from quercus.client.algorithms import text as algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.reasons import why_it_stopped
@@ -13,7 +12,6 @@ from quercus.client.results import Model
 from quercus.console.draw.accuracy import accuracy_picture, accuracy_text, block_rows
 from quercus.console.pages.models import growth_state
 from quercus.console.web import number_text, page, session_of
-from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
 
 MAX_ATTRIBUTES = 500
@@ -62,7 +60,6 @@ def _accuracy_text(model: Model) -> str:
 def _numbers(model: Model) -> list[tuple[str, str]]:
     algorithm = model.specification.algorithm
     learner = algorithm_text(algorithm)
-    asks_by_itself = name_of(algorithm) == ActiveForest.name
     budget = f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks (budget 0)"
     return [
         ("rows", f"{model.instance_count:,}"),
@@ -74,10 +71,7 @@ def _numbers(model: Model) -> list[tuple[str, str]]:
         ("tree", f"version {model.tree_version:,}" if model.tree_version else "none yet"),
         ("events not in the tree yet", f"{model.lag:,}" + (f" for {model.lag_s:.1f} s" if model.lag else "")),
         ("learner", learner),
-        (
-            "asks by",
-            "the forest's own choice" if asks_by_itself else model.specification.strategy or "the default",
-        ),
+        ("asks by", model.specification.strategy or "the default"),
         ("made", f"{model.created_at:%Y-%m-%d %H:%M} UTC"),
     ]
 

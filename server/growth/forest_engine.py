@@ -1,4 +1,4 @@
-"""The forest of many memories as the grower holds it: it follows the log, and asks by itself."""
+"""The forest of many memories as the grower holds it: it follows the log, and asks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ from quercus.trees import (
     saved_forest,
     served_forest,
 )
-
-STRATEGY = "forest-margin"
-"""The strategy that its queries name."""
 
 
 class ForestEngine(IncrementalEngine):
@@ -101,17 +98,15 @@ class ForestEngine(IncrementalEngine):
         forest.level = algorithm_of(self._specification).prediction_level
         self._forest = forest
 
-    @property
-    def strategy(self) -> str:
-        """Name of the strategy that chooses."""
-        return STRATEGY
-
     def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
         most = self._state.left_to_ask(limit)
         if most <= 0:
             return ()
-        found = islice(forest_queries(self._forest, self._state.context(), most), most)
+        queries = forest_queries(
+            self._forest, self._state.context(), most, strategy=self._specification.strategy
+        )
+        found = islice(queries, most)
         return tuple((self._log.sequence(query.instance), query) for query in found)
 
 

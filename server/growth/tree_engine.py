@@ -12,7 +12,7 @@ from quercus.server.growth.log_events import Heard, LogEvents
 from quercus.server.growth.rows_told import AccuracyCounter
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
-from quercus.specification import algorithms
+from quercus.specification import algorithms, parameters
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
@@ -35,7 +35,9 @@ from quercus.trees import (
 
 
 def as_active(specification: Specification) -> Specification:
-    """Return the specification of the active tree over the same evidence."""
+    """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
+    if isinstance(specification.algorithm, algorithms.ActiveForest):
+        return replace(specification, algorithm=algorithms.Abc45(), strategy=parameters.STRATEGY.default)
     return replace(specification, algorithm=algorithms.Abc45())
 
 

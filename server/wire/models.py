@@ -22,7 +22,7 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
-from quercus.specification.strategies import PUBLISHED
+from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
 from quercus.storage import ModelRecord
 
 DEFAULTS: Final = {
@@ -59,6 +59,8 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
             edges = attribute.numeric.edges
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
+    with field_prefix("specification"):
+        algorithms.check_strategy(algorithm, full.strategy)
     check_presentation(full)
     return full
 
@@ -150,7 +152,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             min_instances=message.min_instances,
             max_depth=message.max_depth if message.HasField("max_depth") else None,
             warmup_rows=message.warmup_rows,
-            strategy=message.strategy or PUBLISHED,  # stores of version 1 name none
+            strategy=_stored_strategy(message),
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
             algorithm=algorithm,
             prediction_level=_prediction_level(message),
@@ -158,6 +160,13 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             ask=message.ask or parameters.ASK.default,
             memory_rows=message.memory_rows if message.HasField("memory_rows") else None,
         )
+
+
+def _stored_strategy(message: model_pb2.Specification) -> str:
+    """Return the strategy; in old stores forests had the default of trees, and trees perhaps none."""
+    if message.algorithm.HasField("active_forest") and message.strategy in {"", DEFAULT}:
+        return FOREST_DEFAULT
+    return message.strategy or PUBLISHED
 
 
 def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
@@ -208,6 +217,7 @@ def updated_specification(
     merged = model_pb2.Specification()
     merged.CopyFrom(current)
     merged.split_significance = current.split_significance  # none, of models of stores that know none
+    merged.strategy = _stored_strategy(current)
     for i, path in enumerate(paths):
         if path not in CHANGEABLE:
             raise InvalidInput(
@@ -225,6 +235,7 @@ def updated_specification(
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
     """Convert a stored model to the wire; learned nominal values stand behind the declared ones."""
     specification = model_pb2.Specification.FromString(record.specification)
+    specification.strategy = _stored_strategy(specification)
     for k, values in vocabulary.items():
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
             continue  # of another model, which took the name at this moment

@@ -1,5 +1,7 @@
 """Distances between rows, kept while the codes and the rows to be covered stay the same."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ Ints = NDArray[np.int64]
 class Apart:
     """Distances of candidates, and of known rows, from some rows.
 
-    From one agenda to the next few candidates change, and few rows become known: only their distances are counted.
+    From one agenda to the next few candidates change, and few known rows come or go: only their distances are counted.
 
     Parameters
     ----------
@@ -31,8 +33,8 @@ class Apart:
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
         self._far = np.empty((0, len(rows)), small)  # up to a million distances
         self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
-        self._near = self._nearest(codes[:0])
-        self._known = np.empty(0, np.int64)
+        nobody = np.empty(0, np.int64)
+        self._near = [(nobody, self._nearest(codes[:0]))]  # of each group its rows, and distances from them
 
     def fits(self, book: Codebook, rows: Ints) -> bool:
         """Tell whether these are the codes and the rows."""
@@ -53,18 +55,37 @@ class Apart:
         lines = order[np.searchsorted(self._candidates, candidates, sorter=order)]
         return self._far[lines].astype(np.int64)
 
-    def near(self, known: Ints, codes: Codes) -> Ints:
-        """Return the distance (m,) of each row from the nearest of `known` ones (n,), an array of the caller's own."""
-        if not np.isin(self._known, known).all():
-            self._near, self._known = self._nearest(codes[:0]), known[:0]
-        fresh = np.setdiff1d(known, self._known)
-        if fresh.size:
-            self._near = np.minimum(self._near, self._nearest(codes[fresh]))
-        self._known = known
-        return self._near.copy()
+    def near(self, groups: Sequence[Ints], codes: Codes) -> list[Ints]:
+        """Return the distance (m,) of each row from the nearest row of each group, numbers of known rows; read only.
+
+        What was counted for a group serves the group at its place the next time. A new group begins with what was
+        counted for the one before it.
+        """
+        for place, known in enumerate(groups):
+            if place == len(self._near):
+                self._near.append(self._near[-1])
+            self._near[place] = known, self._brought_up_to_date(*self._near[place], known, codes)
+        return [near for _, near in self._near[: len(groups)]]
+
+    def _brought_up_to_date(self, before: Ints, near: Ints, known: Ints, codes: Codes) -> Ints:
+        """Return the distances from the nearest of `known` rows; those from the nearest row of `before` are `near`.
+
+        A row that goes matters to those alone that it was nearest to.
+        """
+        gone, fresh = np.setdiff1d(before, known), np.setdiff1d(known, before)
+        if gone.size:
+            near = near.copy()
+            left = np.flatnonzero(self._nearest(codes[gone]) <= near)
+            stay = ordered(codes[np.intersect1d(before, known)], self._bins)
+            near[left] = covering.nearest(self._others[left], stay, self._bins)
+        return np.minimum(near, self._nearest(codes[fresh])) if fresh.size else near
 
     def _nearest(self, codes: Codes) -> Ints:
-        return covering.nearest(self._others, ordered(codes, self._bins), self._bins)
+        """Return the distance (m,) of each row from the nearest row of `codes` (n, K)."""
+        known = ordered(codes, self._bins)
+        if 0 < len(known) < len(self._others):  # faster: each row of the outer loop prepares its distances
+            return np.asarray(covering.distances(known, self._others, self._bins).min(axis=0))
+        return covering.nearest(self._others, known, self._bins)
 
 
 def ordered(codes: Codes, bins: Ints) -> NDArray[np.int16]:

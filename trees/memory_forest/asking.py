@@ -1,4 +1,4 @@
-"""The queries of the forest: rows whose mean estimate has little margin, and rows that cover many (theory §10.5)."""
+"""The queries of the forest: rows whose label is worth much by its strategy, or that cover many (theory §10.5)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.specification.strategies import FOREST_DEFAULT
 from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.taken import take_candidate
@@ -13,6 +14,8 @@ from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.members import BAYES, memories_of
+from quercus.trees.memory_forest.worth import worth_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,7 +41,7 @@ class Choice:
     scores
         Theirs; minus infinity of those that were chosen before.
     stands_for
-        Untold rows that are nearer to it than to any that was told or asked about before, in a large log estimated.
+        Untold rows that are nearer to it than to what was told or asked about before, in a large log estimated.
     """
 
     row: int
@@ -48,11 +51,16 @@ class Choice:
 
 
 def choose_rows(
-    forest: MemoryForest, candidates: Ints, limit: int, refused: Ints = NO_ROWS
+    forest: MemoryForest,
+    candidates: Ints,
+    limit: int,
+    refused: Ints = NO_ROWS,
+    *,
+    strategy: str = FOREST_DEFAULT,
 ) -> Iterator[Choice]:
     """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
 
-    A row's worth is 1 less the margin of the mean estimate, ``1 - (θ_(1) - θ_(2))``; nothing before the first row is
+    A row's worth is what its strategy says (`quercus.trees.memory_forest.worth`); nothing before the first row is
     told. Its score adds what it covers: by how much it brings other rows nearer to one that was told or asked about,
     as a share of the most that a candidate brings, times .05. The share alone counts at first, until every class has a
     told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides. Rows that were `refused`
@@ -65,7 +73,7 @@ def choose_rows(
         return
     pool = pool[np.argsort(row_hashes(pool))]
     told = len(evidence.told)
-    worth = margin_worth(forest, pool) if told else np.zeros(pool.size)
+    worth = worth_of(forest, pool, strategy)
     cover = Coverage(forest, pool, most, refused)
     beginning = not all_classes_told(evidence)
     free = np.ones(pool.size, dtype=bool)
@@ -77,21 +85,6 @@ def choose_rows(
         yield Choice(int(pool[chosen]), pool, score, cover.stands_for(chosen))
         free[chosen] = False
         cover.take(chosen)
-
-
-def margin_worth(forest: MemoryForest, pool: Ints) -> Floats:
-    """Return 1 less the margin of the mean estimate of each row, of the classes that its label leaves plausible."""
-    evidence = forest.evidence
-    theta = forest.theta(evidence.values[pool])
-    kinds = evidence.kinds[pool]
-    partly = np.flatnonzero(kinds != UNTOLD)
-    if partly.size:
-        joint = theta[partly] * evidence.contours.values[kinds[partly]]
-        total = joint.sum(axis=1, keepdims=True)
-        theta[partly] = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), theta[partly])
-    falling = np.sort(theta, axis=1)
-    worth: Floats = 1.0 - (falling[:, -1] - falling[:, -2])
-    return worth
 
 
 def all_classes_told(evidence: ForestEvidence) -> bool:
@@ -108,18 +101,43 @@ def all_classes_told(evidence: ForestEvidence) -> bool:
     return bool((share >= 0.5).any(axis=0).all())
 
 
+def remembered_rows(forest: MemoryForest) -> list[tuple[Ints, float]]:
+    """Return the told rows that members with each length of memory hold, and the weight of these members.
+
+    The shortest memory is the first one; those that reach back to the first told row are one. Here a long memory holds
+    what was told last too, although its members have not learned it yet.
+    """
+    told = forest.evidence.told
+    held = np.minimum([*memories_of(forest.trees, forest.evidence.size), *BAYES], len(told))
+    lengths, which = np.unique(held, return_inverse=True)
+    if lengths.size == 1:
+        return [(told, 1.0)]
+    weights = np.bincount(which, forest.weights)
+    return [(told[len(told) - n :], w) for n, w in zip(lengths.tolist(), weights.tolist(), strict=True)]
+
+
 class Coverage:
-    """Distances of rows from those told or asked about, and the gain of each candidate in coverage."""
+    """Distances of rows from those told or asked about, and the gain of each candidate in coverage.
+
+    Old answers count less: the distance of a row from what was told is the mean over the members, by their weights, of
+    its distance from the nearest told row that a member remembers, rounded. A member that has forgotten told rows cares
+    no more for rows that came before all that it remembers: for it their distance is 0.
+    """
 
     def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
         evidence = forest.evidence
         codes = evidence.codes()
         rows = sample_rows(np.arange(len(evidence)), most)
-        known = sample_rows(np.sort(np.append(evidence.told, refused)), KNOWN * most)
         if forest.apart is None or not forest.apart.fits(evidence.book, rows):
             forest.apart = Apart(evidence.book, rows, codes)
         self._far = forest.apart.far(pool, codes)
-        self._near = forest.apart.near(known, codes)
+        held = remembered_rows(forest)
+        known = [sample_rows(np.sort(np.append(told, refused)), KNOWN * most) for told, _ in held]
+        near = np.zeros(len(rows))
+        for distance, (told, weight) in zip(forest.apart.near(known, codes), held, strict=True):
+            first = told.min() if len(told) < len(evidence.told) else 0
+            near += weight * np.where(rows >= first, distance, 0)
+        self._near = np.rint(near).astype(np.int64)
         self._gains = covering.covering_gains(self._far, self._near)
         self._untold = evidence.kinds[rows] == UNTOLD
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for

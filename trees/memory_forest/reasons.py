@@ -11,7 +11,9 @@ from quercus.trees.memory_forest.asking import Choice, choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
-def forest_queries(forest: MemoryForest, context: QueryContext, limit: int) -> Iterator[Query]:
+def forest_queries(
+    forest: MemoryForest, context: QueryContext, limit: int, *, strategy: str
+) -> Iterator[Query]:
     """Yield at most `limit` queries of a forest, with reasons.
 
     Parameters
@@ -22,11 +24,14 @@ def forest_queries(forest: MemoryForest, context: QueryContext, limit: int) -> I
         The same rows, and the active tree beside the forest.
     limit
         Of queries.
+    strategy
+        Its name, see `quercus.trees.memory_forest.worth`.
     """
     sample = context.sample
     candidates = context.instances_of(sample.candidates(np.arange(len(sample.ids))))
     refused = np.flatnonzero(~sample.askable & sample.table.vacuous[sample.ids])
-    choices = list(choose_rows(forest, candidates, limit, context.instances_of(refused)))
+    refusals = context.instances_of(refused)
+    choices = list(choose_rows(forest, candidates, limit, refusals, strategy=strategy))
     if not choices:
         return
     values = forest.evidence.values[[choice.row for choice in choices]]

@@ -13,7 +13,7 @@ from integration.client.serving import QUERCUS, Serving
 from support.command_line import quercus
 
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
-from quercus.specification.strategies import DEFAULT
+from quercus.specification.strategies import FOREST_DEFAULT
 
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
 
@@ -65,7 +65,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,
-        "strategy": DEFAULT,
+        "strategy": FOREST_DEFAULT,
         "ask": "to-the-budget",
         "algorithm": {"name": "active-forest"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],

@@ -37,7 +37,7 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
             (query,) = client.lease("m", "ann", wait_s=30.0).queries
             forest = query.reason.forest
             assert forest is not None
-            assert query.reason.strategy == "forest-margin"
+            assert query.reason.strategy == "margin"
             assert sum(forest.theta) > 0.999
             assert forest.stands_for >= 1
             assert (forest.entropy is None) == bool(query.reason.rivals)

@@ -77,13 +77,19 @@ def test_a_committee_says_what_it_thinks_and_what_a_row_stands_for() -> None:
 
 
 def test_a_forest_says_what_it_thinks() -> None:
-    assert said("active-forest", forest=ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)) == (
+    assert said("margin", forest=ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)) == (
         "The forest is in doubt about it: Barolo 50 %, Grignolino 45 %, Barbera 5 %. "
         "It stands for 7 unlabelled rows like it."
     )
-    assert "cannot tell the classes apart" in said(
-        "active-forest", forest=ForestReason((1 / 3,) * 3, 0.0, 7, None)
+    assert "cannot tell the classes apart" in said("margin", forest=ForestReason((1 / 3,) * 3, 0.0, 7, None))
+    disagreeing = ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)
+    assert said("memory-disagreement", forest=disagreeing) == (
+        "What was learned lately and what was learned before disagree about it: "
+        "Barolo 50 %, Grignolino 45 %, Barbera 5 %. "
+        "It stands for 7 unlabelled rows like it."
     )
+    agreeing = ForestReason((0.98, 0.01, 0.01), 0.0, 7, None)
+    assert "The forest is in doubt about it: Barolo 98 %" in said("memory-disagreement", forest=agreeing)
 
 
 def test_the_place_is_told_with_one_condition_for_each_attribute() -> None:

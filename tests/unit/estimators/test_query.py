@@ -15,7 +15,7 @@ from quercus.belief.frame import Frame
 from quercus.estimators import ActiveBeliefTreeClassifier, ActiveForestClassifier
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import MAX_COUNT
-from quercus.specification.strategies import STRATEGIES
+from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 
 X, TARGETS = load_iris(return_X_y=True)
@@ -216,3 +216,17 @@ def test_the_loop_of_scikit_activeml() -> None:
         accuracy[name] = clone(ours).fit(X[train], y).score(X[test], TARGETS[test])
     assert accuracy["ours"] >= 0.85, accuracy
     assert min(accuracy.values()) > 0.5
+
+
+def test_the_forest_asks_by_the_strategy_of_its_parameter() -> None:
+    y = partly(60)
+
+    def utilities(**parameters: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+        forest = ActiveForestClassifier(random_state=0, **parameters)
+        return np.asarray(forest.query(X, y, batch_size=3, return_utilities=True)[1])
+
+    found = [utilities(strategy=strategy) for strategy in FOREST_STRATEGIES]
+    np.testing.assert_array_equal(utilities(), found[0])
+    assert np.nanmax(found[1] - found[0]) > 0.01
+    with pytest.raises(InvalidInput, match="strategy: is 'committee', must be one of margin, memory-disag"):
+        ActiveForestClassifier(strategy="committee").query(X, y)

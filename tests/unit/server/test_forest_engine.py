@@ -11,12 +11,13 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, precise, vacuous
-from quercus.proto.v1 import query_pb2
+from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
+from quercus.server.wire.models import complete_specification
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
@@ -161,7 +162,7 @@ def test_a_reason_names_the_contested_node_or_the_leaf_and_what_members_think() 
     found = []
     for _, data in agenda_of(engine):
         reason = query_pb2.Reason.FromString(data)
-        assert reason.strategy == "forest-margin"
+        assert reason.strategy == "margin"
         if reason.rivals:  # of a single one the rival is not to split
             assert all(rival.lower <= rival.upper for rival in reason.rivals)
             assert reason.forest.entropy_upper == 0.0
@@ -214,10 +215,52 @@ def test_an_empty_log_is_served() -> None:
     assert list(response.class_sets) == [7]
 
 
-def test_it_follows_the_log_and_takes_no_strategy() -> None:
+def test_it_follows_the_log() -> None:
     assert not learns_again(SPECIFICATION)
-    with pytest.raises(InvalidInput, match="strategy: is 'published', but active-forest asks by itself"):
-        Specification(ATTRIBUTES, FRAME, strategy="published", algorithm=ActiveForest())
+
+
+def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
+    """Whoever changes the strategy asks as if it had been that one from the beginning; so does a restart."""
+    parts = log()
+    assert isinstance(parts[0], InstanceColumns)
+    other = replace(SPECIFICATION, strategy="memory-disagreement")
+    always = tree_engine(other)
+    always.fold(parts)
+    assert isinstance(always, ForestEngine)
+    changed = grown_of(parts)
+    before = agenda_of(changed)
+    message = complete_specification(
+        model_pb2.Specification(
+            attributes=[
+                model_pb2.Attribute(name="x", numeric=model_pb2.NumericAttribute()),
+                model_pb2.Attribute(name="y", numeric=model_pb2.NumericAttribute()),
+                model_pb2.Attribute(name="z", nominal=model_pb2.NominalAttribute(values=["red", "green"])),
+            ],
+            classes=FRAME.classes,
+            budget=500,
+            strategy="memory-disagreement",
+            algorithm=model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=8, seed=3)),
+        )
+    )
+    respecified = replace(
+        event(900, EventKind.SPECIFICATION, 1, None, 1.0, b""),
+        instance=None,
+        specification=message.SerializeToString(),
+    )
+    changed.fold([respecified])
+    found = agenda_of(changed)
+    assert [row for row, _ in found] == [row for row, _ in agenda_of(always)]
+    assert [row for row, _ in found] != [row for row, _ in before]
+    reasons = [query_pb2.Reason.FromString(data) for _, data in found]
+    assert {reason.strategy for reason in reasons} == {"memory-disagreement"}
+    assert all(0.0 <= reason.score <= 2.05 for reason in reasons)
+    changed.grown({2: ("blue",)})
+    saved = changed.saved()
+    assert saved is not None
+    again = tree_engine(SPECIFICATION)
+    again.restore(SavedEngine(json.loads(json.dumps(saved.head)), saved.columns))
+    assert isinstance(again, ForestEngine)
+    assert agenda_of(again) == found
 
 
 @pytest.mark.parametrize("memory_rows", [None, 30])

@@ -1,11 +1,14 @@
 """Models of stores that are older than a parameter of the specification."""
 
+import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import model_pb2
 from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
 from quercus.specification.algorithms import Abc45, ActiveForest
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
+from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT
 
 
 def specification() -> model_pb2.Specification:
@@ -18,7 +21,7 @@ def test_a_new_model_is_a_forest_and_one_that_names_nothing_in_an_old_store_the_
     assert new.algorithm.WhichOneof("kind") == "active_forest"
     assert decode_specification(new).algorithm == ActiveForest()
     new.ClearField("algorithm")
-    new.prediction_level = 0.15
+    new.prediction_level, new.strategy = 0.15, "published"
     assert isinstance(decode_specification(new).algorithm, Abc45)
 
 
@@ -36,3 +39,36 @@ def test_they_keep_their_tree() -> None:
     request.update_mask.paths.append("split_significance")
     changed = updated_specification(old, request)
     assert (changed.budget, changed.split_significance) == (7, 0.5)
+
+
+def test_a_forest_of_an_old_store_has_the_default_strategy_of_forests() -> None:
+    """It had that of trees, which it did not follow; a change of something else is no reason to refuse it now."""
+    old = specification()
+    assert old.strategy == FOREST_DEFAULT
+    old.strategy = DEFAULT
+    assert decode_specification(old).strategy == FOREST_DEFAULT
+    request = model_pb2.UpdateModelRequest(
+        specification=model_pb2.Specification(budget=7), update_mask=FieldMask(paths=["budget"])
+    )
+    assert updated_specification(old, request).strategy == FOREST_DEFAULT
+    request.update_mask.paths.append("strategy")
+    request.specification.strategy = "memory-disagreement"
+    changed = updated_specification(old, request)
+    assert changed.strategy == "memory-disagreement"
+    request.specification.ClearField("strategy")
+    assert updated_specification(changed, request).strategy == FOREST_DEFAULT
+    request.specification.strategy = DEFAULT
+    with pytest.raises(
+        InvalidInput, match=r"specification.strategy: is 'covering-committee', must be one of margin"
+    ):
+        updated_specification(old, request)
+
+
+def test_who_names_a_strategy_of_trees_for_a_new_forest_is_told_so() -> None:
+    new = specification()
+    for strategy in (DEFAULT, "published"):
+        new.strategy = strategy
+        with pytest.raises(
+            InvalidInput, match=f"specification.strategy: is '{strategy}', must be one of margin, "
+        ):
+            complete_specification(new)

@@ -16,7 +16,7 @@ from quercus.specification.algorithms import (
 )
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.specification.strategies import DEFAULT
+from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT
 
 FRAME = Frame(("yes", "no"))
 SIZE = Numeric("size")
@@ -31,7 +31,7 @@ def test_defaults() -> None:
         None,
         100,
     )
-    assert spec.strategy == DEFAULT
+    assert spec.strategy == FOREST_DEFAULT
     assert spec.algorithm == ActiveForest()
     assert (spec.prediction_level, spec.split_significance) == (0.75, 10.0)
     assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, (), "branch")
@@ -69,9 +69,20 @@ def test_the_tree_beside_a_forest_may_be_pruned() -> None:
         Specification((SIZE,), FRAME, pruning=pruning, algorithm=C45())
 
 
-def test_a_strategy_needs_an_algorithm_that_takes_one() -> None:
-    with pytest.raises(InvalidInput, match="active-forest asks by itself: name none, or the algorithm abc45"):
+def test_a_strategy_is_of_the_forest_that_asks_or_of_a_tree() -> None:
+    assert Specification((SIZE,), FRAME).strategy == FOREST_DEFAULT
+    assert Specification((SIZE,), FRAME, strategy="memory-disagreement").strategy == "memory-disagreement"
+    assert Specification((SIZE,), FRAME, algorithm=C45()).strategy == DEFAULT
+    reason = (
+        "is 'published', must be one of margin, memory-disagreement for active-forest; 'published' is for"
+    )
+    with pytest.raises(InvalidInput, match=f"strategy: {reason} algorithms like abc45"):
         Specification((SIZE,), FRAME, strategy="published")
+    reason = (
+        "is 'margin', must be one of published, .* for e2m; 'margin' is for algorithms like active-forest"
+    )
+    with pytest.raises(InvalidInput, match=f"strategy: {reason}"):
+        Specification((SIZE,), FRAME, strategy="margin", algorithm=E2m())
 
 
 def test_a_learner_that_learns_from_all_rows_has_no_memory() -> None:

@@ -24,3 +24,27 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
         assert np.array_equal(far, expected)
     assert far.max() == covering.UNIT * attributes
     assert apart._far.itemsize == number_bytes
+
+
+def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() -> None:
+    """Groups of known rows grow, shrink, change altogether, become empty, and become more and fewer."""
+    rng = np.random.default_rng(3)
+    named = np.array([True, False, False])
+    values = np.column_stack([rng.integers(0, 5, 90), rng.normal(size=(90, 2))])
+    values[rng.random(values.shape) < 0.1] = np.nan
+    book = Codebook.of(values, named)
+    codes, rows = book.codes(values), np.arange(0, 90, 2)
+    apart, others = Apart(book, rows, codes), ordered(codes[rows], book.bins())
+    for _ in range(60):
+        groups = [
+            np.sort(rng.choice(90, int(rng.integers(0, 25)), replace=False))
+            for _ in range(int(rng.integers(1, 5)))
+        ]
+        if rng.random() < 0.5:
+            groups.sort(key=len)
+            groups = [np.unique(np.concatenate(groups[: n + 1])) for n in range(len(groups))]
+        near = apart.near(groups, codes)
+        assert len(near) == len(groups)
+        for known, found in zip(groups, near, strict=True):
+            expected = covering.nearest(others, ordered(codes[known], book.bins()), book.bins())
+            assert found.tolist() == expected.tolist()

@@ -1,0 +1,70 @@
+"""The worth of labels to a forest that asks, by strategy (theory §10.5)."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.strategies import MARGIN, MEMORY_DISAGREEMENT
+from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.members import memory_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
+    """Return 1 less the margin of the mean estimate of each row: of the classes that its label leaves plausible."""
+    evidence = forest.evidence
+    return 1.0 - _margin(conditioned(forest.theta(evidence.values[rows]), evidence, rows))
+
+
+def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
+    """Return 1 less the margin, as above, plus how far memories are from the mean estimate: mean total variation."""
+    evidence = forest.evidence
+    memories = forest.members().estimates(evidence.values[rows])
+    weights = np.bincount(memory_of(forest.trees), forest.weights, len(memories))
+    theta = conditioned(np.einsum("m,mnc->nc", weights, memories), evidence, rows)
+    apart = np.abs(conditioned(memories, evidence, rows) - theta)
+    disagreement: Floats = 0.5 * np.einsum("m,mnc->n", weights, apart)
+    return 1.0 - _margin(theta) + disagreement
+
+
+def _margin(theta: Floats) -> Floats:
+    falling = np.sort(theta, axis=1)
+    return np.asarray(falling[:, -1] - falling[:, -2])
+
+
+def conditioned(theta: Floats, evidence: ForestEvidence, rows: Ints) -> Floats:
+    """Return estimates (..., n, l) of rows, conditioned on what is known of their labels."""
+    kinds = evidence.kinds[rows]
+    partly = np.flatnonzero(kinds != UNTOLD)
+    if partly.size:
+        of_these = theta[..., partly, :]
+        joint = of_these * evidence.contours.values[kinds[partly]]
+        total = joint.sum(axis=-1, keepdims=True)
+        theta = theta.copy()
+        theta[..., partly, :] = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), of_these)
+    return theta
+
+
+_WORTHS: Mapping[str, Callable[[MemoryForest, Ints], Floats]] = MappingProxyType(
+    {MARGIN: margin_worth, MEMORY_DISAGREEMENT: disagreement_worth}
+)
+NAMES = tuple(_WORTHS)
+
+
+def worth_of(forest: MemoryForest, rows: Ints, strategy: str) -> Floats:
+    """Return the worth of the label of each row (n,) by a strategy: (n,) in [0, 2]; 0 before a row is told.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no strategy of that name.
+    """
+    if strategy not in _WORTHS:
+        raise InvalidInput("strategy", f"is {shown(strategy)}, must be one of {', '.join(_WORTHS)}")
+    return _WORTHS[strategy](forest, rows) if len(forest.evidence.told) else np.zeros(rows.size)
