@@ -17,7 +17,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from _measure import times
+from _measure import cpu_s, times
 from _report import Report, Row, reporting
 from service import push_of
 
@@ -53,12 +53,6 @@ class Served:
 
     def cpu_s(self) -> float:
         return sum(map(cpu_s, self.pids))
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, ended threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:

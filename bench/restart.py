@@ -19,8 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from _measure import cpu_s
 from _streams import numeric, train
-from models import cpu_s, resident_bytes
+from models import resident_bytes
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2

@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 import numpy as np
-from _measure import times
+from _measure import cpu_s, times
 from _report import Report, Row, options, reporting
 from store import batches, with_sqlite
 
@@ -89,15 +90,23 @@ def alone(request):
     return instance_pb2.PushBatchRequest.FromString(request.SerializeToString())
 
 
+@dataclass(frozen=True)
+class Running:
+    """A server: where it listens, and its process without its grower's."""
+
+    address: str
+    pid: int
+
+
 @contextmanager
 def process(*command, grower=True):
-    """Run a server; yields its address."""
+    """Run a server."""
     env = os.environ | {"QUERCUS_GROWER": str(grower).lower()}
     child = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True, env=env)
     try:
         for line in child.stdout:
             if "listening on " in line:
-                yield line.split("listening on ")[1].split()[0]
+                yield Running(line.split("listening on ")[1].split()[0], child.pid)
                 return
         raise SystemExit("the server did not start")
     finally:
@@ -152,11 +161,11 @@ def push_rates(stub, folder, size, count):
     return np.median(rates, axis=0)
 
 
-def shared_rates(address, echo, folder, each, turns=5):
+def shared_rates(server, echo, folder, each, turns=5):
     """Rows a second of many who push a row by a call of its own and wait; raw SQLite commits of one row; echoes.
 
     The echo sends the same requests back to as many callers in the same process: it says what ``grpc.aio`` and the
-    callers, on the same cores, can do at most.
+    callers, on the same cores, can do at most. Then the CPU milliseconds of a push and of an echo in their servers.
     """
     rates = []
     for turn in range(turns):
@@ -167,9 +176,11 @@ def shared_rates(address, echo, folder, each, turns=5):
         requests = [alone(push_of(rows, "pushed", ids)) for ids, rows, _ in work]
         with tempfile.TemporaryDirectory(dir=folder) as raw:
             theirs = len(work) / with_sqlite(Path(raw), work)
-        rates.append(
-            (asyncio.run(pushers(address, requests)), theirs, asyncio.run(pushers(echo, requests, ECHO)))
-        )
+        before = cpu_s(server.pid), cpu_s(echo.pid)
+        ours = asyncio.run(pushers(server.address, requests))
+        echoed = asyncio.run(pushers(echo.address, requests, ECHO))
+        spent = 1e3 * np.subtract((cpu_s(server.pid), cpu_s(echo.pid)), before) / len(requests)
+        rates.append((ours, theirs, echoed, *spent))
     return np.median(rates, axis=0)
 
 
@@ -193,9 +204,9 @@ async def pushers(address, requests, method=""):
         return len(requests) / (time.perf_counter() - started)
 
 
-def add_pushes(report, address, echo, folder, quick, *, grower):
+def add_pushes(report, server, echo, folder, quick, *, grower):
     how = "grower on the same cores" if grower else "no grower"
-    with grpc.insecure_channel(address) as channel:
+    with grpc.insecure_channel(server.address) as channel:
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
         for size, count in ((1, 300), (100, 60), (1_000, 30)):
             ours, raw = push_rates(stub, folder, size, count // 5 if quick else count)
@@ -210,12 +221,13 @@ def add_pushes(report, address, echo, folder, quick, *, grower):
                     bool(ours / raw >= PUSH_TARGET) if judged else None,
                 )
             )
-    shared, single, echoed = shared_rates(address, echo, folder, 4 if quick else 20)
+    shared, single, echoed, cost, echo_cost = shared_rates(server, echo, folder, 4 if quick else 20)
     report.add(
         Row(
             f"push, acknowledged durably, {PUSHERS} clients that push a row and wait, {how} (wall time)",
-            f"{shared:,.0f} rows/s",
-            f"raw SQLite commits of one row {single:,.0f} rows/s, echo to {PUSHERS} callers {echoed:,.0f} calls/s",
+            f"{shared:,.0f} rows/s, {cost:.2f} ms CPU of the server a push",
+            f"raw SQLite commits of one row {single:,.0f} rows/s, echo to {PUSHERS} callers {echoed:,.0f} calls/s, "
+            f"{echo_cost:.2f} ms CPU each",
             f"{times(shared / single)}, {times(shared / echoed)} the echo",
             f"≥ {SHARED_TARGET:g} × with the grower" if grower else "",
             bool(shared / single >= SHARED_TARGET) if grower else None,
@@ -300,7 +312,9 @@ def main() -> None:
     with opened as report, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         served = process(quercus, "serve", "--store", folder / "bench.db", "--port", "0")
-        with served as address, process(sys.executable, __file__, "echo") as echo, Client(address) as client:
+        echoing = process(sys.executable, __file__, "echo")
+        with served as server, echoing as echo, Client(server.address) as client:
+            address = server.address
             specification = Specification(
                 [Numeric(f"x{i}") for i in range(ATTRIBUTES)], CLASSES, budget=1_000, algorithm="abc45"
             )
@@ -314,13 +328,14 @@ def main() -> None:
                     )
                 )
             client.wait_grown("bench", timeout_s=600)
-            add_labelling(report, address, echo, quick)
-            add_classify(report, address, echo, quick)
-            add_pushes(report, address, echo, folder, quick, grower=True)
+            add_labelling(report, address, echo.address, quick)
+            add_classify(report, address, echo.address, quick)
+            add_pushes(report, server, echo, folder, quick, grower=True)
         ungrown = process(quercus, "serve", "--store", folder / "ungrown.db", "--port", "0", grower=False)
-        with ungrown as address, process(sys.executable, __file__, "echo") as echo, Client(address) as client:
+        echoing = process(sys.executable, __file__, "echo")
+        with ungrown as server, echoing as echo, Client(server.address) as client:
             client.create_model("pushed", specification)
-            add_pushes(report, address, echo, folder, quick, grower=False)
+            add_pushes(report, server, echo, folder, quick, grower=False)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ CHECK_STEPS = 10_000  # of SQLite's machine, between two looks at the clock
 # SQLite polls a lock after 1, 2, 5, ... and at last every 100 ms: whoever waits long loses against whoever came last.
 # Asking anew after these milliseconds keeps the chances equal.
 LOCK_RETRY_MS = 8
+RETRIES = "quercus_retries"  # of a connection: it asks anew for a lock, and waits only so long
 
 
 class SqliteDialect:
@@ -272,16 +273,18 @@ class SqliteDialect:
     def begin(self, connection: Connection, *, writes: bool) -> None:
         """Begin by the driver: listening for SQLAlchemy's begin takes longer than all else that a short read does."""
         driver = driver_of(connection)
+        if (
+            connection.info.get(RETRIES, False) != writes
+        ):  # seldom: writes keep their connection, and this takes 40 µs
+            timeout_ms = LOCK_RETRY_MS if writes else round(1000 * self.busy_timeout_s)
+            driver.execute(f"PRAGMA busy_timeout = {timeout_ms}")
+            connection.info[RETRIES] = writes
         if not writes:
             driver.execute("BEGIN")
             return
         deadline = time.monotonic() + self.busy_timeout_s
-        driver.execute(f"PRAGMA busy_timeout = {LOCK_RETRY_MS}")
-        try:
-            while not _begin_immediate(driver, give_up=time.monotonic() >= deadline):
-                pass
-        finally:
-            driver.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout_s)}")
+        while not _begin_immediate(driver, give_up=time.monotonic() >= deadline):
+            pass
         self.room.limit_growth(driver, connection.info)
 
     def prepare(self, engine: Engine) -> None:

@@ -62,11 +62,13 @@ class DiskSpace:
     def __init__(self, store: Path) -> None:
         self.store = store
         self.reserve = store.with_name(store.name + RESERVE)
+        self._log = store.with_name(store.name + "-wal")
+        self._folder = store.parent
 
     def left_bytes(self) -> int:
         """Free bytes on the disk, without the reserve."""
         with self._translated("cannot tell how much room its disk has"):
-            disk = os.statvfs(self.store.parent)
+            disk = os.statvfs(self._folder)
         return disk.f_bavail * disk.f_frsize
 
     def check(self, driver: sqlite3.Connection) -> None:
@@ -103,7 +105,7 @@ class DiskSpace:
         return _pragma(driver, "page_count") * _pragma(driver, "page_size") - held
 
     def _log_bytes(self) -> int:
-        return _size_bytes(self.store.with_name(self.store.name + "-wal"))
+        return _size_bytes(self._log)
 
     def _empty_log(self, driver: sqlite3.Connection) -> None:
         """Empty the log, with the room of the reserve where that gives back more than it takes."""

@@ -595,6 +595,24 @@ def test_the_connection_that_writes_is_kept_until_a_write_fails_or_the_store_is_
     assert not open_files(path)
 
 
+def test_a_commit_sets_nothing_that_the_one_before_has_set(path):
+    """A pragma takes SQLite 40 µs. Who reads with the connection of a broken write waits for locks as readers do."""
+    statements: list[str] = []
+    with Store.open(url_of(path)) as store:
+        store.create_model("m", b"specification", budget=0)
+        database = store._database
+        with database.write() as connection:
+            connection.connection.driver_connection.set_trace_callback(statements.append)
+        statements.clear()
+        store.append_instances("m", ["a"], np.ones((1, 2)), [b"?"])
+        assert statements[0] == "BEGIN IMMEDIATE"
+        assert not [each for each in statements if "PRAGMA" in each]
+        with suppress(ValueError), database.write() as connection:
+            raise ValueError("broken")
+        with database.read() as connection:
+            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 10_000
+
+
 def test_a_store_that_is_closed_during_a_write_is_closed_after_it(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'q.db'}")
     with ThreadPoolExecutor(1) as closing_thread:
