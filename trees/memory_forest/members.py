@@ -72,14 +72,14 @@ class Members:
                 for step in range(min(trees, len(LADDER)))
             ]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
+        agreed, grown = before.agreed(moment), []
         known: dict[int, Changes | None] = {}
-        grown = []
         for memory, grove in zip(memories_of(trees, evidence.size), before.groves, strict=False):
             if memory not in known:
-                known[memory] = before.changes(memory, moment)
+                known[memory] = before.changes(memory, moment, agreed)
             changes = known[memory]
             grown.append(grove if changes is None else grove.grown(moment, changes))
-        return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment))
+        return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment, agreed))
 
     @property
     def tree_count(self) -> int:
@@ -92,21 +92,27 @@ class Members:
         apart = [grove.trees for grove in self.groves]
         return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
-    def changes(self, memory: int, moment: Moment) -> Changes | None:
-        """Return how what a memory holds changes until a moment, None where it does not."""
+    def agreed(self, moment: Moment) -> int:
+        """Return how many told rows, from the first on, are the same at a moment, with the same contours."""
+        n = min(len(self.told), len(moment.told))
+        differ = (self.told[:n] != moment.told[:n]) | (self.kinds[:n] != moment.contours_told[:n])
+        return int(differ.argmax()) if differ.any() else n
+
+    def changes(self, memory: int, moment: Moment, agreed: int) -> Changes | None:
+        """Return how what a memory holds changes until a moment, None where it does not; see `agreed`."""
         old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
-        if self._holds(old, moment, new):
+        if self._holds(old, moment, new, agreed):
             return None
         return Changes.between(moment, self.told[old], self.kinds[old], moment.told[new].astype(np.int32))
 
-    def next_bayes(self, moment: Moment) -> list[NaiveBayes]:
-        """Return the naive-Bayes members at a moment; those that remember the same rows are one."""
+    def next_bayes(self, moment: Moment, agreed: int) -> list[NaiveBayes]:
+        """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed`."""
         evidence = moment.evidence
         known = {}
         if self.bayes:
             for memory, member in zip(BAYES, self.bayes, strict=True):
                 old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
-                if self._holds(old, moment, new):
+                if self._holds(old, moment, new, agreed):
                     known[new.start, new.stop] = member
         found = []
         for memory in BAYES:
@@ -122,8 +128,10 @@ class Members:
             found.append(known[new.start, new.stop])
         return found
 
-    def _holds(self, old: slice, moment: Moment, new: slice) -> bool:
+    def _holds(self, old: slice, moment: Moment, new: slice, agreed: int) -> bool:
         """Tell whether the told rows at `old` places are those at `new` ones at a moment, with the same contours."""
+        if old == new and new.stop <= agreed:
+            return True
         return np.array_equal(self.told[old], moment.told[new]) and np.array_equal(
             self.kinds[old], moment.contours_told[new]
         )

@@ -143,7 +143,7 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
     groves = [Grove.of(trees[step :: len(LADDER)]) for step in range(min(len(trees), len(LADDER)))]
     without = Members(book, evidence.size, told, kinds, groves, ())
-    bayes = without.next_bayes(Moment(evidence, len(evidence), told, kinds)) if trees else ()
+    bayes = without.next_bayes(Moment(evidence, len(evidence), told, kinds), 0) if trees else ()
     return replace(without, bayes=bayes)
 
 
