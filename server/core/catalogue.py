@@ -54,7 +54,13 @@ class Catalogue:
 
     async def reload_schema(self, model: str) -> ModelSchema:
         """Read the schema again: others may have added nominal values."""
-        schema: ModelSchema = await self._read(ModelSchema.read, self._store, model)
+        return self._keep_schema(model, await self._read(ModelSchema.read, self._store, model))
+
+    def _keep_schema(self, model: str, schema: ModelSchema) -> ModelSchema:
+        """Keep a schema unless one that was read later is there: it names more values."""
+        known = self._schemas.get(model)
+        if known is not None and known.key == schema.key and known.nominal_counts > schema.nominal_counts:
+            return known
         _keep_newest(self._schemas, model, schema)
         return schema
 
@@ -135,10 +141,11 @@ class Catalogue:
         classifier = self._classifiers.get(change.name)
         if classifier is not None and classifier.key == change.key:
             await self._load_classifier(change.name)
-            await self.reload_schema(change.name)
 
     async def _load_classifier(self, model: str) -> TreeClassifier:
-        loaded: TreeClassifier = await self._read(_load_classifier, self._store, model)
+        """Read the newest tree, and after it the schema, which then names all values that the tree knows."""
+        loaded, schema = await self._read(_load_pair, self._store, model)
+        self._keep_schema(model, schema)
         known = self._classifiers.get(model)
         if known is not None and known.key == loaded.key and known.version > loaded.version:
             return known
@@ -152,12 +159,13 @@ def check_reached(store: Store, model: str, min_sequence: int) -> None:
         BeyondLog.check(min_sequence, model, store.get_model(model).sequence_committed)
 
 
-def _load_classifier(store: Store, model: str) -> TreeClassifier:
+def _load_pair(store: Store, model: str) -> tuple[TreeClassifier, ModelSchema]:
     record = store.get_model(model)
     if record.tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
     specification = decode_specification(model_pb2.Specification.FromString(record.specification))
-    return TreeClassifier.of(record.key, store.snapshot(model), specification)
+    classifier = TreeClassifier.of(record.key, store.snapshot(model), specification)
+    return classifier, ModelSchema.read(store, model)
 
 
 def _keep_newest(cache: dict[str, Any], model: str, entry: Any) -> None:
