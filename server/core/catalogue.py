@@ -144,6 +144,7 @@ class Catalogue:
 
     async def _load_classifier(self, model: str) -> TreeClassifier:
         """Read the newest tree, and after it the schema, which then names all values that the tree knows."""
+        loaded: TreeClassifier
         loaded, schema = await self._read(_load_pair, self._store, model)
         self._keep_schema(model, schema)
         known = self._classifiers.get(model)
