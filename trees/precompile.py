@@ -21,7 +21,7 @@ from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
-from quercus.trees.likelihood.solver import problem, stages
+from quercus.trees.likelihood.solver import stages
 from quercus.trees.likelihood.solver.problem import dominating_classes
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -137,24 +137,18 @@ def _compile_uniform() -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([[1 / 3, 1 / 3, 1 / 3, 0.0, 1.0]])
 
 
-def _compile_search() -> None:
-    ends = np.array([[0.0, 1.0, 1.0, 1.1, problem.SEARCH]])
-    stages.finish(_GENERAL, _STACKED, _FIRST, _compile_uniform(), 0.9, 10, ends)
-
-
 STEPS: Final[tuple[Callable[[], object], ...]] = (
     _grow_forest,
     _grow_committee,
     lambda: stages.estimate(_GENERAL, _STACKED, _FIRST),
     lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _compile_uniform(), 0.9, tight=True),
-    _compile_search,
     lambda: _grow_precise(1),
     lambda: _grow_precise(99),
     lambda: _cells_of(_PRECISE),
 )
 """Each compiles what is missing of the kernels that it needs, in any order. Two processes begin at the two ends."""
 
-BEFORE_TREES: Final = (0, 7, 6, 5)
+BEFORE_TREES: Final = (0, 6, 5, 4)
 """The steps that forests, and trees of precise labels, need; in the order in which one process does them."""
 
 LAST: Final[tuple[Callable[[], object], ...]] = (

@@ -86,7 +86,10 @@ def bound_maxima(
                 score[c] += counts[e] * contour[c] / chance
         reached[i] = value
         weights[i] = weight
-        bound[i] = min(value + max(score.max() - weight, 0.0), 0.0)
+        top = score[0]
+        for c in range(score.shape[0]):
+            top = max(top, score[c])
+        bound[i] = min(value + max(top - weight, 0.0), 0.0)
         classes[i] = 0
         if weight > 0.0:
             for c in range(contours.shape[1]):

@@ -183,5 +183,5 @@ def test_near_level_one_a_hundred_boxes_are_enough(seed: int, rows: int, classes
         found = stages.enclose(P, cells, wanted, estimates, alpha, tight=True)
         if found[0, 4] == problem.SEARCH:
             ends = np.ascontiguousarray(found[:, :4])
-            boxes = problem.search_counts(P, *cells, wanted, estimates, alpha, stages.EFFORT, ends)
+            boxes = stages.search(P, cells, wanted, estimates, alpha, stages.EFFORT, ends)
             assert boxes <= 2 * problem.FEW, alpha

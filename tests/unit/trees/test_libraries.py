@@ -52,6 +52,28 @@ def sum_of_filled(values):
     return plain_sum(filled)
 
 @compiled
+def exchanged(table, last, one):
+    table[last, 0], table[one, last] = table[one, last], table[last, 0] + 1
+    total = 0.0
+    for i in range(table.shape[0]):
+        line = table[i]
+        for j in range(len(line)):
+            total += line[j - len(line)]
+    return total
+
+@compiled
+def counted(n):
+    line = np.empty(n)
+    for i in range(n):
+        line[i] = i
+    return line, line[1:]
+
+@compiled
+def sum_of_counted(n):
+    line, rest = counted(n)
+    return plain_sum(line) + plain_sum(rest)
+
+@compiled
 def wrong(values):
     return scaled("a name", True)
 """
@@ -102,9 +124,13 @@ def test_a_part_is_compiled_once_for_all_flags_and_callers_and_then_loaded(
     load: Callable[[], ModuleType],
 ) -> None:
     first = load()
-    assert compiled_by(lambda: first.sum_of_scaled(VALUES)) == ["sum_of_scaled", "scaled_part"]
+    assert compiled_by(lambda: first.sum_of_scaled(VALUES)) == [
+        "sum_of_scaled",
+        "sum_of_scaled_part",
+        "scaled_part",
+    ]
     assert first.sum_of_scaled(VALUES) == 2.0 * VALUES.sum()
-    assert compiled_by(lambda: first.difference(VALUES)) == ["difference"]
+    assert compiled_by(lambda: first.difference(VALUES)) == ["difference", "difference_part"]
     second = load()
     assert compiled_by(lambda: second.sum_of_scaled(VALUES)) == []
     assert second.sum_of_scaled(VALUES) == 2.0 * VALUES.sum()
@@ -117,8 +143,35 @@ def test_a_part_is_compiled_once_for_all_flags_and_callers_and_then_loaded(
 def test_a_new_caller_takes_a_part_from_the_cache(load: Callable[[], ModuleType]) -> None:
     load().sum_of_scaled(VALUES)
     again = load()
-    assert compiled_by(lambda: again.difference(VALUES)) == ["difference"]
+    assert compiled_by(lambda: again.difference(VALUES)) == ["difference", "difference_part"]
     assert again.difference(VALUES) == -2.0
+
+
+def test_an_entry_around_a_part_from_the_cache_returns_arrays(load: Callable[[], ModuleType]) -> None:
+    assert load().sum_of_counted(4) == 12.0
+    again = load()
+    assert compiled_by(lambda: again.counted(4)) == ["counted"]
+    for kernels in (again, load()):
+        for _ in range(3):
+            line, rest = kernels.counted(4)
+            assert line.tolist() == [0.0, 1.0, 2.0, 3.0]
+            assert rest.tolist() == [1.0, 2.0, 3.0]
+            assert rest.base is not None
+
+
+def test_items_are_read_and_written_as_in_python(load: Callable[[], ModuleType]) -> None:
+    table = np.arange(12.0).reshape(3, 4)
+    kernels = load()
+    for array in (
+        table.copy(),
+        table.T.copy().T,
+        table[:, ::2].copy(),
+        np.arange(24.0).reshape(3, 8)[:, ::2],
+    ):
+        expected = array.copy()
+        expected[-1, 0], expected[1, -1] = expected[1, -1], expected[-1, 0] + 1
+        assert kernels.exchanged(array, -1, np.uint8(1)) == expected.sum()
+        assert np.array_equal(array, expected)
 
 
 def test_a_compact_kernel_has_vectors_only_where_sums_are_reordered(load: Callable[[], ModuleType]) -> None:

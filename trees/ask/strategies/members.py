@@ -39,9 +39,11 @@ def random_below(state: NDArray[np.uint64], below: int) -> int:
 def estimate_shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) -> Floats:
     """Estimate the classes of rows by E2M (theory §2.2): return ``θ`` (l,), and write each row's `share` (n, l)."""
     l = labels.shape[1]
-    theta = np.full(l, 1.0 / l)
+    theta, found = np.full(l, 1.0 / l), np.empty(l)
     for _ in range(STEPS):
-        found, total = np.zeros(l), 0.0
+        total, moved = 0.0, 0.0
+        for c in range(l):
+            found[c] = 0.0
         for i in rows:
             chance = 0.0
             for c in range(l):
@@ -50,9 +52,10 @@ def estimate_shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) 
                 share[i, c] = weights[i] * theta[c] * labels[i, c] / chance
                 found[c] += share[i, c]
             total += weights[i]
-        found /= total
-        moved = np.abs(found - theta).max()
-        theta = found
+        for c in range(l):
+            found[c] /= total
+            moved = max(moved, abs(found[c] - theta[c]))
+            theta[c] = found[c]
         if moved <= STILL:
             break
     return theta
@@ -74,21 +77,24 @@ def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
 
     The code is -1 where no test has rows on both sides.
     """
-    whole = table.sum(axis=0)
-    total = whole.sum()
+    arity, l = table.shape
+    whole, left, right, total = np.zeros(l), np.zeros(l), np.empty(l), 0.0
+    for c in range(l):
+        for a in range(arity):
+            whole[c] += table[a, c]
+        total += whole[c]
     before = entropy_of_counts(whole, total)
     best, code = -np.inf, -1
-    left = np.zeros(table.shape[1])
-    for a in range(table.shape[0]):
-        if is_ordered:
-            left += table[a]
-        else:
-            left[:] = table[a]
-        inside = left.sum()
+    for a in range(arity):
+        inside = 0.0
+        for c in range(l):
+            left[c] = left[c] + table[a, c] if is_ordered else table[a, c]
+            right[c] = max(whole[c] - left[c], 0.0)
+            inside += left[c]
         if inside <= 0.0 or total - inside <= 1e-9:
             continue
         gain = before - (inside * entropy_of_counts(left, inside)) / total
-        gain -= (total - inside) * entropy_of_counts(np.maximum(whole - left, 0.0), total - inside) / total
+        gain -= (total - inside) * entropy_of_counts(right, total - inside) / total
         if gain > best + TIE:
             best, code = gain, a
     return best, code
@@ -108,13 +114,18 @@ def choose_test(
     K, l = codes.shape[1], share.shape[1]
     order = np.arange(K)
     best, attribute, code, tried = -np.inf, -1, -1, 0
-    tables = np.empty((arities.max(), l))
+    most = 0
+    for k in range(K):
+        most = max(most, arities[k])
+    tables = np.empty((most, l))
     for j in range(K):
         other = j + random_below(state, K - j)
         k = order[other]
         order[other], order[j] = order[j], k
         table = tables[: arities[k]]
-        table[:] = 0.0
+        for each in range(arities[k]):
+            for c in range(l):
+                table[each, c] = 0.0
         for i in rows:
             for c in range(l):
                 table[codes[i, k], c] += share[i, c]
@@ -150,25 +161,42 @@ def grow_member(
     attribute, code, first : (nodes,) test of each node, -1 for a leaf, and its first child; the second follows it
     theta : (nodes, l)
     """
-    rows = np.flatnonzero(weights > 0.0)
-    state = np.array([seed], np.uint64)
-    size, l = 2 * rows.shape[0], labels.shape[1]
-    attribute, code, first = np.full(size, -1), np.full(size, -1), np.full(size, -1)
-    start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    theta, share = np.empty((size, l)), np.empty(labels.shape)
-    end[0] = rows.shape[0]
+    rows, others, drawn = np.empty(weights.shape[0], np.int64), np.empty(weights.shape[0], np.int64), 0
+    for i in range(weights.shape[0]):
+        if weights[i] > 0.0:
+            rows[drawn] = i
+            drawn += 1
+    state = np.empty(1, np.uint64)
+    state[0] = np.uint64(seed)
+    size, l = 2 * drawn, labels.shape[1]
+    attribute, code, first = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    start, end = np.empty(size, np.int64), np.empty(size, np.int64)
+    theta, share = np.empty((size, l)), np.empty((labels.shape[0], l))
+    start[0], end[0] = 0, drawn
     count, at = 1, 0
     while at < count:
-        here = rows[start[at] : end[at]].copy()
-        theta[at] = estimate_shares(here, weights, labels, share)
+        here = rows[start[at] : end[at]]
+        found = estimate_shares(here, weights, labels, share)
+        surest = 0.0
+        for c in range(l):
+            theta[at, c] = found[c]
+            surest = max(surest, found[c])
         k, a = -1, -1
-        if here.shape[0] > 1 and theta[at].max() < SURE:
+        if here.shape[0] > 1 and surest < SURE:
             k, a = choose_test(here, codes, share, ordered, arities, tries, state)
+        attribute[at] = code[at] = first[at] = -1
         if k >= 0:
-            inside = codes[here, k] <= a if ordered[k] > 0 else codes[here, k] == a
-            middle = start[at] + inside.sum()
-            rows[start[at] : middle] = here[inside]
-            rows[middle : end[at]] = here[~inside]
+            middle, outside = start[at], 0
+            for i in range(start[at], end[at]):
+                row = rows[i]
+                if codes[row, k] <= a if ordered[k] > 0 else codes[row, k] == a:
+                    rows[middle] = row  # at i or before it
+                    middle += 1
+                else:
+                    others[outside] = row
+                    outside += 1
+            for i in range(outside):
+                rows[middle + i] = others[i]
             attribute[at], code[at], first[at] = k, a, count
             start[count], end[count] = start[at], middle
             start[count + 1], end[count + 1] = middle, end[at]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.precise import (
     MOST,
     ROUNDING,
@@ -85,7 +85,7 @@ def ends_of_counts(n: Array, free: int, outer: float, inner: float, ends: Array)
     `free` further classes have no label; `outer` and `inner` enclose ``ln alpha``, which may be 0.
     """
     if inner >= 0.0:
-        N = n.sum()
+        N = sum_of(n)
         total = 0.0
         for j in range(n.shape[0]):
             total += n[j] * np.log(n[j])
@@ -104,7 +104,7 @@ def interval_of_counts(n: Array, free: int, c: float, ends: Array, found: Array)
 
     As `ends_of_counts` at the level ``c = ln alpha``; `ends` (4,) is for scribbling.
     """
-    slack = n.sum() * ROUNDING * (n.shape[0] + 4)
+    slack = sum_of(n) * ROUNDING * (n.shape[0] + 4)
     if c < 0.0 and -c <= SHARP * slack:
         return False
     ends_of_counts(n, free, c - slack, c + slack if c < 0.0 else 0.0, ends)
@@ -198,7 +198,7 @@ def estimate_precise(
         if kind < 0:
             return i
         if kind != GENERAL:
-            N = n.sum()
+            N = sum_of(n)
             unique[i] = kind == PRECISE
             for j in range(l):
                 theta[i, j] = n[j] / N if N > 0.0 else 1.0 / l
@@ -229,7 +229,7 @@ def bound_precise(
             lower[i] = 0.0
             upper[i] = 1.0
         elif kind == PRECISE:
-            N = n.sum()
+            N = sum_of(n)
             c = np.log(alpha) - N * ROUNDING * 6.0
             for j in range(l):
                 p = n[j] / N

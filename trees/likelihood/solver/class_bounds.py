@@ -7,7 +7,7 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.class_extent import least_of_class
 from quercus.trees.likelihood.solver.compiled import compact
-from quercus.trees.likelihood.solver.kernels import Array, copy_line
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
 from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale_rows, take_problem
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 from quercus.trees.likelihood.solver.separable import separable_counts
@@ -45,7 +45,9 @@ def bound_counts(
             copy_line(theta, bounds[i, l:])
             continue
         # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
-        c = min(np.log(alpha) - w.sum() * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR)
+        c = min(
+            np.log(alpha) - sum_of(w) * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR
+        )
         for j in range(l):
             bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])
             bounds[i, l + j] = max(min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j])

@@ -14,7 +14,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
 from quercus.trees.likelihood.solver.descent import eliminate
-from quercus.trees.likelihood.solver.kernels import Array, derivatives, factor, loglik, solve
+from quercus.trees.likelihood.solver.kernels import Array, derivatives, factor, loglik, solve, sum_of
 
 CLOSE = 1e-10  # between the value found and its proof
 SUPPORT = 1e-7  # a class with less is at 0
@@ -27,7 +27,7 @@ DUST = 4e-16  # rounding of a proof, relative to its terms
 def project(A: Array, one: Array, x: Array) -> float:
     """Solve ``A y = x - nu 1`` with ``sum y = 0`` in place of `x`, given the factor of `A` and ``A^-1 1``."""
     solve(A, x)
-    nu = x.sum() / one.sum()
+    nu = sum_of(x) / sum_of(one)
     for r in range(x.shape[0]):
         x[r] -= nu * one[r]
     return float(nu)
@@ -50,7 +50,7 @@ def quadratic_start(P: Array, w: Array, c: float, theta: Array, j: int, sign: fl
     g = np.empty(l)
     H = np.empty((l, l))
     derivatives(P, w, theta, g, H)
-    W = w.sum()
+    W = sum_of(w)
     A = np.empty((m, m))
     one = np.ones(m)
     q = np.zeros(m)
@@ -99,7 +99,7 @@ def quadratic_start(P: Array, w: Array, c: float, theta: Array, j: int, sign: fl
 def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: float) -> float:
     """Proven lower bound of ``sign theta_j`` over the cut, from a start `y` with multiplier `mu`; -inf: not found."""
     l = y.shape[0]
-    W = w.sum()
+    W = sum_of(w)
     g = np.empty(l)
     H = np.empty((l, l))
     keep = np.empty(l, np.int64)

@@ -15,10 +15,12 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import types
-from numba.core.compiler import Compiler
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase
 
+from quercus.trees.likelihood.solver.economy import KernelCompiler
 from quercus.trees.likelihood.solver.libraries import (
-    CompactCompiler,
+    CompactEntry,
     EntryCompiler,
     OptimisedPartCompiler,
     compiling_parts,
@@ -29,12 +31,12 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def compiled(function: F) -> F:
     """Compile `function` on first call; the machine code is cached on disk where a cache directory is writable."""
-    return _compile(function, EntryCompiler, Compiler)
+    return _compile(function, JITCodeLibrary, KernelCompiler)
 
 
 def compact(function: F) -> F:
     """As `compiled`, for large kernels whose loops go over classes: these are few, and are not unrolled."""
-    return _compile(function, CompactCompiler, Compiler)
+    return _compile(function, CompactEntry, KernelCompiler)
 
 
 def reordered(function: F) -> F:
@@ -42,12 +44,12 @@ def reordered(function: F) -> F:
 
     They are optimised before they are linked, so that the order is the same in all callers.
     """
-    return _compile(function, EntryCompiler, OptimisedPartCompiler, fastmath={"reassoc", "contract"})
+    return _compile(function, JITCodeLibrary, OptimisedPartCompiler, fastmath={"reassoc", "contract"})
 
 
 def borrowing(function: F) -> F:
     """As `compiled`, for kernels that make no arrays: they do not count references to those that others lend them."""
-    return _compile(function, EntryCompiler, Compiler, _nrt=False)
+    return _compile(function, JITCodeLibrary, KernelCompiler, _nrt=False)
 
 
 def inlined(function: F) -> F:
@@ -55,26 +57,30 @@ def inlined(function: F) -> F:
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
-def _compile(function: F, entry: type[Compiler], part: type[Compiler], **options: Any) -> F:
-    """Return the kernel as an entry, which Python calls; kernels that name it take its part."""
-    kernel = _cached(function, pipeline_class=entry, **options)
+def _compile(function: F, library: type[JITCodeLibrary], part: type[CompilerBase], **options: Any) -> F:
+    """Return the kernel as an entry, which Python calls: a wrapper of its part, which kernels that name it take."""
     linked = _cached(_copy(function), pipeline_class=part, no_cpython_wrapper=True, **options)
-    compile_entry = kernel.compile
-
-    def compile_with_parts(signature: Any) -> Any:
-        with compiling_parts(kernel.targetctx):
-            return compile_entry(signature)
+    kernel = _cached(function, **options)
+    kernel._compiler = EntryCompiler(kernel, linked, library)
+    linked.compile, kernel.compile = _compiling_parts(linked), _compiling_parts(kernel)
 
     def type_call(arguments: Any, keywords: Any) -> Any:
         plain = tuple(types.unliteral(each) for each in arguments)  # type: ignore[no-untyped-call]
         return linked.get_call_template(plain, keywords)
 
-    kernel.compile, kernel.get_call_template, kernel.get_overload = (
-        compile_with_parts,
-        type_call,
-        linked.get_overload,
-    )
+    kernel.get_call_template, kernel.get_overload = type_call, linked.get_overload
     return cast(F, kernel)
+
+
+def _compiling_parts(kernel: Any) -> Callable[[Any], Any]:
+    """Return how a kernel is compiled, with the parts that it calls."""
+    compile_kernel = kernel.compile
+
+    def compile_with_parts(signature: Any) -> Any:
+        with compiling_parts(kernel.targetctx):
+            return compile_kernel(signature)
+
+    return compile_with_parts
 
 
 def _copy(function: Any) -> FunctionType:

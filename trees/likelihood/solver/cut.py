@@ -17,6 +17,7 @@ from quercus.trees.likelihood.solver.kernels import (
     gradient,
     loglik,
     solve,
+    sum_of,
 )
 
 KAPPA = 10.0  # the barrier problem counts as solved when its error is below KAPPA mu;
@@ -146,7 +147,13 @@ def minimise_over_cut(
     best = -np.inf
     best_objective = np.inf
     best_multiplier = 0.0
-    scale = 1.0 if entropic else max(q.max() - q.min(), 1e-12)
+    scale = 1.0
+    if not entropic:
+        least = most = q[0]
+        for j in range(l):
+            least = min(least, q[j])
+            most = max(most, q[j])
+        scale = max(most - least, 1e-12)
     for j in range(l):
         boxed[j] = b[j] < 1.0
     value = derivatives(P, w, theta, g, H)
@@ -224,8 +231,8 @@ def minimise_over_cut(
         factor(M)
         solve(M, one)
         solve(M, d)
-        one_sum = one.sum()
-        d_sum = d.sum()
+        one_sum = sum_of(one)
+        d_sum = sum_of(d)
         dm = 0.0
         if inside:
             solve(M, ug)

@@ -7,7 +7,15 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
-from quercus.trees.likelihood.solver.kernels import Array, copy_line, derivatives, factor, gradient, solve
+from quercus.trees.likelihood.solver.kernels import (
+    Array,
+    copy_line,
+    derivatives,
+    factor,
+    gradient,
+    solve,
+    sum_of,
+)
 
 
 @compiled
@@ -30,7 +38,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     n, l = P.shape
     reach = 1e6
     move = 0.0
-    total = outer.sum()  # programs leave the simplex by their rounding, which a short ray would magnify
+    total = sum_of(outer)  # programs leave the simplex by their rounding, which a short ray would magnify
     direction = np.empty(l)
     for j in range(l):
         d = outer[j] / total - inner[j]
@@ -257,7 +265,7 @@ def guess_minimum(P: Array, w: Array, c: float, theta: Array, x: Array) -> float
         for r in range(m):
             d[r] = np.log(max(x[keep[r]], 1e-12))
         solve(A, d)
-        nu = d.sum() / one.sum()
+        nu = sum_of(d) / sum_of(one)
         size = 0.0
         for r in range(m):
             d[r] -= nu * one[r]

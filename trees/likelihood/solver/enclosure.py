@@ -7,7 +7,7 @@ excludes.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, gradient, solve
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, gradient, solve, sum_of
 
 UNIT = 1.2e-16  # a hair more than 2^-53, the rounding of one operation
 
@@ -41,7 +41,7 @@ def outer_box(
         return
     one = np.ones(l)
     solve(A, one)
-    total = one.sum()
+    total = sum_of(one)
     e = np.empty(l)
     for j in range(l):
         e[:] = 0.0
@@ -83,7 +83,7 @@ def ellipsoid(
     the roundings of the factor and of solving with it among them, and ``square`` is larger by that.
     """
     n, l = P.shape
-    W = w.sum()
+    W = sum_of(w)
     delta = -c + W * worst
     g = np.empty(l)
     gradient(P, w, theta, g)
@@ -128,8 +128,8 @@ def tighten(a: Array, b: Array) -> bool:
     """Shrink a box to what the simplex leaves of it; False when nothing is left. The interior stays non-empty."""
     l = a.shape[0]
     for _ in range(2):
-        sa = a.sum()
-        sb = b.sum()
+        sa = sum_of(a)
+        sb = sum_of(b)
         if sa > 1.0 + 1e-12 or sb < 1.0 - 1e-12:
             return False
         for j in range(l):
@@ -137,13 +137,13 @@ def tighten(a: Array, b: Array) -> bool:
             a[j] = max(a[j], 1.0 - (sb - b[j]))
             if a[j] > b[j] + 1e-12:
                 return False
-            sa = a.sum()
-            sb = b.sum()
+            sa = sum_of(a)
+            sb = sum_of(b)
     for j in range(l):
         if b[j] - a[j] < 1e-11:
             b[j] = min(1.0, b[j] + 1e-11)
             a[j] = max(0.0, a[j] - 1e-11)
-    if a.sum() > 1.0 - 1e-11 or b.sum() < 1.0 + 1e-11:
+    if sum_of(a) > 1.0 - 1e-11 or sum_of(b) < 1.0 + 1e-11:
         for j in range(l):
             a[j] = max(0.0, a[j] - 1e-11)
             b[j] = min(1.0, b[j] + 1e-11)

@@ -34,6 +34,15 @@ def loglik(P: Array, w: Array, theta: Array) -> float:
 
 
 @compiled
+def sum_of(values: Array) -> float:
+    """Return the sum of an array (k,): ``values.sum()`` compiles several times as long, since it takes any layout."""
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k]
+    return total
+
+
+@compiled
 def copy_line(source: Array, target: Array) -> None:
     """Copy an array (k,) into another: ``target[:] = source`` compiles thrice as long, since it allows for overlaps."""
     for k in range(target.shape[0]):
@@ -134,7 +143,7 @@ def longest_step(x: Array, dx: Array) -> float:
 def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
     """KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
     gradient(P, w, theta, g)
-    W = w.sum()
+    W = sum_of(w)
     worst = 0.0
     for j in range(theta.shape[0]):
         g[j] /= W
@@ -151,7 +160,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
     middle of the set of maximisers.
     """
     l = P.shape[1]
-    W = w.sum()
+    W = sum_of(w)
     x = np.full(l, 1.0 / l)
     z = np.ones(l)
     g = np.empty(l)
@@ -217,7 +226,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
 def polish(P: Array, w: Array, theta: Array, worst: float) -> tuple[Array, float]:
     """Drop classes that the optimum leaves at 0, then take plain Newton steps on the others while that helps."""
     l = P.shape[1]
-    W = w.sum()
+    W = sum_of(w)
     g = np.empty(l)
     kkt_excess(P, w, theta, g)
     keep = np.empty(l, np.int64)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
-from quercus.trees.likelihood.solver.kernels import Array, derivatives, loglik
+from quercus.trees.likelihood.solver.kernels import Array, derivatives, loglik, sum_of
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 
 SUPPORT = 1e-7  # a class with less probability counts as absent
@@ -98,7 +98,7 @@ def highest_without(P: Array, w: Array, theta: Array, worst: float, tops: Array)
     negative.
     """
     n, l = P.shape
-    W = w.sum()
+    W = sum_of(w)
     g = np.empty(l)
     H = np.empty((l, l))
     face = support(theta)

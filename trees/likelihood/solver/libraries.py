@@ -1,24 +1,28 @@
 """How LLVM treats compiled kernels: once, with all that they call, and with no more effort than pays.
 
 Numba optimises every function by itself, makes machine code of it, and links it into each of its callers, where both
-are done again, level after level. Here only an *entry*, a kernel that Python calls, becomes machine code. All that is
-compiled on the way, kernels and functions of Numba's own, are *parts*: they hand on their code to their callers.
+are done again, level after level. Here only an *entry*, a kernel that Python calls, becomes machine code: it is its own
+part with a wrapper for Python. All that is compiled on the way, kernels and functions of Numba's own, are *parts*: they
+hand on their code to their callers.
 
-This builds on `numba.core.codegen`, which Numba does not promise to keep; `tests/unit/trees/test_libraries.py` sees
-whether it still holds.
+This and `economy` build on parts of Numba which Numba does not promise to keep; `tests/unit/trees/test_libraries.py`
+sees whether it still holds.
 """
 
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import CompileResult, Flags, _make_subtarget
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.lowering import Environment  # type: ignore[attr-defined]
 
-_ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba begins the name of a function's environment
+from quercus.trees.likelihood.solver.economy import KernelCompiler, economising, replaced
 
 
 class Part(JITCodeLibrary):
@@ -28,29 +32,49 @@ class Part(JITCodeLibrary):
         """Prepare each function with few passes: all of them run on the whole."""
         module.data_layout = self._codegen._data_layout
         builder = _builder(self._codegen, 0)
+        passes = builder.getFunctionPassManager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_refprune_pass()
         for function in module.functions:
-            passes = builder.getFunctionPassManager()
-            passes.add_sroa_pass()
-            passes.add_simplify_cfg_pass()
-            passes.add_refprune_pass()
             passes.run(function, builder)
+
+    def finalize(self) -> None:
+        """Keep the code to be linked: optimising it is left to the entry."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._optimize_final_module()
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._shared_module = self._final_module
+        self._finalized = True
 
     def _optimize_final_module(self) -> None:
         """Leave it to the entry."""
 
-    def _finalize_final_module(self) -> None:
-        """Keep the code to be linked; what becomes machine code is a module of the environments alone."""
-        if self._shared_module is None:  # else it comes from the cache
-            code = self._final_module
-            for function in code.functions:
-                if not function.is_declaration and function.linkage == llvm.Linkage.external:
-                    function.linkage = "linkonce_odr"
-            self._shared_module = code
-            environments = [v.name for v in code.global_variables if v.name.startswith(_ENVIRONMENT)]
-            lines = [f'@"{name}" = common global i8* null' for name in environments]
-            empty = str(self._codegen._create_empty_module(self.name))  # type: ignore[no-untyped-call]
-            self._final_module = llvm.parse_assembly("\n".join([empty, *lines]))
-        super()._finalize_final_module()  # type: ignore[no-untyped-call]
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return no address: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        """Return what `_unserialize` takes: the code."""
+        self._ensure_finalized()
+        return self.name, "part", self._final_module.as_bitcode()
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> JITCodeLibrary:
+        """Return a library that was serialised: a part, or an entry."""
+        name, kind, data = state
+        if kind == "part":
+            part = cls(codegen, name)
+            part._final_module = part._shared_module = llvm.parse_bitcode(data)
+            part._finalized = True
+            return part
+        with replaced(codegen, "_library_class", JITCodeLibrary):
+            return JITCodeLibrary._unserialize(codegen, state)
 
 
 class OptimisedPart(Part):
@@ -85,28 +109,57 @@ def _builder(codegen: Any, level: int) -> llvm.PassBuilder:
     return llvm.create_pass_builder(codegen._tm, tuning)
 
 
-class EntryCompiler(Compiler):
-    """Numba's compiler, with a library of its own."""
-
-    library: ClassVar[type[JITCodeLibrary]] = JITCodeLibrary
+class OptimisedPartCompiler(KernelCompiler):
+    """Numba's compiler, for an `OptimisedPart`."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        """Compile a function into a library of the class `library`."""
-        self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
+        """Compile a function into a library of its own kind."""
+        self.state.library = OptimisedPart(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
-        return super().compile_extra(func)  # type: ignore[no-untyped-call]
+        return super().compile_extra(func)
 
 
-class CompactCompiler(EntryCompiler):
-    """For a `CompactEntry`."""
+class EntryCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Wraps a part for Python: nothing but the wrapper is typed and lowered a second time.
 
-    library = CompactEntry
+    Parameters
+    ----------
+    entry, part : dispatchers of the same function
+    library : the class of the entry's library
+    """
 
+    def __init__(self, entry: Any, part: Any, library: type[JITCodeLibrary]) -> None:
+        whole = entry._compiler
+        super().__init__(
+            whole.py_func, whole.targetdescr, whole.targetoptions, whole.locals, whole.pipeline_class
+        )
+        self._part, self._library = part, library
 
-class OptimisedPartCompiler(EntryCompiler):
-    """For an `OptimisedPart`."""
-
-    library = OptimisedPart
+    def _compile_core(self, args: tuple[Any, ...], return_type: Any) -> CompileResult:
+        self._part.compile(args if return_type is None else return_type(*args))
+        part = self._part.overloads[args]
+        described = copy(part.fndesc)
+        described.qualname = self.py_func.__qualname__
+        described.env_name = f"{part.fndesc.env_name}$entry"
+        environment = Environment.from_fndesc(
+            described
+        )  # what the wrapper needs of Python; the part needs nothing
+        flags = Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        target = _make_subtarget(
+            self.targetdescr.target_context, flags
+        )  # one of a loaded part counts no references
+        library = self._library(target.codegen(), described.qualname)
+        library.enable_object_caching()
+        library.add_linking_library(part.library)
+        target.create_cpython_wrapper(library, described, environment, part.call_helper)
+        return part._replace(
+            library=library,
+            entry_point=target.get_executable(library, described, environment),
+            fndesc=described,
+            environment=environment,
+            metadata={},
+        )
 
 
 @contextmanager
@@ -115,15 +168,27 @@ def compiling_parts(target: Any) -> Iterator[None]:
 
     Meanwhile no garbage is collected: there are millions of objects, and hardly any is garbage before the end.
     """
+    codegen = target.codegen()
     with global_compiler_lock:
+        if codegen._library_class is Part:
+            yield
+            return
         target.refresh()  # Numba's run-time library, which the first use compiles, is no part
-        codegen = target.codegen()
-        usual, codegen._library_class = codegen._library_class, Part
+        set_environment = codegen.set_env
+
+        def set_known_environment(name: str, environment: Any) -> None:
+            if codegen._engine.is_symbol_defined(name):  # parts have machine code only in entries
+                set_environment(name, environment)
+
         collects = gc.isenabled()
         gc.disable()
         try:
-            yield
+            with (
+                replaced(codegen, "_library_class", Part),
+                replaced(codegen, "set_env", set_known_environment),
+                economising(target),
+            ):
+                yield
         finally:
-            codegen._library_class = usual
             if collects:
                 gc.enable()

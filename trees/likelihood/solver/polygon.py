@@ -10,7 +10,7 @@ smooth part of the border, every second cut or so quarters the gap.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array, copy_line
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
     entropy_of,
@@ -74,7 +74,7 @@ def least_in_polygon(
     tolerance : nats between bound and reached entropy that are near enough
     work : (ROWS, 3)
     """
-    W = n.sum() + m.sum()
+    W = sum_of(n) + sum_of(m)
     aim = min(inner + GRAIN * W, 0.5 * inner)
     corners = np.empty((CORNERS, 4))
     spare = np.empty((CORNERS, 4))
@@ -109,4 +109,7 @@ def least_in_polygon(
         if size == 0:
             break
         count = size
-    return min(corners[:count, 0].min(), reached), reached, CUTS
+    low = reached
+    for k in range(count):
+        low = min(low, corners[k, 0])
+    return low, reached, CUTS

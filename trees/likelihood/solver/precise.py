@@ -26,7 +26,7 @@ Far out both curves are straight in ``1 / sqrt(-l)``, which is therefore what Ne
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.roots import binary_entropy, class_end, product_root, upper_root
 from quercus.trees.likelihood.solver.vertex import bound_beyond
 
@@ -120,6 +120,16 @@ def next_place(x: float, value: float, slope: float, aim: float, lo: float, hi: 
 
 
 @compiled
+def take_logs(n: Array, logs: Array) -> float:
+    """Write the logarithms of `n`; return the sum of ``n ln n``."""
+    total = 0.0
+    for j in range(n.shape[0]):
+        logs[j] = np.log(n[j])
+        total += n[j] * logs[j]
+    return total
+
+
+@compiled
 def least_entropy_of_counts(
     n: Array, c: float, inner_c: float, tolerance: float, most: int
 ) -> tuple[float, float]:
@@ -132,12 +142,11 @@ def least_entropy_of_counts(
     tolerance : nats
     most : evaluations of the curve; with few of them the bound holds but the reached value may be the start
     """
-    N = n.sum()
+    N = sum_of(n)
     if n.shape[0] == 2:  # the cut is an interval, and its end by the greater count is the farther from 1/2
         return binary_entropy(class_end(n[0], N, c)), binary_entropy(class_end(n[0], N, inner_c))
-    s = np.empty(n.shape[0])
-    logs = np.log(n)
-    reached = np.log(N) - (n * logs).sum() / N
+    s, logs = np.empty(n.shape[0]), np.empty(n.shape[0])
+    reached = np.log(N) - take_logs(n, logs) / N
     bound = reached
     at_one, _, Z_one = low_point(n, logs, N, 1.0, s)
     if at_one < inner_c:
@@ -179,11 +188,12 @@ def greatest_entropy_of_counts(
     c, inner_c, tolerance, most : see `least_entropy_of_counts`
     """
     l = n.shape[0]
-    N = n.sum()
+    N = sum_of(n)
     top = np.log(l + free)
-    logs = np.log(n)
-    flat = N * np.log(N) - (n * logs).sum() - N * top  # l of the uniform point
-    reached = np.log(N) - (n * logs).sum() / N
+    logs = np.empty(l)
+    spread = take_logs(n, logs)
+    flat = N * np.log(N) - spread - N * top  # l of the uniform point
+    reached = np.log(N) - spread / N
     if flat >= inner_c:
         return top, top
     if l == 1:

@@ -13,7 +13,7 @@ from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
 from quercus.trees.likelihood.solver.compiled import compact, compiled, inlined
 from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
-from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, kkt_excess, maximise
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, kkt_excess, maximise, sum_of
 from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
 from quercus.trees.likelihood.solver.rounding_bounds import (
@@ -36,6 +36,7 @@ FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
 SHARP = 8.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its ellipsoid
 NEAR = 1e-3  # part of the weight, nats at most; a cut so near to the maximum is worth few boxes if these prove `SAME`
 BLURRED = 1e4  # rounding errors of the likelihood; a cut nearer than these is worth no more in any case
+NO_SEARCH = -1  # boxes
 FEW = 100  # boxes; more of them fight rounding
 
 
@@ -110,7 +111,7 @@ def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
             m += 1
     Q = np.empty((n, m))
     x = np.zeros(m)
-    total = theta.sum()
+    total = sum_of(theta)
     for j in range(l):
         s = place[heir[j]]
         x[s] += theta[j] / total
@@ -243,12 +244,12 @@ def solve_problem(
     all_precise = is_precise(P)
     if all_precise:
         n = precise_counts(P, w)
-        slack = n.sum() * ROUNDING * (n.shape[0] + 4)
+        slack = sum_of(n) * ROUNDING * (n.shape[0] + 4)
         if c == 0.0 or -c > SHARP_PRECISE * slack:
             ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
             return SOLVED
     scaled = rescale_rows(P, theta)
-    W = w.sum()
+    W = sum_of(w)
     worst = sure_excess(scaled, w, theta, worst, c)
     error = W * (worst + rounding(P.shape[1]))
     if -c <= SHARP * error:
@@ -323,7 +324,7 @@ def estimate_counts(
                 for j in range(l):
                     if P[k, j] > 0.0:
                         found[i, j] += w[k]
-            found[i] /= w.sum()
+            found[i] /= sum_of(w)
             found[i, l + 1] = 1.0
         else:
             theta, worst = maximise(P, w)
@@ -332,39 +333,7 @@ def estimate_counts(
             found[i, l + 1] = 1.0 if is_certainly_unique(rescale_rows(P, theta), w, theta) else 0.0
 
 
-@compact
-def solve_counts(
-    table: Array,
-    start: Ints,
-    columns: Shorts,
-    counts: Array,
-    wanted: Ints,
-    estimates: Array,
-    alpha: float,
-    tight: bool,
-    ends: Array,
-    states: NDArray[np.int8],
-) -> None:
-    """Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`."""
-    l = table.shape[1]
-    n, m, work = np.empty(l), np.empty(l), np.empty((ROWS, l))
-    for i in range(wanted.shape[0]):
-        first = start[wanted[i]]
-        last = start[wanted[i] + 1]
-        if first == last or alpha == 0.0:  # constant contours only: nothing is known
-            ends[i, 0] = ends[i, 1] = 0.0
-            ends[i, 2] = ends[i, 3] = np.log(l)
-            states[i] = SOLVED
-        elif separable_counts(table, columns, counts, first, last, n, m) and solve_separable(
-            n, m, alpha, estimates[i, :l], ends[i], work
-        ):
-            states[i] = SOLVED
-        else:
-            P, w = take_problem(table, start, columns, counts, wanted[i])
-            states[i] = solve_problem(P, w, estimates[i, :l], estimates[i, l], alpha, tight, ends[i])
-
-
-@compact
+@compiled
 def search_counts(
     table: Array,
     start: Ints,
@@ -376,15 +345,12 @@ def search_counts(
     effort: int,
     ends: Array,
 ) -> int:
-    """Write lower bound and reached least entropy of what `solve_counts` left to search; return the boxes examined.
-
-    A unit of its own because it takes long to compile, and precise and vacuous labels never need it.
-    """
+    """Write lower bound and reached least entropy of what `solve_counts` left to search; return the boxes examined."""
     l = table.shape[1]
     examined = 0
     for i in range(wanted.shape[0]):
         P, w = take_problem(table, start, columns, counts, wanted[i])
-        W = w.sum()
+        W = sum_of(w)
         c = np.log(alpha)
         Q, x = without_dominated(rescale_rows(P, estimates[i, :l]), estimates[i, :l])
         worst = sure_excess(Q, w, x, kkt_excess(Q, w, x, np.empty(x.shape[0])), c)
@@ -401,3 +367,43 @@ def search_counts(
         ends[i, 0] = max(ends[i, 0], low)
         ends[i, 1] = max(reached, ends[i, 0])
     return examined
+
+
+@compact
+def solve_counts(
+    table: Array,
+    start: Ints,
+    columns: Shorts,
+    counts: Array,
+    wanted: Ints,
+    estimates: Array,
+    alpha: float,
+    tight: bool,
+    effort: int,
+    ends: Array,
+    states: NDArray[np.int8],
+) -> int:
+    """Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`.
+
+    With an `effort` other than `NO_SEARCH` search instead what was left to search, see `search_counts`, and return the
+    boxes examined: both call the same large kernels, which are compiled once in one entry.
+    """
+    if effort != NO_SEARCH:
+        return search_counts(table, start, columns, counts, wanted, estimates, alpha, effort, ends)
+    l = table.shape[1]
+    n, m, work = np.empty(l), np.empty(l), np.empty((ROWS, l))
+    for i in range(wanted.shape[0]):
+        first = start[wanted[i]]
+        last = start[wanted[i] + 1]
+        if first == last or alpha == 0.0:  # constant contours only: nothing is known
+            ends[i, 0] = ends[i, 1] = 0.0
+            ends[i, 2] = ends[i, 3] = np.log(l)
+            states[i] = SOLVED
+        elif separable_counts(table, columns, counts, first, last, n, m) and solve_separable(
+            n, m, alpha, estimates[i, :l], ends[i], work
+        ):
+            states[i] = SOLVED
+        else:
+            P, w = take_problem(table, start, columns, counts, wanted[i])
+            states[i] = solve_problem(P, w, estimates[i, :l], estimates[i, l], alpha, tight, ends[i])
+    return 0

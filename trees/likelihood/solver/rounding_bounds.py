@@ -17,7 +17,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
 from quercus.trees.likelihood.solver.enclosure import UNIT, ellipsoid, outer_box
-from quercus.trees.likelihood.solver.kernels import Array, solve
+from quercus.trees.likelihood.solver.kernels import Array, solve, sum_of
 
 HAIR = 1e-14  # nats; rounding of an entropy
 SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
@@ -48,7 +48,7 @@ def compensated_add(total: float, term: float) -> tuple[float, float]:
 def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
     """Upper bound of the true KKT excess of `theta`, of which `worst` is the computed one, at the level `c`."""
     n, l = P.shape
-    W = w.sum()
+    W = sum_of(w)
     if -c > DEEP * plain_sums(n, l) * W:
         return worst + plain_sums(n, l)
     g, lost = np.zeros(l), np.zeros(l)
@@ -77,10 +77,13 @@ def level_error(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
     """
     n, l = P.shape
     span = 2.0
-    if -c <= DEEP * plain_sums(n, l) * w.sum():
+    if -c <= DEEP * plain_sums(n, l) * sum_of(w):
         a, b = np.empty(l), np.empty(l)
         outer_box(P, w, c, theta, worst, a, b, np.empty(n))
-        span = min(span, (b - a).sum())
+        girth = 0.0
+        for j in range(l):
+            girth += b[j] - a[j]
+        span = min(span, girth)
     return float(rounding(l) + plain_sums(n, l) * span)
 
 
@@ -134,7 +137,7 @@ def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float
     z, one = q.copy(), np.ones(l)
     solve(A, z)
     solve(A, one)
-    share = z.sum() / one.sum()
+    share = sum_of(z) / sum_of(one)
     length = 0.0
     for j in range(l):
         length += q[j] * (z[j] - share * one[j])

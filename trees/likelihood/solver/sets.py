@@ -7,7 +7,7 @@ Notation as in `separable`. Everything here is either proved or refused, and wha
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.polygon import least_in_polygon
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
@@ -35,7 +35,7 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
     theta : (l,) a maximiser, up to rounding
     work : (ROWS, l)
     """
-    W = n.sum() + m.sum()
+    W = sum_of(n) + sum_of(m)
     c = np.log(alpha)
     error = log_likelihood_deficit(n, m, theta)[0] + W * GRAIN
     if not -c > SHARP * error:
@@ -46,9 +46,9 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
     if not ends[3] - ends[2] <= CLOSE:
         return False
     plane = n.shape[0] == 3
-    silent = (
-        n.min() == 0.0
-    )  # then the least entropy is often at a side of the simplex, where the polygon is at home
+    silent = False  # then the least entropy is often at a side of the simplex, where the polygon is at home
+    for j in range(n.shape[0]):
+        silent = silent or n[j] == 0.0
     low = reached = -1.0
     if plane and silent:
         low, reached, _ = least_in_polygon(n, m, theta, outer, inner, 0.5 * CLOSE, work)
@@ -130,7 +130,7 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
         y[j] = 1.0
         if level(n, m, theta, y) >= c:
             return 1.0
-    W = n.sum() + m.sum()
+    W = sum_of(n) + sum_of(m)
     speechless = False
     for k in range(l):
         speechless = speechless or (k != j and n[k] + m[k] == 0.0)
@@ -192,7 +192,7 @@ def bound_separable(
     `hair` is the least depth of the cut.
     """
     l = n.shape[0]
-    c = min(np.log(alpha) - GRAIN * (n.sum() + m.sum()), -hair)
+    c = min(np.log(alpha) - GRAIN * (sum_of(n) + sum_of(m)), -hair)
     if not log_likelihood_deficit(n, m, theta)[0] <= -c:
         return False
     for j in range(l):

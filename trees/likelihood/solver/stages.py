@@ -42,8 +42,16 @@ def enclose(
     What is left to be searched has a lower bound worth its name only if `tight`.
     """
     ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
-    problem.solve_counts(table, *problems, wanted, estimates, alpha, tight, ends, states)
+    problem.solve_counts(table, *problems, wanted, estimates, alpha, tight, problem.NO_SEARCH, ends, states)
     return np.concatenate([ends, states[:, np.newaxis]], axis=1)
+
+
+def search(
+    table: Array, problems: Sparse, wanted: Ints, estimates: Array, alpha: float, effort: int, ends: Array
+) -> int:
+    """Write lower bound and reached least entropy of the problems `wanted` into `ends`; return the boxes examined."""
+    states = np.empty(len(wanted), np.int8)
+    return problem.solve_counts(table, *problems, wanted, estimates, alpha, True, effort, ends, states)
 
 
 def finish(
@@ -62,7 +70,7 @@ def finish(
     hard = np.flatnonzero(found[:, 4] == problem.SEARCH)
     if hard.size:
         searched = ends[hard]
-        problem.search_counts(table, *problems, wanted[hard], estimates[hard], alpha, effort, searched)
+        search(table, problems, wanted[hard], estimates[hard], alpha, effort, searched)
         ends[hard] = searched
     for row in np.flatnonzero(found[:, 4] == problem.MAXIMISERS):
         ends[row] = of_maximisers(*problem.take_problem(table, *problems, wanted[row]), alpha)

@@ -15,7 +15,7 @@ so but for few labels and ties. Otherwise the caller searches.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array, copy_line
+from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
     STEPS,
@@ -45,7 +45,7 @@ def settle_separable(
     r = work[2]
     sign = 1.0 if mu > 0.0 else -1.0
     nu = np.nan
-    near = 1e-12 * abs(aim) + 1e-15 * (n.sum() + m.sum())
+    near = 1e-12 * abs(aim) + 1e-15 * (sum_of(n) + sum_of(m))
     for _ in range(STEPS):
         total = 0.0
         value = 0.0
@@ -136,7 +136,7 @@ def multiplier_separable(n: Array, m: Array, t: Array) -> float:
 @compiled
 def dual_value(n: Array, m: Array, theta: Array, c: float, t: Array, mu: float, nu: float) -> float:
     """``sum_j phi_j(t_j) + mu c - nu``, see the module."""
-    return float(entropy_of(t) - mu * (level(n, m, theta, t) - c) + nu * (t.sum() - 1.0))
+    return float(entropy_of(t) - mu * (level(n, m, theta, t) - c) + nu * (sum_of(t) - 1.0))
 
 
 @compiled
@@ -150,7 +150,9 @@ def greatest_separable(
     uniform[:] = 1.0 / l
     if level(n, m, theta, uniform) >= inner:
         return np.log(l), np.log(l)
-    aim = min(inner + GRAIN * (n.sum() + m.sum()), 0.5 * inner)  # so that rounding does not leave it outside
+    aim = min(
+        inner + GRAIN * (sum_of(n) + sum_of(m)), 0.5 * inner
+    )  # so that rounding does not leave it outside
     point_at_level(n, m, theta, aim, uniform, -1e-2 * aim, t)
     mu, nu, missed = settle_separable(n, m, theta, aim, t, min(multiplier_separable(n, m, t), -1e-12), work)
     if mu == 0.0:
@@ -254,7 +256,7 @@ def least_separable(
         vertex[j] = 1.0
         if level(n, m, theta, vertex) >= inner:
             return 0.0, 0.0
-    aim = min(inner + GRAIN * (n.sum() + m.sum()), 0.5 * inner)
+    aim = min(inner + GRAIN * (sum_of(n) + sum_of(m)), 0.5 * inner)
     if not guess_least(n, m, theta, aim, t, work):
         return -1.0, 0.0
     mu = multiplier_separable(n, m, t)

@@ -13,7 +13,7 @@ which is above 0 on all of the piece if ``n_1 s_2(b) / b >= N theta_1(a)``.
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compiled
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.roots import upper_root
 
 SMALLEST = 1e-200  # of t: nearer to the vertex the entropy is 0 to all that matters
@@ -24,7 +24,7 @@ LIMIT = 2_000  # pieces examined at the most
 def curve_point(n: Array, logs: Array, t: float, theta: Array) -> tuple[float, float, float]:
     """Write the point of the curve at `t` into `theta`; return ``l(theta) - l(n / N)``, ``mu`` and ``s_2``."""
     l = n.shape[0]
-    N = n.sum()
+    N = sum_of(n)
     k = t - np.log(t) + logs[0]
     theta[0] = n[0] / t
     Z = theta[0]
@@ -64,7 +64,7 @@ def bound_beyond(
 ) -> tuple[float, float]:
     """Take the part ``t < 1`` into account: `bound` and `reached` as known so far, and as they then are."""
     l = n.shape[0]
-    N = n.sum()
+    N = sum_of(n)
     a = np.empty(l)
     b = np.empty(l)
     # below this the likelihood is below the cut for good: l < (N - n_1) ln t + N ln(N / n_1)
