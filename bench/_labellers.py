@@ -49,14 +49,14 @@ class Served:
 
 
 def keep_open(store: Store, model: str, count: int, stop: threading.Event) -> None:
-    """Keep up to `count` queries open until `stop`, as a grower does."""
-    key, at = store.get_model(model).key, 1
+    """Keep up to `count` queries open until `stop`, as a grower does: each agenda names those that are still open."""
+    key, last = store.get_model(model).key, 0  # the newest row that was asked about; leases take the oldest
     while not stop.is_set():
         record = store.get_model(model)
         if record.queries_open < count // 2:
-            at += record.queries_open
-            entries = [AgendaEntry(i, b"", b"") for i in range(at, at + count)]
-            at += count // 2
+            first = last - record.queries_open + 1
+            last = first + count - 1
+            entries = [AgendaEntry(i, b"", b"") for i in range(first, last + 1)]
             store.publish(
                 model, as_of=record.sequence_committed, snapshot=b"tree", agenda=entries, key=key, keep=2
             )

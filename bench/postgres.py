@@ -101,7 +101,7 @@ def pairs(cluster: support.Cluster, seconds: float, turns: int) -> dict[str, Pai
         bare[0].execute(RAW_QUERIES)
         bare[0].execute(f"INSERT INTO raw_query SELECT n, n, 1, NULL FROM generate_series(1, {OPEN}) AS n")  # noqa: S608
         store.create_model("q", b"", budget=10**9)
-        store.append_instances("q", *batch(60_000, 10**6))
+        store.append_instances("q", *batch(200_000, 10**6))
         ways: dict[str, Callable[[threading.Event], int]] = {
             "raw": lambda stop: _by_threads(lambda own: _label_raw(bare[own], stop)),
             "threads": lambda stop: _by_threads(lambda _: _label(store, stop)),
@@ -113,7 +113,10 @@ def pairs(cluster: support.Cluster, seconds: float, turns: int) -> dict[str, Pai
                     measured = _measured(cluster, seconds if turn else 1.0, work)
                     if turn:  # the first one warms up
                         found[name].append(measured)
-    return {name: Pairs(*np.median([astuple(each) for each in many], axis=0)) for name, many in found.items()}
+    return {
+        name: Pairs(*map(statistics.median, zip(*map(astuple, many), strict=True)))
+        for name, many in found.items()
+    }
 
 
 def _measured(cluster: support.Cluster, seconds: float, work: Callable[[threading.Event], int]) -> Pairs:
