@@ -70,18 +70,20 @@ def answers(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="From this time: 2026-11-22, 2026-11-22T09:30, 2h, 3d."),
+        typer.Option(
+            "--since", metavar="TIME", help="From this time on: 2026-11-22, 2026-11-22T09:30, 2h, 3d."
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--likeliest", metavar="CLASS", help="Where this class is the likeliest; repeatable."),
+        typer.Option("--likeliest", metavar="CLASS", help="Only with this likeliest class; repeatable."),
     ] = None,
     instance: Annotated[
-        list[str] | None, typer.Option("--instance", metavar="ID", help="About this row; repeatable.")
+        list[str] | None, typer.Option("--instance", metavar="ID", help="Only about this row; repeatable.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--newest", min=1, help="The newest so many; default 20 on a screen.")
+        int | None, typer.Option("--newest", min=1, help="Number of newest answers; default 20 on a screen.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -111,17 +113,17 @@ def answers(
     ] = None,
     comment: Annotated[str, typer.Option("--comment", metavar="TEXT", help="Kept with a correction.")] = "",
     name: Annotated[
-        str | None, typer.Option("--corrector", metavar="NAME", help="Who corrects (default: you).")
+        str | None, typer.Option("--corrector", metavar="NAME", help="Name of the corrector (default: you).")
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A line of JSON for each answer; what was done, as JSON.")
+        bool, typer.Option("--json", help="Print one line of JSON per answer, or the change as JSON.")
     ] = False,
 ) -> None:
-    """Show what labellers said of a model's rows: by whom, when, and what became of it.
+    """Show the answers about a model's rows, with labeller, time and present state.
 
-    Times are UTC. A label is a class, a set A|B, plausibilities A:1 B:0.4, or masses {A|B}:0.7 {A}:0.3; ? says
-    nothing. A file holds all answers that pass, in the order they came; quercus push --labels reads it.
+    Times are UTC. A label is a class, a set A|B, plausibilities A:1 B:0.4, or masses {A|B}:0.7 {A}:0.3; ? is a vacuous
+    label. A file holds all selected answers, in the order they came; quercus push --labels reads it.
 
     Try:
 

@@ -41,7 +41,9 @@ def bridge() -> None:
 @app.command("mqtt")
 def mqtt(
     *,
-    model: Annotated[str, typer.Option("--model", "-m", help="Whose rows they are.", show_default=False)],
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model that gets the rows.", show_default=False)
+    ],
     topic: Annotated[
         list[str], typer.Option("--topic", "-t", help="As in plant/+/wine; repeatable.", show_default=False)
     ],
@@ -50,7 +52,7 @@ def mqtt(
     ] = "mqtt://127.0.0.1:1883",
     client_id: Annotated[
         str | None,
-        typer.Option("--client-id", metavar="ID", help="Of the session at the broker (quercus-MODEL)."),
+        typer.Option("--client-id", metavar="ID", help="Id of the session at the broker (quercus-MODEL)."),
     ] = None,
     id_field: Annotated[str, typer.Option("--id-field", metavar="NAME", help="Field with the id.")] = "id",
     label_field: Annotated[
@@ -67,7 +69,7 @@ def mqtt(
         Path | None, typer.Option("--broker-ca", metavar="FILE", help="Authorities of the broker, PEM.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--stop-after", min=1, help="Stop after so many messages.")
+        int | None, typer.Option("--stop-after", min=1, help="Number of messages after which to stop.")
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
@@ -121,21 +123,26 @@ def mqtt(
 @app.command("webhook")
 def webhook(
     *,
-    model: Annotated[str, typer.Option("--model", "-m", help="Whose events.", show_default=False)],
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Of the receiver.", show_default=False)],
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model whose events are sent.", show_default=False)
+    ],
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="URL of the receiver.", show_default=False)
+    ],
     state: Annotated[
-        Path | None, typer.Option("--state", metavar="FILE", help="Keeps how far it came (MODEL.webhook).")
+        Path | None,
+        typer.Option("--state", metavar="FILE", help="File of the position reached (MODEL.webhook)."),
     ] = None,
     secret_file: Annotated[
         Path | None,
         typer.Option("--secret-file", metavar="FILE", help="The secret (QUERCUS_WEBHOOK_SECRET)."),
     ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", metavar="KIND", help="Of events; repeatable (all).")
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="Kind of events; repeatable (all).")
     ] = None,
     with_values: Annotated[bool, typer.Option("--values", help="Send the values of rows.")] = False,
     max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", min=1, help="Give an event up after so many (never).")
+        int | None, typer.Option("--max-attempts", min=1, help="Attempts per event (unlimited).")
     ] = None,
     given_up: Annotated[
         Path | None, typer.Option("--given-up", metavar="FILE", help="Append events given up, as JSON lines.")
@@ -143,15 +150,17 @@ def webhook(
     receiver_ca: Annotated[
         Path | None, typer.Option("--receiver-ca", metavar="FILE", help="Authorities of the receiver, PEM.")
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after so many events.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Number of events after which to stop.")
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
     """Post the events of a model to a webhook, signed, until Ctrl-C or SIGTERM.
 
-    Each event of the log is posted as a CloudEvent, in order, again and again until the receiver answers 2xx. How far
-    it came is kept in a file, so it goes on from there. The secret is whsec_ and base64 of 24 to 64 random bytes; the
-    receiver checks the signature by it (standardwebhooks.com).
+    Each event of the log is posted as a CloudEvent, in order, and again until the receiver answers 2xx. A file keeps
+    the position reached, from which the next run continues. The secret is whsec_ and base64 of 24 to 64 random bytes;
+    the receiver checks the signature with it (standardwebhooks.com).
 
     Kinds: instance, answer, refusal, specification, correction, opinion, statement.
 

@@ -66,7 +66,7 @@ def classify(
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     masses: Annotated[
-        bool, typer.Option("--masses", help="Also the mass function of each row, where the model has them.")
+        bool, typer.Option("--masses", help="Also the mass function of each row, if the model has them.")
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:

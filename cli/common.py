@@ -85,7 +85,7 @@ ModelArgument = Annotated[
     str, typer.Argument(help="Name of the model.", show_default=False, autocompletion=complete_model)
 ]
 DelimiterOption = Annotated[
-    str, typer.Option("--delimiter", help="What separates the cells of a CSV file.", metavar="CHAR")
+    str, typer.Option("--delimiter", help="Separator of the cells of a CSV file.", metavar="CHAR")
 ]
 MissingOption = Annotated[
     list[str] | None,

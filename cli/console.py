@@ -79,7 +79,8 @@ def console(
     listening = listen(config)
     if config.access == "open" and not config.on_loopback:
         err.print(
-            "warning: whoever reaches this console may label, if the server asks for no token", style="yellow"
+            "warning: anybody who reaches this console may label, if the server asks for no token",
+            style="yellow",
         )
     err.print(
         f"server {config.server}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True

@@ -58,12 +58,12 @@ SetsOption = Annotated[
 MethodsOption = Annotated[
     str | None, typer.Option("--methods", metavar="NAMES", help="Methods, with commas; all: every one.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of everything drawn.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")]
 RepeatsOption = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Cross-validations.")]
-FoldsOption = Annotated[int, typer.Option("--folds", min=2, max=1000, help="Of a cross-validation.")]
+FoldsOption = Annotated[int, typer.Option("--folds", min=2, max=1000, help="Folds of a cross-validation.")]
 BinsOption = Annotated[
     int,
-    typer.Option("--bins", min=0, max=256, help="Cut numbers into so many bins; 0: leave them as they are."),
+    typer.Option("--bins", min=0, max=256, help="Bins of each number; 0: leave numbers as they are."),
 ]
 ExecutorOption = Annotated[str, option(EXECUTOR, metavar="NAME")]
 OutOption = Annotated[
@@ -78,7 +78,7 @@ FolderArgument = Annotated[
 def labels(
     *,
     corruption: Annotated[
-        str, typer.Option("--corruption", metavar="V,I,N,U", help="What to vary, with commas.")
+        str, typer.Option("--corruption", metavar="V,I,N,U", help="Quantities to vary, with commas.")
     ] = "V",
     levels: Annotated[
         str, typer.Option("--levels", metavar="LEVELS", help="FROM:TO:STEP, or numbers with commas.")
@@ -188,7 +188,7 @@ def learners(
 def queries(
     *,
     max_answers: Annotated[int, typer.Option("--max-answers", min=1, max=100_000, help="Most answers.")] = 60,
-    step: Annotated[int, typer.Option("--step", min=1, help="Measure after every so many.")] = 5,
+    step: Annotated[int, typer.Option("--step", min=1, help="Answers between two measurements.")] = 5,
     vacuous: Annotated[
         float, typer.Option("--vacuous", min=0, max=1, help="V of the labels at first.")
     ] = 1.0,
@@ -307,7 +307,7 @@ def plot(folder: FolderArgument) -> None:
 @app.command("table")
 def table(
     folder: FolderArgument,
-    level: Annotated[float | None, typer.Option("--level", help="Of which level (the last).")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Level of the table (the last).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print a folder's results as Markdown tables.

@@ -78,7 +78,7 @@ def induce(
         Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture.", dir_okay=False)
     ] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", min=0, help="Show so many levels below the root. Default: all.")
+        int | None, typer.Option("--depth", min=0, help="Levels to show below the root. Default: all.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -114,7 +114,7 @@ def induce(
     answers = None if truth_file is None else open_table(truth_file, delimiter=delimiter, missing=words)
     oracle = _oracle(data, class_name, answers)
     if budget and oracle is None and label_file is not None:
-        raise typer.BadParameter("--budget needs somebody who answers: give --truth FILE")
+        raise typer.BadParameter("--budget needs answers: give --truth FILE")
     induction, names = _induce(
         data=data,
         labels=labels,

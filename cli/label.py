@@ -54,7 +54,7 @@ def label(
         typer.Option(
             "--labeller",
             metavar="NAME",
-            help="Who answers. Default: the token's name, or your user name.",
+            help="Name of the labeller. Default: the token's name, or your user name.",
             autocompletion=complete_labeller,
         ),
     ] = None,
@@ -72,12 +72,13 @@ def label(
         typer.Option("--id-column", metavar="COLUMN", help="Id column of --truth. Default: row number."),
     ] = None,
     id_prefix: Annotated[
-        str, typer.Option("--id-prefix", metavar="TEXT", help="As given to push: before each id of --truth.")
+        str,
+        typer.Option("--id-prefix", metavar="TEXT", help="Prefix of each id of --truth, as given to push."),
     ] = "",
     reliability: Annotated[
         float | None,
         typer.Option(
-            "--reliability", min=0, max=1, help="Chance that the answers are right (as the policy says)."
+            "--reliability", min=0, max=1, help="Chance that the answers are right (default: by the policy)."
         ),
     ] = None,
     comment: Annotated[
@@ -86,7 +87,7 @@ def label(
     can_tell: Annotated[
         str | None,
         typer.Option(
-            "--classes-known", metavar="A,B", help="Only rows whose class, as far as known, is one of these."
+            "--classes-known", metavar="A,B", help="Only rows whose possible classes are among these."
         ),
     ] = None,
     where: Annotated[
@@ -99,17 +100,17 @@ def label(
         bool, typer.Option("--skip-unknown", help="Skip rows that --truth does not have.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option("--stop-after", min=1, help="Stop after so many answers.")
+        int | None, typer.Option("--stop-after", min=1, help="Number of answers after which to stop.")
     ] = None,
     delay_s: Annotated[
-        float, typer.Option("--delay-s", min=0, help="Wait so many seconds before each answer.")
+        float, typer.Option("--delay-s", min=0, help="Seconds to wait before each answer.")
     ] = 0.0,
     idle_s: Annotated[
         float | None,
         typer.Option(
             "--idle-s",
             min=0,
-            help="Stop after so long without a query (default 10; a person: never).",
+            help="Seconds without a query after which to stop (10; a person: never).",
         ),
     ] = None,
     lease_s: Annotated[float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease.")] = 60.0,

@@ -369,7 +369,7 @@ class TerminalQueue:
 
     def _tell_outage(self, left_s: float) -> None:
         self.tell(
-            f"the server at {self._client.address} does not answer; what you say is kept and sent when it does, and "
+            f"the server at {self._client.address} does not answer; your answers are kept and sent when it does, and "
             f"you may go on. Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",
             "yellow",
         )

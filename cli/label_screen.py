@@ -35,7 +35,7 @@ HELP = "\n".join(
         *(f"  {command.key}   {command.help}" for command in COMMANDS),
         "",
         "Nothing is ever overwritten: a corrected answer stays in the history of the row. Every answer is kept with",
-        "your name; uncertain ones are used as what they are.",
+        "your name; uncertain answers keep their uncertainty.",
     ]
 )
 

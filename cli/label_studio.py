@@ -25,10 +25,14 @@ def label_studio(
         str, typer.Option("--item", metavar="FIELD", help="Field of a task's data with the id of the row.")
     ] = "id",
     question: Annotated[
-        str, typer.Option("--question", metavar="NAME", help="Of the choices, if several offer the classes.")
+        str,
+        typer.Option("--question", metavar="NAME", help="Name of the choices, if several offer the classes."),
     ] = "",
     labeller: Annotated[
-        str, typer.Option("--labeller", metavar="NAME", help="Who states answers (whoever gave them).")
+        str,
+        typer.Option(
+            "--labeller", metavar="NAME", help="Labeller of all answers (the person who gave each)."
+        ),
     ] = "",
     secret_file: Annotated[
         Path | None,

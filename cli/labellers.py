@@ -40,7 +40,7 @@ class _ShowsUnlessTold(typer.core.TyperGroup):
 
 
 app = typer.Typer(
-    cls=_ShowsUnlessTold, no_args_is_help=True, help="Show what each labeller did, or end what one holds."
+    cls=_ShowsUnlessTold, no_args_is_help=True, help="Show statistics of labellers, or end the leases of one."
 )
 
 
@@ -49,7 +49,10 @@ def evict(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="LABELLER", help="Whose leases end.", show_default=False, autocompletion=complete_labeller
+            metavar="LABELLER",
+            help="Labeller whose leases end.",
+            show_default=False,
+            autocompletion=complete_labeller,
         ),
     ],
     model: Annotated[
@@ -61,7 +64,7 @@ def evict(
             autocompletion=complete_model,
         ),
     ] = None,
-    comment: Annotated[str, typer.Option("--comment", help="Why; it stands in the history.")] = "",
+    comment: Annotated[str, typer.Option("--comment", help="Reason, kept in the history.")] = "",
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -177,7 +180,7 @@ def policy(
     ] = None,
     corrections: Annotated[
         Literal["own", "anyone", "nobody"] | None,
-        typer.Option("--corrections", help="Who may correct an answer."),
+        typer.Option("--corrections", help="Labellers who may correct an answer."),
     ] = None,
     tags: Annotated[
         str | None, typer.Option("--tags", metavar="A,B", help="For quercus label - --tag A; '' for none.")

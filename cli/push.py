@@ -52,7 +52,7 @@ def push(
         bool,
         typer.Option(
             "--labels",
-            help="Send the class column as labels, or a file of answers. Default: nothing is known.",
+            help="Send the class column as labels, or a file of answers. Default: no labels.",
         ),
     ] = False,
     class_name: Annotated[
@@ -66,16 +66,17 @@ def push(
     ] = None,
     id_prefix: Annotated[
         str,
-        typer.Option("--id-prefix", metavar="TEXT", help="Put before each row number: for a second file."),
+        typer.Option("--id-prefix", metavar="TEXT", help="Prefix of each row number, for a second file."),
     ] = "",
     item: Annotated[
-        str | None, typer.Option("--item", metavar="COLUMN", help="Of a file of answers: the row's id.")
+        str | None, typer.Option("--item", metavar="COLUMN", help="Id of the row, in a file of answers.")
     ] = None,
     labeller_column: Annotated[
-        str | None, typer.Option("--labeller-column", metavar="COLUMN", help="Of answers: who said it.")
+        str | None,
+        typer.Option("--labeller-column", metavar="COLUMN", help="Labeller, in a file of answers."),
     ] = None,
     answer_column: Annotated[
-        str | None, typer.Option("--answer-column", metavar="COLUMN", help="Of answers: what was said.")
+        str | None, typer.Option("--answer-column", metavar="COLUMN", help="Answer, in a file of answers.")
     ] = None,
     labeller: Annotated[
         str | None,

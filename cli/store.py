@@ -20,7 +20,7 @@ from quercus.files import writing
 if TYPE_CHECKING:
     from quercus.storage.store import Store
 
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing store or file.")]
 
 
 def backup(
@@ -50,7 +50,7 @@ def backup(
 
 def restore(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What quercus backup wrote.", show_default=False)
+        Path, typer.Argument(metavar="FILE", help="File that quercus backup wrote.", show_default=False)
     ],
     store: StoreOption = None,
     force: ForceOption = False,
@@ -179,7 +179,7 @@ def import_log(
     file: Annotated[
         Path,
         typer.Argument(
-            help="What quercus export wrote: .jsonl, also .gz.",
+            help="File that quercus export wrote: .jsonl, also .gz.",
             exists=True,
             dir_okay=False,
             show_default=False,

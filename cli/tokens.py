@@ -39,7 +39,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 def create_token(
     *,
     name: Annotated[
-        str, typer.Argument(help="For whom it speaks; a labeller labels under it.", show_default=False)
+        str, typer.Argument(help="Name of its owner; a labeller labels under it.", show_default=False)
     ],
     role: Annotated[
         list[str],
@@ -223,7 +223,7 @@ def revoke_token(
 def audit(
     store: StoreOption = None,
     as_json: JsonOption = False,
-    limit: Annotated[int, typer.Option("--newest", min=1, help="The newest so many entries.")] = 50,
+    limit: Annotated[int, typer.Option("--newest", min=1, help="Number of newest entries.")] = 50,
 ) -> None:
     """Show what was administered.
 

@@ -41,7 +41,7 @@ def tree(
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option("--depth", min=0, help="So many levels below the root. Default: all."),
+        typer.Option("--depth", min=0, help="Levels below the root. Default: all."),
     ] = None,
     rules: Annotated[
         bool,

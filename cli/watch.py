@@ -28,10 +28,10 @@ from quercus.client.treeview import TreeUpdate
 def watch(
     model: ModelArgument,
     limit: Annotated[
-        int | None, typer.Option("--stop-after", min=1, help="Stop after so many trees.")
+        int | None, typer.Option("--stop-after", min=1, help="Number of trees after which to stop.")
     ] = None,
     timeout_s: Annotated[
-        float | None, typer.Option("--timeout-s", min=0.1, help="Stop after so long.")
+        float | None, typer.Option("--timeout-s", min=0.1, help="Seconds after which to stop.")
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,

@@ -155,7 +155,7 @@ class File(Memory):
         raise invalid(
             "path",
             f"{self._path} was damaged: {len(whole)} batches with {sum(batch.rows for batch in whole)} rows are whole "
-            f"and stay in it; the file as it was, with what is not, is kept as {kept}. Open it again to go on",
+            f"and stay in it; the damaged file is kept as {kept}. Open it again to go on",
         )
 
     def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:

@@ -104,7 +104,7 @@ class LabelEncoder:
                 raise invalid(field, f"{name!r} is not a class; the classes are {', '.join(self.classes)}")
             mask |= bit
         if not mask:
-            raise invalid(field, "the set of classes is empty; None says that nothing is known")
+            raise invalid(field, "the set of classes is empty; use None for a vacuous label")
         return mask
 
     def _parse(self, label: LabelLike, field: str) -> tuple[str, Any]:
@@ -134,7 +134,7 @@ class LabelEncoder:
 
     def _mapping(self, label: Mapping[Any, float], field: str) -> tuple[str, Any]:
         if not label:
-            raise invalid(field, "the dict is empty; None says that nothing is known")
+            raise invalid(field, "the dict is empty; use None for a vacuous label")
         try:
             values = {key: float(value) for key, value in label.items()}
         except (TypeError, ValueError):

@@ -63,7 +63,7 @@ def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRe
     """Return the request of UpdateModel: the named fields and nothing else."""
     for name in changes:
         if name not in CHANGEABLE:
-            raise invalid(name, f"cannot be changed; what can is {', '.join(CHANGEABLE)}")
+            raise invalid(name, f"cannot be changed; only {', '.join(CHANGEABLE)} can")
         if changes[name] is None and name not in _MAY_BE_NONE:
             raise invalid(name, f"is None, must have a value (only {', '.join(_MAY_BE_NONE)} may be none)")
     given = {name: _changed(value) for name, value in changes.items() if value is not None}

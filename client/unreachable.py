@@ -29,7 +29,7 @@ _CAUSES = {
     (
         "failed parsing http/2",
         "trying to connect an http1",
-    ): "what answers at {address} is not a quercus server",
+    ): "the server at {address} is not a quercus server",
     ("socket closed", "connection reset", "endpoint closing"): (
         "{address} hangs up on this client: if the server there speaks TLS, write {other}"
     ),

@@ -24,7 +24,7 @@ def refuse_own_token() -> None:
     for name in TOKENS:
         if os.environ.get(name):
             reason = (
-                "is set, but the console has no rights of its own: whoever signs in shows a token of theirs. Start it "
+                "is set, but the console has no rights of its own: users sign in with their own tokens. Start it "
                 f"without --token-file and without {name}"
             )
             raise InvalidInput(name, reason)

@@ -6,7 +6,7 @@ EXECUTOR = Parameter(
     "executor",
     str,
     "local",
-    "Where tasks run: local, processes:N or dask://host:port; the results are the same",
+    "Executor of tasks: local, processes:N or dask://host:port; the results are the same",
     1,
 )
 

@@ -13,7 +13,7 @@ ACCESS = Parameter(
     "access",
     str,
     "auto",
-    "Who may sign in; auto: without a token only on loopback; open: whoever reaches the console, if the server is open",
+    "Who may sign in; auto: without a token only on loopback; open: anybody may, if the server is open",
     choices=("auto", "open"),
 )
 SEND_DELAY_S = Parameter(

@@ -54,7 +54,7 @@ STRATEGY = Parameter(
     "strategy",
     str,
     DEFAULT,
-    "Which instance is asked about next (docs/strategies.md)",
+    "Query strategy, which selects the next instances (docs/strategies.md)",
     choices=tuple(STRATEGIES),
 )
 """Of a tree that asks."""
@@ -70,7 +70,7 @@ MEMORY_ROWS = Parameter(
     "memory_rows",
     int,
     None,
-    "The tree learns from the last so many rows with a label that says something",
+    "Number of last rows with an informative label from which the tree learns",
     1,
     MAX_COUNT,
     none="all rows",
@@ -89,7 +89,7 @@ MISSING_VALUE = Parameter(
     "missing",
     str,
     "branch",
-    "What a missing value is: a branch of its own, or a reason to reject the row",
+    "Meaning of a missing value: a branch of its own, or a reason to reject the row",
     choices=("branch", "reject"),
 )
 BINS = Parameter("bins", int, 4, "Equal-width bins of numeric columns", 2, MAX_BINS)
@@ -97,7 +97,7 @@ CUTS = Parameter(
     "cuts",
     int,
     None,
-    "Split numeric columns at thresholds, among so many candidates, not into bins",
+    "Number of candidate thresholds at which numeric columns are split, in the place of bins",
     1,
     MAX_BINS - 1,
     none="every bin is a branch",
@@ -141,22 +141,22 @@ CONFIDENCE = Parameter(
     open=True,
     none="no pruning",
 )
-INFORMED_ONLY = Parameter("informed_only", bool, False, "Learn only from rows whose label says something")
+INFORMED_ONLY = Parameter("informed_only", bool, False, "Learn only from rows with an informative label")
 LAM = Parameter("lam", float, None, "Weight λ of discord", 0, 1, none="chosen by cross-validation")
 COMBINE = Parameter(
     "combine",
     str,
     "dempster",
-    f"How one tree per class become one; dempster for at most {MAX_MASS_CLASSES} classes",
+    f"Combination of the trees, one per class; dempster for at most {MAX_MASS_CLASSES} classes",
     choices=("dempster", "mean"),
 )
 FOLDS = Parameter("folds", int, 10, "Folds of the cross-validation", 2, 1_000)
-SEED = Parameter("seed", int, 0, "What random draws start from", 0, MAX_SEED)
+SEED = Parameter("seed", int, 0, "Seed of the random draws", 0, MAX_SEED)
 LEAF = Parameter(
     "leaf",
     str,
     "LBE",
-    f"What a leaf predicts with; LBE and IBE for at most {MAX_MASS_CLASSES} classes",
+    f"Criterion with which a leaf predicts; LBE and IBE for at most {MAX_MASS_CLASSES} classes",
     choices=("OBE", "LBE", "IBE"),
 )
 MIN_WEIGHT = MIN_INSTANCES.but(default=None, none=f"{INSTANCES_PER_CLASS} per class")

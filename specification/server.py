@@ -28,7 +28,9 @@ LOG_LEVEL = Parameter("log_level", str, "info", "Lowest level that is logged", c
 LOG_FORMAT = Parameter(
     "log_format", str, "human", "Format of log lines; json: one object per line", choices=LOG_FORMATS
 )
-METRICS_HOST = Parameter("metrics_host", str, "127.0.0.1", "Where Prometheus is answered", 1)
+METRICS_HOST = Parameter(
+    "metrics_host", str, "127.0.0.1", "Address on which metrics are served to Prometheus", 1
+)
 METRICS_PORT = Parameter(
     "metrics_port", int, 0, "Answer Prometheus at METRICS_HOST:PORT/metrics; 0: off", 0, 65535
 )
@@ -58,7 +60,7 @@ MAX_STREAMS = Parameter(
     "max_streams",
     int,
     2_000,
-    "Streams of one caller (a token, or an address where none is asked for)",
+    "Streams of one caller (a token, or an address if the server asks for none)",
     1,
     10_000,
 )

@@ -189,7 +189,7 @@ class LabelStudioBridge:
             raise BadTaskError(f"{where}: its task has no field {self._form.id_field!r}")
         labeller = self._form.labeller or labeller_of(annotation)
         if not labeller:
-            raise BadTaskError(f"{where}: names nobody who gave it; name a labeller with --labeller")
+            raise BadTaskError(f"{where}: has no labeller; name one with --labeller")
         try:
             names = choices_of(annotation, self._form.question)
         except BadTaskError as error:

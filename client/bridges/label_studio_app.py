@@ -133,7 +133,7 @@ class _Backend:
         """Refuse who does not know the secret; without one, whoever comes under a name of another machine."""
         given = request.path_params.get("secret", "")
         if not hmac.compare_digest(given.encode(), self._config.secret.encode()):
-            raise RefusedRequestError(404, "there is nothing here")
+            raise RefusedRequestError(404, "no such path")
         host = request.headers.get("host", "")
         name, colon, port = host.rpartition(":")
         if not self._config.secret and (name if colon and port.isdigit() else host) not in LOOPBACK_NAMES:

@@ -68,7 +68,7 @@ class Writer:
         self._pending_bytes = 0
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
-        self._failure = ""  # an error that nobody foresaw, until a look succeeds
+        self._failure = ""  # an unexpected error, until a look succeeds
         self._look_at = time.monotonic() + LOOK_S
         self._removing = False  # rows of deleted models, between other writes
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
@@ -167,7 +167,7 @@ class Writer:
 
     def _fail(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
         """Answer who waits, whatever happened: the thread must not end while others write."""
-        said = f"an error that nobody foresaw ({type(error).__name__}: {error})"
+        said = f"an unexpected error ({type(error).__name__}: {error})"
         if said != self._failure:
             _log.error("writing failed: %s", said, exc_info=error)
         self._failure = said

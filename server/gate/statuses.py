@@ -15,7 +15,7 @@ ANY_CALL: Final[Reasons] = {
     StatusCode.PERMISSION_DENIED: "Role or models of the token do not allow it, or it speaks for somebody else.",
     StatusCode.RESOURCE_EXHAUSTED: "A bound on calls, streams or memory; `RetryInfo` says when to try again.",
     StatusCode.UNAVAILABLE: "The server stops, or the store is busy: try again.",
-    StatusCode.DATA_LOSS: "What is stored is damaged: tell the operator.",
+    StatusCode.DATA_LOSS: "Stored data are damaged: tell the operator.",
     StatusCode.INTERNAL: "A fault of the server; the text has a reference to its log.",
     StatusCode.CANCELLED: "The client left, or its deadline passed (which the client sees as DEADLINE_EXCEEDED).",
 }

@@ -112,7 +112,7 @@ class SavedGrowth:
             size = sum(column.nbytes for column in saved.columns.values())
             free = self._store.free_bytes()
             if free is not None and free < FREE_TIMES * size:
-                raise OSError(f"{free} bytes are free on the disk, of which it would take {size}")
+                raise OSError(f"it needs {size} bytes, and only {free} are free on the disk")
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
             head = {"fits": self._fit(part.sequence), "engine": saved.head}
             write_columns(self._path, head | {"sequence": part.sequence, "heard": part.heard}, saved.columns)

@@ -115,7 +115,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
         case CorruptStore():
             return grpc_status(code_pb2.DATA_LOSS, str(error))
         case DecodeError():  # requests are read elsewhere, so it was a message of the store
-            return grpc_status(code_pb2.DATA_LOSS, f"what is stored cannot be read ({error})")
+            return grpc_status(code_pb2.DATA_LOSS, f"stored data cannot be read ({error})")
         case Stale():
             return grpc_status(
                 code_pb2.ABORTED, "the model's nominal values changed meanwhile: send it again"

@@ -65,7 +65,7 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
         found = list(getattr(tensor.contents, name))
         if not found and tensor.contents.ListFields():
             other = tensor.contents.ListFields()[0][0].name
-            raise InvalidInput(f"{field}.contents", f"has {other}; {tensor.datatype} stands in {name}")
+            raise InvalidInput(f"{field}.contents", f"has {other}; {tensor.datatype} must be in {name}")
     if len(found) != count:
         shape = list(tensor.shape)
         raise InvalidInput(f"{field}.contents", f"has {len(found)} elements, its shape {shape} needs {count}")

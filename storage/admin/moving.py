@@ -73,7 +73,7 @@ def move_store(source_url: str, target_url: str, tell: Tell = lambda _: None) ->
     FailedPrecondition
         The target has something that the source does not have.
     CorruptStore
-        What was read back is not what was written, or the target does not hold together.
+        If the rows read back differ from those written, or the target is inconsistent.
     """
     with Store.open(source_url) as source, Store.open(target_url) as target:
         if source.url == target.url:
@@ -93,7 +93,7 @@ def move_store(source_url: str, target_url: str, tell: Tell = lambda _: None) ->
                 "the store was written while it was moved: stop all of its servers, and begin again"
             )
     if faults := [fault for fault in verify_store(target_url) if fault.is_damage]:
-        raise CorruptStore(f"what was moved does not hold together: {faults[0]}")
+        raise CorruptStore(f"the moved store is inconsistent: {faults[0]}")
     return moved
 
 

@@ -281,7 +281,7 @@ def _is_known(own: Event | None, given: StatementRecord) -> bool:
     if own is None:
         if given.label is None:
             raise FailedPrecondition(
-                f"{given.labeller} has stated nothing of instance {given.instance!r} to take back"
+                f"{given.labeller} has no statement about instance {given.instance!r} to take back"
             )
         return False
     if given.label is None and own.kind is not EventKind.STATEMENT:

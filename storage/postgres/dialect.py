@@ -84,7 +84,7 @@ class PostgresDialect:
     driver_errors: tuple[type[Exception], ...] = DRIVER_ERRORS
     read_options: Mapping[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     write_options: Mapping[str, Any] = {"isolation_level": "READ COMMITTED"}
-    no_room = "and none is kept to delete models with: free some on the disk of the database server"
+    no_room = "and no space is reserved for deletions: free some on the disk of the database server"
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self._url = url.set(drivername="postgresql+psycopg")
@@ -174,7 +174,7 @@ class PostgresDialect:
         for name, is_safe in (("fsync", found.flushes), ("synchronous_commit", found.waits)):
             if not is_safe:
                 raise StoreError(
-                    f"{self.store_name} may lose what was acknowledged: set {name} = on in postgresql.conf"
+                    f"{self.store_name} may lose acknowledged commits: set {name} = on in postgresql.conf"
                 )
         if found.read_only and not self.read_only:
             raise ReadOnlyStore(

@@ -42,8 +42,8 @@ _COUNT = (
     )
 )
 SPENT = {
-    Idle.SHARE_SPENT: "what the labelling policy allows one labeller",
-    Idle.HOUR_SPENT: "what the labelling policy allows in an hour",
+    Idle.SHARE_SPENT: "the share of one labeller in the labelling policy",
+    Idle.HOUR_SPENT: "the hourly limit of the labelling policy",
 }
 
 
@@ -344,7 +344,9 @@ def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> No
         raise FailedPrecondition("the labelling policy of this model allows no corrections")
     authors = {event.author for event in events}
     if who is Corrections.OWN and labeller not in authors:
-        raise FailedPrecondition(f"{labeller} did not answer it, and only who answered may correct")
+        raise FailedPrecondition(
+            f"{labeller} did not answer it, and only labellers who answered may correct it"
+        )
 
 
 def _append_amendment(

@@ -53,7 +53,7 @@ class SqliteDialect:
     driver_errors: tuple[type[Exception], ...] = DRIVER_ERRORS
     read_options: Mapping[str, Any] = {}
     write_options: Mapping[str, Any] = {}
-    no_room = "and nothing is left of what is kept to delete models with: free some MiB on the disk"
+    no_room = "and the space reserved for deletions is used up: free some MiB on the disk"
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self.path = _file_of(url)
@@ -122,7 +122,7 @@ class SqliteDialect:
             and not _has_access(self.path.parent, os.W_OK)
         ):
             raise ReadOnlyStore(
-                f"{self.path} has commits in its write-ahead log, which cannot be read where nothing can be written: "
+                f"{self.path} has commits in its write-ahead log, which cannot be read without permission to write: "
                 "open it once where it may be written, or copy both files"
             )
 

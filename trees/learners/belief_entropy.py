@@ -87,7 +87,7 @@ class ByDensestClass:
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
         """Return the populated branches, in order of class."""
         if not isinstance(choice, EntropyChoice) or choice.component is None:
-            raise TypeError("the criterion must be LeastEntropy, or stand around it")
+            raise TypeError("the criterion must be LeastEntropy, or wrap it")
         k, component = choice.attribute, choice.component
         column = self.table.values[place.rows, k]
         logs = component.log_densities(column)

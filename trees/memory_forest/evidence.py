@@ -34,7 +34,7 @@ class Contours(WritableArrays):
         """Return contours (contours, l) with the numbers that they have there."""
         found = cls(values.shape[1])
         if not all(found._number(contour) == number for number, contour in enumerate(values)):
-            raise ValueError("two contours are the same, or one says nothing")
+            raise ValueError("two contours are the same, or one is vacuous")
         return found
 
     def __len__(self) -> int:

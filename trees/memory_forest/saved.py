@@ -214,7 +214,7 @@ def _check_told(told: NDArray[Any], kinds: NDArray[np.int32], of: tuple[int, int
     if contours is not None:
         _check_range("judge_kinds", kinds, 0, contours)
     elif len(told) != np.count_nonzero(kinds != UNTOLD) or (kinds[told] == UNTOLD).any():
-        raise ValueError("column told names other rows than those of which something is known")
+        raise ValueError("column told names other rows than the told ones")
 
 
 def _check_range(name: str, numbers: NDArray[Any], low: int, end: int) -> None:

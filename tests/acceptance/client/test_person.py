@@ -263,7 +263,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
             killed_at = time.monotonic()
             screen.expect("→ s")
             assert "answer 2 of 6" in screen.expect(PROMPT)  # the next one was there
-            screen.expect(f"the server at {address} does not answer; what you say is kept")
+            screen.expect(f"the server at {address} does not answer; your answers are kept")
             assert time.monotonic() - killed_at < 30  # not when the client has given up, after a minute
             screen.expect(PROMPT)
             screen.press("3")

@@ -339,7 +339,9 @@ def test_a_late_answer_keeps_within_the_share(asking, clock, helper):
     helper.publish(2, 4)
     (other,) = take(asking)
     assert other.instance == 2
-    with pytest.raises(FailedPrecondition, match="what the labelling policy allows one labeller is used up"):
+    with pytest.raises(
+        FailedPrecondition, match="the share of one labeller in the labelling policy is used up"
+    ):
         answer(asking, late)
 
 

@@ -115,7 +115,7 @@ def test_a_server_that_loses_what_it_acknowledged_is_refused(
     postgres.start(**{setting: "off"})
     try:
         with pytest.raises(
-            StoreError, match=f"may lose what was acknowledged: set {setting} = on in postgresql"
+            StoreError, match=f"may lose acknowledged commits: set {setting} = on in postgresql"
         ):
             Store.open(postgres.url(empty))
     finally:
