@@ -55,7 +55,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     Parameters
     ----------
     alpha
-        Level of the likelihood cut, in [0, 1]: the lower, the wider the gain intervals, the more is asked.
+        Level of the likelihood cut, in [0, 1]. A lower level gives wider gain intervals and more queries.
     min_instances
         A node with fewer rows is a leaf.
     max_depth
@@ -63,20 +63,20 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     bins
         Number of equal-width bins of a numeric column; None: binary thresholds instead.
     max_cuts
-        Most candidate thresholds of a numeric column, where `bins` is None.
+        Most candidate thresholds of a numeric column, if `bins` is None.
     pruning, level
-        Of what is fitted, as of `E2MTreeClassifier`; the queries are about the whole tree.
+        Pruning of the fitted tree, as in `E2MTreeClassifier`; the queries are about the unpruned tree.
     prediction_level
-        How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: the level of
-        the likelihood cut that they are bounds over, from 1 (the estimate alone) to 0 (anything).
+        Level of the likelihood cut over which `predict_belief` and `predict_contour` are bounds, from 1 (the estimate
+        alone) to 0 (anything). A lower level makes the bounds wider and `predict_set` more cautious.
     split_significance
-        Expected number of splits per depth that stand by chance: the smaller, the fewer splits. 0: no test.
+        Expected number of splits per depth that stand by chance; a smaller number gives fewer splits. 0: no test.
     strategy
-        What `query` asks, a name of `quercus.specification.strategies.STRATEGIES`.
+        Strategy of `query`, a name of `quercus.specification.strategies.STRATEGIES`.
     missing_label
-        What stands in `y` for a label that is not known, besides None and NaN.
+        Value of a missing label in `y`, besides None and NaN.
     classes, categorical_features
-        As of `quercus.estimators.base.BeliefClassifier`.
+        As in `quercus.estimators.base.BeliefClassifier`.
 
     Notes
     -----
@@ -162,41 +162,42 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         *,
         refused: Any = None,
     ) -> Ints | tuple[Ints, Floats]:
-        """Choose whose labels to ask for; the conventions are scikit-activeml's.
+        """Select the rows whose labels to ask for; the conventions are scikit-activeml's.
 
-        The estimator need not be fitted, and what is fitted stays as it is. It remembers what it asked last: strategies
-        that go round the children of a node, as the published one, go on from there when that row has its label.
+        The estimator need not be fitted, and the fitted model does not change. The estimator remembers its last query:
+        strategies that go round the children of a node, like the published one, continue there once that row has its
+        label.
 
         Parameters
         ----------
         X
             (n, K) all rows, with and without labels.
         y
-            (n,) their labels, as of `fit`; a missing one is one to ask for, and so is an uncertain one.
+            (n,) their labels, as in `fit`; rows with a missing or an uncertain label are candidates.
         candidates
-            None: every row whose label does not name one class. Numbers (m,) of rows: of these only. Rows (m, K): these
-            are asked about, not those of `X`.
+            None: every row whose label does not name one class. Numbers (m,) of rows: only those of them. Rows (m, K):
+            these rows, not those of `X`.
         batch_size
             Most labels to ask for.
         return_utilities
             Whether to return the utilities too.
         refused
-            Numbers of rows of `X` that nobody could answer. They are not asked about; those without any label cover
-            others as labelled rows do, so that their region is not asked about again and again.
+            Numbers of rows of `X` that nobody could label. They are not selected; those without any label cover others
+            like labelled rows, so that the queries leave their region.
 
         Returns
         -------
         indices
-            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` when these are rows. Fewer than
-            `batch_size`, perhaps none, where the strategy has no use for more: no label could change the tree.
+            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows. Fewer than
+            `batch_size`, perhaps none, if the strategy needs no more: no label could change the tree.
         utilities
-            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b, 1 for what is asked as
-            number b, falling by rank to 0 for what would not be asked; NaN for those that are no candidates any more.
+            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b, 1 for the row selected as
+            number b, falling by rank to 0 for rows that would not be selected; NaN for rows that are no candidates.
 
         Raises
         ------
         ValueError
-            When something is not so.
+            If an argument is not as described.
         """
         BATCH_SIZE.check(batch_size)
         fresh = clone(self)
@@ -272,7 +273,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """The query asked last. Some strategies go round the children of a node, and go on from where they were."""
+    """The last query. Some strategies go round the children of a node, and continue from it."""
 
     specification: Specification
     row: int
@@ -289,7 +290,7 @@ class _Last:
 
 
 def _utilities(order: Ints, picked: Ints, askable: Ints, count: int) -> Floats:
-    """Return the utilities of each row at each pick: ranks, for strategies measure worth in units of their own."""
+    """Return the utilities of each row at each pick: ranks, because strategies have scores in different units."""
     utilities = np.full(count, np.nan)
     utilities[askable] = 0.0
     utilities[order] = 1.0 - np.arange(len(order)) / max(len(order), 1)

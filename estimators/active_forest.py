@@ -27,28 +27,28 @@ MEMBERS = parameters.MEMBERS.but(name="n_estimators")
 
 
 class ActiveForestClassifier(BeliefClassifier):
-    """The forest of many memories: for few labels that are asked for, and for streams that change (theory §10).
+    """The forest of many memories, for active learning with few labels and for streams that change (theory §10).
 
     Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
-    2,000, 6,000, 20,000 and 100,000 rows of which something is known. Members count by how well they predicted
-    lately.
+    2,000, 6,000, 20,000 and 100,000 told rows, that is, rows whose label is not vacuous. The weight of a member depends
+    on the accuracy of its recent predictions.
 
     Parameters
     ----------
     n_estimators
         Number of trees.
     prediction_level
-        How cautious `predict_set` is, and how wide the bounds of `predict_belief` and `predict_contour`: a leaf of n
-        rows is trusted to the n-th root of the level. From 1 (fully) to 0 (not at all). The forest as a whole is
-        trusted to ``T / (T + l)`` after T rows of known class, whatever the level.
+        Trust in leaves, from 1 (full) to 0 (none): a leaf of n rows is trusted to the n-th root of the level. A lower
+        level makes the bounds of `predict_belief` and `predict_contour` wider and `predict_set` more cautious. At any
+        level, the forest as a whole is trusted to ``T / (T + l)`` after T told rows.
     strategy
-        What `query` asks, a name of `quercus.specification.strategies.FOREST_STRATEGIES`.
+        Strategy of `query`, a name of `quercus.specification.strategies.FOREST_STRATEGIES`.
     missing_label
-        What stands in `y` for a label that is not known, besides None and NaN.
+        Value of a missing label in `y`, besides None and NaN.
     random_state
-        Of the draws. The forest is a function of it and of the rows, in their order.
+        Seed of the random draws. The forest is a function of it and of the rows, in their order.
     classes, categorical_features
-        As of `quercus.estimators.base.BeliefClassifier`.
+        As in `quercus.estimators.base.BeliefClassifier`.
 
     Notes
     -----
@@ -88,21 +88,21 @@ class ActiveForestClassifier(BeliefClassifier):
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
-        """Learn more rows; those that were learned stay, and are forgotten by members with short memories.
+        """Learn more rows in addition to earlier ones, which members with short memories forget.
 
-        The forest is that of `fit` of all rows so far, whatever the batches were.
+        The forest equals that of `fit` on all rows so far, for any division into batches.
 
         Parameters
         ----------
         X, y, sample_weight
-            As of `fit`. Names that no batch before had are learned.
+            As in `fit`. Names that no earlier batch had are learned.
         classes
-            The frame, needed with the first batch if it neither is a parameter nor names all classes.
+            The frame, needed with the first batch unless it is a parameter or the batch names all classes.
 
         Raises
         ------
         ValueError
-            When something is not so, or `classes` are others than before.
+            If an argument is not as described, or `classes` are others than before.
         """
         if not hasattr(self, "model_"):
             frame = self.classes if classes is None else list(classes)
@@ -175,40 +175,39 @@ class ActiveForestClassifier(BeliefClassifier):
         *,
         refused: Any = None,
     ) -> Ints | tuple[Ints, Floats]:
-        """Choose whose labels to ask for; the conventions are scikit-activeml's.
+        """Select the rows whose labels to ask for; the conventions are scikit-activeml's.
 
-        The estimator need not be fitted, and what is fitted stays as it is.
+        The estimator need not be fitted, and the fitted model does not change.
 
         Parameters
         ----------
         X
             (n, K) all rows, with and without labels.
         y
-            (n,) their labels, as of `fit`; a missing one is one to ask for, and so is an uncertain one.
+            (n,) their labels, as in `fit`; rows with a missing or an uncertain label are candidates.
         candidates
-            None: every row whose label does not name one class. Numbers (m,) of rows: of these only. Rows (m, K): these
-            are asked about, not those of `X`.
+            None: every row whose label does not name one class. Numbers (m,) of rows: only those of them. Rows (m, K):
+            these rows, not those of `X`.
         batch_size
-            Most labels to ask for. At most 1,000 candidates are looked at, fewer where rows have more than 30
-            attributes.
+            Most labels to ask for. At most 1,000 candidates are scored, fewer if rows have more than 30 attributes.
         return_utilities
             Whether to return the utilities too.
         refused
-            Numbers of rows of `X` that nobody could answer. They are not asked about; those without any label cover
-            others as labelled rows do, so that their region is not asked about again and again.
+            Numbers of rows of `X` that nobody could label. They are not selected; those without any label cover others
+            like labelled rows, so that the queries leave their region.
 
         Returns
         -------
         indices
-            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` when these are rows.
+            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows.
         utilities
-            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the scores when number b was
-            chosen (theory §10.5), 0 for a candidate that was not looked at; NaN for what is no candidate any more.
+            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the scores at the selection
+            of number b (theory §10.5), 0 for a candidate without a score; NaN for rows that are no candidates.
 
         Raises
         ------
         ValueError
-            When something is not so.
+            If an argument is not as described.
         """
         BATCH_SIZE.check(batch_size)
         strategy = FOREST_STRATEGY.check(self.strategy)
@@ -243,7 +242,7 @@ class ActiveForestClassifier(BeliefClassifier):
 
 
 def _utilities(choices: Sequence[Choice], askable: Ints, offset: int, count: int) -> Floats:
-    """Return the scores of each row at each pick; that of the chosen one is the largest, even if others tie with it."""
+    """Return the scores of each row at each pick; the selected row has the largest one, even if others tie with it."""
     found = np.full((len(choices), count), np.nan)
     for pick, choice in enumerate(choices):
         found[pick, askable - offset] = 0.0

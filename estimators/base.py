@@ -45,19 +45,19 @@ class Model(Protocol):
     """The interface of a model that predicts."""
 
     def predict(self, values: Floats) -> Predictions:
-        """Return what the model says of rows of values (n, K)."""
+        """Return the predictions for rows of values (n, K)."""
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
-        """Return what it says of rows in which a value may be a set or a range."""
+        """Return the predictions for rows in which a value may be a set or a range."""
 
 
 class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn has no types
-    """Base of the estimators: everything but which model is learned.
+    """Base of the estimators; only the choice of the learned model is left to subclasses.
 
     Parameters
     ----------
     classes
-        The frame, in order. None: as `y` says, see `quercus.estimators.labels.read_labels`.
+        The frame, in order. None: taken from `y`, see `quercus.estimators.labels.read_labels`.
     categorical_features
         ``"from_dtype"``: columns of dtype category, string or object are names; or which columns are names: their
         numbers, their names, or a mask; None: no column is.
@@ -78,22 +78,22 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     categorical_features: object
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows and what is known of their classes.
+        """Learn from rows and their labels.
 
         Parameters
         ----------
         X
             (n, K) array or DataFrame; missing cells are unknown values.
         y
-            Classes (n,), None or NaN where nothing is known; plausibilities (n, l); or a list with sets of classes,
-            mappings of classes to plausibilities or of sets to masses, or mass functions.
+            Classes (n,), None or NaN for missing ones; plausibilities (n, l); or a list with sets of classes, mappings
+            of classes to plausibilities or of sets to masses, or mass functions.
         sample_weight
-            (n,) how much each row counts; 1 each by default. A row of weight 2 is two rows, one of weight 0 none.
+            (n,) weights of the rows; 1 each by default. A row of weight 2 is two rows, one of weight 0 none.
 
         Raises
         ------
         ValueError
-            When something is not so; `quercus.belief.errors.InvalidInput` is one too.
+            If an argument is not as described; `quercus.belief.errors.InvalidInput` is a ValueError too.
         """
         X = self._validated(X, reset=True)
         labels = read_labels(y, self.classes, getattr(self, "missing_label", np.nan))
@@ -111,7 +111,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """Return the model of a table."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likeliest class of each row, (n,); of tied ones the first."""
+        """Return the likeliest class of each row, (n,), the first of tied ones."""
         found = self._predictions(X)  # first of all, so that what is not fitted says so
         chosen: NDArray[Any] = self.classes_[found.klass]
         return chosen
@@ -119,7 +119,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, (n, l).
 
-        Of models with mass functions the pignistic probability, else the estimate.
+        For models with mass functions it is the pignistic probability, else the estimate.
         """
         return self._predictions(X).theta
 
@@ -134,7 +134,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     def predict_set(self, X: Any) -> Bools:
         """Return the set-valued predictions, (n, l), true for the classes in the set.
 
-        A class is left out when another's belief exceeds its plausibility (interval dominance).
+        A class is left out if another's belief exceeds its plausibility (interval dominance).
         `quercus.trees.learners.metrics` scores such sets.
         """
         return self._predictions(X).classes
@@ -145,7 +145,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         Raises
         ------
         ValueError
-            When the model has no mass functions.
+            If the model has no mass functions.
         """
         masses = self._predictions(X).masses
         if masses is None:
@@ -155,17 +155,17 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         return list(masses)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the mean chance that a prediction is right, as far as `y` tells; of precise labels the accuracy.
+        """Return the mean probability that predictions are right, according to `y`; with precise labels, the accuracy.
 
-        So cross-validation and grid searches can do with uncertain labels; `cv` must then be a splitter that does not
+        So cross-validation and grid searches work with uncertain labels; `cv` must then be a splitter that does not
         stratify, such as ``KFold``.
 
         Parameters
         ----------
         X, y
-            As of `fit`; the classes are those of the fitted estimator.
+            As in `fit`; the classes are those of the fitted estimator.
         sample_weight
-            (n,) how much each row counts.
+            (n,) weights of the rows.
         """
         if are_classes(y):
             return float(super().score(X, y, sample_weight))
@@ -183,23 +183,23 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         Parameters
         ----------
         tree
-            Its number, where there are several.
+            Number of the tree, if there are several.
         depth
-            So many levels below the root; the lowest nodes say how many nodes they hide. None: all.
+            Levels below the root; the lowest nodes give the number of nodes that they hide. None: all.
         """
         return to_text(*self._tree(tree), depth)
 
     def export_dot(self, tree: int = 0, *, depth: int | None = None) -> str:
-        """Return a tree in Graphviz's language; parameters as of `export_text`."""
+        """Return a tree in Graphviz's language; parameters as in `export_text`."""
         return to_dot(*self._tree(tree), depth)
 
     def export_svg(self, tree: int = 0, *, depth: int | None = None) -> str:
-        """Return a tree as an SVG picture; parameters as of `export_text`.
+        """Return a tree as an SVG picture; parameters as in `export_text`.
 
         Raises
         ------
         ValueError
-            When more than 5,000 nodes would be drawn.
+            If more than 5,000 nodes would be drawn.
         """
         return to_svg(*self._tree(tree), depth)
 
@@ -209,16 +209,16 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         Parameters
         ----------
         ax
-            Where to draw. None: into a new figure of the picture's size.
+            The axes. None: those of a new figure of the picture's size.
         tree
-            Its number, where there are several.
+            Number of the tree, if there are several.
         depth
-            As of `export_text`.
+            As in `export_text`.
 
         Raises
         ------
         ValueError
-            As of `export_svg`.
+            As in `export_svg`.
         """
         from quercus.plot.trees import tree as draw  # noqa: PLC0415 - matplotlib, for those who plot
 

@@ -25,7 +25,7 @@ Cells = NDArray[Any]  # a column, (n,)
 
 
 def is_frame(X: object) -> bool:
-    """Tell whether `X` is a pandas DataFrame; pandas is not imported for the question."""
+    """Return whether `X` is a pandas DataFrame; pandas is not imported for this test."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(X, pandas.DataFrame)
 
@@ -47,7 +47,7 @@ class FittedColumns:
     attributes
         Their declarations, in order.
     codes
-        Of a nominal column the index of each of its values; None of a numeric one.
+        The index of each value of a nominal column; None for a numeric one.
     """
 
     attributes: tuple[Attribute, ...]
@@ -55,22 +55,22 @@ class FittedColumns:
 
     @classmethod
     def of(cls, X: Any, nominal: object = "from_dtype") -> "FittedColumns":
-        """Find out what the columns of `X` are.
+        """Return the columns of `X`, with their kinds.
 
         Parameters
         ----------
         X
             DataFrame or array (n, K).
         nominal
-            ``"from_dtype"``, or which columns are names whatever their dtype: numbers or names of columns, or a mask
-            (K,); the others are then numbers.
+            ``"from_dtype"``, or the columns that are names regardless of their dtype: numbers or names of columns, or a
+            mask (K,); the others are then numbers.
 
         Raises
         ------
         InvalidInput
-            When `nominal` names no column.
+            If `nominal` names no column.
         TypeError
-            When a cell is neither text nor number.
+            If a cell is neither text nor number.
         """
         columns = dict(_columns(X))
         forced = _forced(nominal, list(columns))
@@ -83,7 +83,7 @@ class FittedColumns:
         return cls(attributes, tuple(codes))
 
     def learning(self, X: Any) -> "FittedColumns":
-        """Return the columns with the names that `X` has beside those known, which keep their places."""
+        """Return the columns with the new names of `X` in addition to the known ones, which keep their places."""
         more = tuple(
             None if known is None else _with_names(known, _values(column, name))
             for (name, column), known in zip(_columns(X), self.codes, strict=True)
@@ -100,7 +100,7 @@ class FittedColumns:
         Raises
         ------
         ValueError
-            When a column was numeric and has a cell that is no number.
+            If a numeric column has a cell that is no number.
         """
         if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not any(self.codes):
             return X.astype(np.float64)
@@ -113,7 +113,7 @@ class FittedColumns:
         return np.column_stack(columns).astype(np.float64)
 
     def uncertain(self, X: Any) -> list[list[Value]] | None:
-        """Return the rows as lists of values where a cell is a set or a range; None where none is."""
+        """Return the rows as lists of values if any cell is a set or a range; else None."""
         parts = [list(_plain(column)) for _, column in _columns(X) if column.dtype.kind == "O"]
         if not any(isinstance(cell, frozenset | set | Between) for column in parts for cell in column):
             return None
@@ -125,7 +125,7 @@ class FittedColumns:
 
 
 def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tuple[str, ...]:
-    """Return a name for each value: its text, or where that is no name or taken, its representation.
+    """Return a name for each value: its text, or its representation if the text is no name or taken.
 
     No name has more than `most` characters.
 
@@ -197,7 +197,7 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
 
 
 def _values(column: Any, name: Hashable) -> Sequence[Hashable]:
-    """Return the values of a nominal column: as its categories stand, else sorted, numbers before text."""
+    """Return the values of a nominal column: its categories in order, else sorted, numbers before text."""
     if str(column.dtype) == "category":
         return tuple(column.cat.categories.tolist())
     seen = {cell for cell in _plain(column) if _checked(cell, name)}
@@ -205,7 +205,7 @@ def _values(column: Any, name: Hashable) -> Sequence[Hashable]:
 
 
 def _checked(cell: object, name: Hashable) -> bool:
-    """Tell whether a cell of a nominal column has a value."""
+    """Return whether a cell of a nominal column has a value."""
     if is_missing(cell):
         return False
     if not isinstance(cell, str | bytes | int | float | np.generic):

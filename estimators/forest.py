@@ -29,17 +29,17 @@ class EvidentialForestClassifier(TableClassifier):
         ``"label"``: the class of most trees; ``"mass"``: Dempster's rule over the trees' masses, for at most 16
         classes.
     max_features
-        How many of the attributes that are left are drawn at a node: ``"root"`` ``⌈√m⌉``, ``"half"`` ``⌈m/2⌉``,
+        Number of the m remaining attributes that are drawn at a node: ``"root"`` ``⌈√m⌉``, ``"half"`` ``⌈m/2⌉``,
         ``"all"``, or a number.
     n_jobs
         Processes that grow trees; None: this one. The forest is the same.
     executor
-        Where trees grow, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or ``"dask://host:port"``. The forest
-        is the same.
+        Executor that grows the trees, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or
+        ``"dask://host:port"``. The forest is the same.
     random_state
-        Of the forest.
+        Seed of the forest.
     classes, categorical_features
-        As of `quercus.estimators.base.BeliefClassifier`; those of `base` are not looked at.
+        As in `quercus.estimators.base.BeliefClassifier`; those of `base` are ignored.
     """
 
     def __init__(

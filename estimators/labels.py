@@ -29,9 +29,9 @@ class ParsedLabels:
     classes
         (l,) the frame, as the user names it.
     labels
-        One a row; None when `contours` has them.
+        One per row; None if `contours` has them.
     contours
-        (n, l) plausibilities; None when `labels` has them.
+        (n, l) plausibilities; None if `labels` has them.
     """
 
     classes: NDArray[Any]
@@ -39,37 +39,37 @@ class ParsedLabels:
     contours: NDArray[np.float64] | None
 
     def matrix(self) -> NDArray[np.float64]:
-        """Return the plausibilities (n, l), whatever the labels are."""
+        """Return the plausibilities (n, l) for labels of any kind."""
         if self.labels is None:
             return np.asarray(self.contours)
         return np.array([contour(label, len(self.classes)) for label in self.labels])
 
 
 def are_classes(y: Any) -> bool:
-    """Tell whether every label of `y` is one class, as scikit-learn's own metrics want it."""
+    """Return whether every label of `y` is one class, as scikit-learn's own metrics need it."""
     if is_frame(y) or (isinstance(y, np.ndarray) and y.ndim > 1):
         return bool(y.shape[1] == 1)
     return not any(isinstance(each, (*UNCERTAIN, list, tuple)) or is_missing(each) for each in y)
 
 
 def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> ParsedLabels:
-    """Return what `y` says.
+    """Return the labels in `y`.
 
     Parameters
     ----------
     y
-        Classes (n,), of which missing ones say nothing; plausibilities (n, l), array or DataFrame; or a sequence with
-        anything that `quercus.belief.given` knows: sets of classes, mappings, mass functions.
+        Classes (n,), missing ones for vacuous labels; plausibilities (n, l), array or DataFrame; or a sequence with
+        anything that `quercus.belief.given` accepts: sets of classes, mappings, mass functions.
     classes
-        The frame, in order. None: the columns of a DataFrame; else the classes that are named, sorted; of arrays and
-        mass functions, 0 to l - 1.
+        The frame, in order. None: the columns of a DataFrame; else the named classes, sorted; 0 to l - 1 for arrays and
+        mass functions.
     missing
-        What stands for a missing label in `y`, besides None and NaN.
+        Value of a missing label in `y`, besides None and NaN.
 
     Raises
     ------
     ValueError
-        When `y` is not so, or names fewer than two classes and `classes` is None.
+        If `y` is not as described, or names fewer than two classes and `classes` is None.
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -121,7 +121,7 @@ def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: obje
 
 
 def _named(given: list[Any]) -> NDArray[Any]:
-    """Return the classes that labels name, sorted; 0 to l - 1 when they only number them."""
+    """Return the classes that labels name, sorted; 0 to l - 1 if labels only number them."""
     named: set[Hashable] = set()
     sizes: set[int] = set()
     for each in given:
@@ -148,12 +148,12 @@ def _named(given: list[Any]) -> NDArray[Any]:
 
 
 def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
-    """Return the frame as an array, of objects where NumPy would turn numbers into text.
+    """Return the frame as an array, of objects if NumPy would turn numbers into text.
 
     Raises
     ------
     InvalidInput
-        When a class comes twice.
+        If a class comes twice.
     """
     names = list(classes)
     array = np.array(names)

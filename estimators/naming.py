@@ -43,7 +43,7 @@ def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTr
 
 
 def _branches(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:
-    """Yield the names of the branches of each attribute; none of a number that is split at thresholds."""
+    """Yield the names of the branches of each attribute; a number that is split at thresholds has none."""
     for attribute, inner in zip(attributes, edges or ((),) * len(attributes), strict=True):
         binned = isinstance(attribute, Nominal) or inner
         yield branch_names([attribute], (inner,))[0] if binned else ()

@@ -16,17 +16,17 @@ BATCH_SIZE = Parameter("batch_size", int, 1, "Rows to ask about at once", 1, MAX
 
 
 def are_rows(candidates: Any) -> bool:
-    """Tell whether candidates are rows of their own, and not numbers of rows."""
+    """Return whether candidates are separate rows, and not numbers of rows."""
     return is_frame(candidates) or np.ndim(candidates) > 1
 
 
 def row_numbers(rows: Any, count: int, name: str = "candidates") -> Ints:
-    """Return `rows`, the parameter `name`, that are numbers of `count` rows; None is none.
+    """Return `rows`, the parameter `name`, as checked numbers of `count` rows; None means no rows.
 
     Raises
     ------
     InvalidInput
-        When they are something else.
+        If they are something else.
     """
     numbers = np.asarray([] if rows is None else rows)
     whole = np.issubdtype(numbers.dtype, np.integer) or not numbers.size

@@ -12,7 +12,7 @@ from quercus.storage.records import AgendaEntry, Snapshot
 
 
 class GrowthCalls(StoreCalls):
-    """Trees, and who grows them; see `Store`."""
+    """The calls about trees and their growers; see `Store`."""
 
     # Trees
 
@@ -43,17 +43,17 @@ class GrowthCalls(StoreCalls):
         key : int, optional
             `ModelRecord.key` of the model the tree was grown for: guards against another of the same name.
         keep : int, optional
-            Tree versions of the model that are kept, this one included; older ones are removed.
+            Tree versions of the model that are kept, including this one; older ones are removed.
         fence : Fence, optional
-            Of the grower, where several share the store.
+            Fence of the grower, if several share the store.
         report : bytes, optional
             `ModelRecord.report` from now on.
 
         Returns
         -------
         int
-            The new version. Or, with nothing stored: the current version when its tree is grown further than
-            `as_of`; 0 when the model is gone (or is not the one of `key`).
+            The new version. Or, with nothing stored: the current version if its tree is grown further than
+            `as_of`; 0 if the model is deleted (or is not the one of `key`).
 
         Raises
         ------
@@ -78,21 +78,21 @@ class GrowthCalls(StoreCalls):
         key: int,
         fence: Fence | None = None,
     ) -> None:
-        """Make the queries follow the agenda of the newest tree, as `publish` does; nothing when the model is gone.
+        """Make the queries follow the agenda of the newest tree, as `publish` does.
 
-        Nor when a tree was published meanwhile that was grown further than `as_of`.
+        Do nothing if the model is deleted, or if a tree that was grown further than `as_of` was published meanwhile.
         """
         with self._database.write() as connection:
             clock = self._clock(connection)
             agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=clock, fence=fence)
 
     def has_queries(self, model: str) -> bool:
-        """Whether anything is asked of labellers that the newest agenda named, leased or not."""
+        """Return whether any query that the newest agenda named is open or leased."""
         with self._database.read() as connection:
             return agendas.has_queries(connection, model)
 
     def snapshot(self, model: str, version: int | None = None) -> Snapshot:
-        """A tree version, None = the newest; `NotFound` ("tree version") when there is none."""
+        """Return a tree version, None = the newest; `NotFound` ("tree version") if there is none."""
         with self._database.read() as connection:
             return snapshots.get(connection, model, version)
 
@@ -100,7 +100,7 @@ class GrowthCalls(StoreCalls):
 
     @property
     def may_be_shared(self) -> bool:
-        """Whether several growers may use the store, each of which is a member then."""
+        """Whether several growers may use the store, each as a member."""
         return not self._database.dialect.one_writer
 
     def renew_grower(self, member: str, place: str, duration_s: float) -> None:
@@ -123,12 +123,12 @@ class GrowthCalls(StoreCalls):
             growers.renew(connection, member, place, now.clock + duration_s, now)
 
     def live_growers(self) -> list[GrowerRecord]:
-        """The live members, in order of identity."""
+        """Return the live members, in order of identity."""
         with self._database.read() as connection:
             return growers.live_members(connection, self._clocks.now(connection))
 
     def take_model(self, key: int, member: str) -> Fence | None:
-        """Take a model of this `ModelRecord.key`, to publish its trees; None while another live member has it."""
+        """Take the model of this `ModelRecord.key`, to publish its trees; None while another live member has it."""
         with self._database.write() as connection:
             return growers.take(connection, key, member, self._clocks.now(connection))
 

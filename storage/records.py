@@ -19,9 +19,9 @@ class EventKind(IntEnum):
     REFUSAL = 3
     SPECIFICATION = 4
     CORRECTION = 5
-    """Stands in the place of all answers to the instance; without a label they are taken back."""
+    """Replaces all answers to the instance; without a label it takes them back."""
     OPINION = 6
-    """One of several answers to a query; what they say together is the ANSWER that follows. Trees ignore it."""
+    """One of several answers to a query; the ANSWER that follows is their combination. Trees ignore it."""
     STATEMENT = 7
     """A label that was stated without a query; without a label it is retracted. Trees ignore it: the CORRECTION that
     follows, which belongs to no query, has the combined label."""
@@ -29,35 +29,35 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """A model and where it stands.
+    """A model and its state.
 
     Attributes
     ----------
     key : int
-        Never used again, even when the model is deleted and another gets its name.
+        Key of the model, never used again, even if the model is deleted and another gets its name.
     initial_specification, specification : bytes
-        As created, and as it is now; the log's SPECIFICATION events lead from one to the other.
+        The specification at creation, and the present one; the log's SPECIFICATION events lead from one to the other.
     budget : int
         Most queries ever answered or leased.
     sequence_committed, sequence_grown : int
         Newest event of the log, and the one up to which the newest tree was grown.
     sequence_asked : int
-        The one up to which the newest queries were chosen.
+        The event up to which the newest queries were selected.
     tree_version : int
         0 before the first tree.
     queries_leased, queries_open : int
         A lease that has expired counts as open.
     conflicts : int
-        Answers that contradicted totally what was known.
+        Number of answers that contradicted the earlier evidence totally.
     times_opened : int
-        Grows, and never falls, when a labeller may have got what he could not: a query opened or came back, a budget
-        or the policy changed.
+        Counter that grows when a labeller may get a query that was not free before: a query opened or came back, or a
+        budget or the policy changed.
     uid : str
-        Told to clients: as `key`, and of no other store.
+        Identity for clients: like `key`, but unique among all stores.
     lag_s : float
-        How long the oldest event that the newest tree does not know has been in the log; 0 when it knows all.
+        Seconds that the oldest event that the newest tree does not contain has been in the log; 0 if it contains all.
     report : bytes
-        What the grower said of it with the newest tree, beside the tree; empty where it said nothing.
+        The grower's report with the newest tree; empty if there is none.
     """
 
     key: int
@@ -105,7 +105,7 @@ class NewValue:
 class Push:
     """One batch of instances, stored whole or not at all; see `Store.append_instances`.
 
-    `key` is `ModelRecord.key` of the model it was made for: guards against another of the same name.
+    `key` is the `ModelRecord.key` of the intended model: a guard against another model of the same name.
     """
 
     model: str
@@ -127,9 +127,9 @@ class Appended:
     committed_sequence : int
         Newest event of the model's log after the batch.
     stored, known : int
-        Rows written, and rows that were there already with the same content.
+        Numbers of rows written, and of rows stored before with the same content.
     uid : str
-        Of the model.
+        Uid of the model.
     """
 
     committed_sequence: int
@@ -157,23 +157,23 @@ class Event:
     author : str
         "source" for an INSTANCE, else the labeller; empty for a SPECIFICATION.
     reliability : float
-        1.0 where none was given.
+        Reliability of the label; 1.0 if none was given.
     asked : bytes or None
         `AgendaEntry.asked` of the query that an ANSWER or REFUSAL settles.
     conflict : bool
-        The answer contradicted totally what was known.
+        Whether the answer contradicted the earlier evidence totally.
     specification : bytes or None
         Only for a SPECIFICATION.
     query : int
-        Number of the query that it answers or corrects the answer of; 0 where there is none.
+        Number of the query that it answers, or whose answer it corrects; 0 if there is none.
     comment : str
-        Of the labeller, or empty.
+        Comment of the labeller, or empty.
     took_s : float or None
-        How long the labeller took, in seconds.
+        Seconds that the labeller took.
     shown : str
-        What the labeller's screen showed, as the client named it; empty where it did not.
+        The client's name for the content of the labeller's screen, or empty.
     assumed : bool
-        The reliability was not sent with the label, but taken for 1 or estimated.
+        Whether the reliability was not sent with the label, but assumed to be 1 or estimated.
     """
 
     sequence: int
@@ -233,7 +233,7 @@ class InstanceColumns:
     values : float64 (n, K)
         NaN = missing.
     labels : list of bytes
-        The source's, one a row; `belief.codec`.
+        The source's labels, one per row, encoded by `belief.codec`.
     """
 
     first: int
@@ -266,7 +266,7 @@ class AgendaEntry:
     instance : int
         Sequence of its INSTANCE event.
     asked : bytes
-        Where in the round the query stands; copied into the event that settles it.
+        Position of the query in its round; copied into the event that settles it.
     reason : bytes
         The message for the labeller.
     """
@@ -278,7 +278,7 @@ class AgendaEntry:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A tree as it was published; `as_of` = sequence number of the last event it was grown from."""
+    """A published tree; `as_of` is the sequence number of the last event from which it was grown."""
 
     version: int
     as_of: int

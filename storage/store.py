@@ -39,7 +39,7 @@ LOOK_FOR_REMOVALS_S = 60.0
 
 
 class Store(QueryCalls, GrowthCalls):
-    """Models, their evidence, queries and trees in one database.
+    """The store of models, their evidence, queries and trees, in one database.
 
     Safe for threads; every process opens its own. A write has reached the disk when the call returns. Bytes
     (specifications, labels, trees, reasons) are kept as they are given. Every method may raise `StoreError`
@@ -62,7 +62,7 @@ class Store(QueryCalls, GrowthCalls):
         check_s: float = 0.0,
         read_only: bool = False,
     ) -> "Store":
-        """Open a store, create it when there is none, upgrade its schema when it is older.
+        """Open a store; create it if there is none, and upgrade its schema if it is older.
 
         Parameters
         ----------
@@ -70,28 +70,28 @@ class Store(QueryCalls, GrowthCalls):
             ``sqlite:///relative/path`` or ``sqlite:////absolute/path``, whose folder must exist, or
             ``postgresql://user@host/database``, which must exist.
         clock : callable, optional
-            Seconds since 1970, for times that are shown and for nothing else: it may be set at will. None: the
-            machine's, or where processes of several machines may share the store, the database's.
+            Returns seconds since 1970, only for times that are shown: it may be set at will. None: the machine's clock,
+            or the database's if processes of several machines may share the store.
         steady : callable, optional
-            Seconds since the machine was started, for leases: the same in all processes, never going back. None: as
-            for `clock`.
+            Returns seconds since the machine was started, for leases: the same in all processes, never going back.
+            None: as for `clock`.
         boot : str, optional
             Name of this boot; None: the system's.
         busy_timeout_s : float
-            How long a write waits for another process.
+            Longest time that a write waits for another process.
         check_s : float
-            For how long at most to look whether the file is damaged; 0: not at all.
+            Longest time to check whether the file is damaged; 0: no check.
         read_only : bool
-            Open one that may not be written, of this version's schema: every write is refused (`ReadOnlyStore`).
+            Open a store of this version's schema for reading only: every write is refused (`ReadOnlyStore`).
 
         Raises
         ------
         NewerSchema
-            Written by a newer version of Quercus.
+            If a newer version of Quercus wrote the store.
         ReadOnlyStore, CorruptStore, StoreBusy, StoreError
-            The file cannot be used; the message says why.
+            If the file cannot be used; the message says why.
         InvalidInput
-            The URL is none, or names a database that is not supported.
+            If the URL is invalid, or names a database that is not supported.
         """
         database = Database(dialect_for(url, busy_timeout_s, read_only))
         try:
@@ -115,7 +115,7 @@ class Store(QueryCalls, GrowthCalls):
     def load(
         self, lines: Iterable[str], name: str | None = None, meaning: transfer.LogValidator | None = None
     ) -> int:
-        """Make a model of lines that `dump` yielded, all or nothing; return the number of events.
+        """Create a model from lines that `dump` yielded, all or nothing; return the number of events.
 
         See `quercus.storage.admin.transfer_log.load_model`.
         """
@@ -124,7 +124,7 @@ class Store(QueryCalls, GrowthCalls):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it was opened only to be read."""
+        """Whether the store was opened read-only."""
         return self._database.dialect.read_only
 
     @property
@@ -142,7 +142,7 @@ class Store(QueryCalls, GrowthCalls):
         return self._database.size_bytes()
 
     def free_bytes(self) -> int | None:
-        """Return the free bytes on the disk of the store; None of a database server's."""
+        """Return the free bytes on the disk of the store; None for a database server."""
         dialect = self._database.dialect
         return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
 
@@ -173,21 +173,21 @@ class Store(QueryCalls, GrowthCalls):
         Raises
         ------
         StoreBusy
-            Another server is; the message says which.
+            If another server has the claim; the message says which.
         """
         self._database.claim(holder)
 
     def keep_reserve(self) -> None:
-        """Keep some room on the disk from now on, so that models can be deleted when it is full; for servers."""
+        """Reserve some space on the disk from now on, so that models can be deleted when it is full; for servers."""
         self._database.keep_reserve()
 
     def try_to_write(self) -> None:
-        """Write next to nothing, to find out whether the store takes writes; raises `StoreError` while it does not."""
+        """Write almost nothing, to find out whether the store takes writes; raise `StoreError` if it does not."""
         with self._database.tried() as connection:
             connection.execute(update(lease_clock).values(boot=lease_clock.c.boot))
 
     def check_room(self) -> None:
-        """Raise `NoSpace` when next to nothing is left on the disk."""
+        """Raise `NoSpace` if the disk has almost no space left."""
         self._database.check_room()
 
     def close(self) -> None:
@@ -203,19 +203,19 @@ class Store(QueryCalls, GrowthCalls):
         self.close()
 
     def change_token(self) -> int:
-        """A number that changes soon after every commit of any process that changes a model; cheap to poll.
+        """Return a number that changes soon after any process commits a change of a model; cheap to poll.
 
-        Only equality means something, and only between calls on the same `Store`.
+        Compare it only for equality, and only between calls on the same `Store`.
         """
         return self._database.change_token()
 
     def newest_change(self) -> int:
-        """The number of the newest commit that changed a model; see `changes`."""
+        """Return the number of the newest commit that changed a model; see `changes`."""
         with self._database.read() as connection:
             return changes.newest(connection)
 
     def changes(self, seen: int) -> list[changes.Change]:
-        """Models that commits after number `seen` changed or deleted, each once, in that order."""
+        """Return the models that commits after number `seen` changed or deleted, each once, in that order."""
         return changes.of_rows(self._database.look(changes.SINCE, seen=seen))
 
     # Models
@@ -228,32 +228,32 @@ class Store(QueryCalls, GrowthCalls):
         budget: int,
         admit: Callable[[int], object] | None = None,
     ) -> ModelRecord:
-        """Create a model with an empty log; `AlreadyExists` when the name is taken.
+        """Create a model with an empty log; `AlreadyExists` if the name is taken.
 
-        `admit` is called with the number of models, this one included, while no other can come. When it raises, there
-        is no such model.
+        `admit` is called with the number of models, including this one, while no other can be created. If it raises,
+        the model is not created.
         """
         with self._database.write() as connection:
             clock = self._clock(connection)
             return models.create(connection, name, specification, budget, clock, admit)
 
     def get_model(self, name: str) -> ModelRecord:
-        """The model and where it stands."""
+        """Return a model and its state."""
         with self._database.read() as connection:
             return models.get(connection, name, self._clocks.now(connection))
 
     def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
-        """Models in order of name, those behind the name `after`."""
+        """Return models in order of name, those after the name `after`."""
         with self._database.read() as connection:
             return models.page(connection, after, limit, self._clocks.now(connection))
 
     def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
-        """The models of these `ModelRecord.key`, without those that are gone, in no order."""
+        """Return the models of these `ModelRecord.key`, without deleted ones, in no order."""
         with self._database.read() as connection:
             return models.of_keys(connection, keys, self._clocks.now(connection))
 
     def models_with_queries(self) -> list[ModelRecord]:
-        """The models that have a query that is open, or leased, in no order."""
+        """Return the models that have an open or leased query, in no order."""
         with self._database.read() as connection:
             return models.with_queries(connection, self._clocks.now(connection))
 
@@ -263,9 +263,9 @@ class Store(QueryCalls, GrowthCalls):
             return models.count(connection)
 
     def delete_model(self, name: str) -> None:
-        """Delete a model with its evidence, queries and trees, also where the disk is full.
+        """Delete a model with its evidence, queries and trees, even on a full disk.
 
-        Nobody sees it from now on, and its name is free; `remove_deleted` removes its rows.
+        The model is invisible from now on, and its name is free; `remove_deleted` removes its rows.
         """
         self._removes = True  # also where the call fails after the commit
         self._removes = self._database.write_when_full(partial(removal.mark, name=name))
@@ -276,7 +276,7 @@ class Store(QueryCalls, GrowthCalls):
         return self._removes or time.monotonic() - self._removal_looked >= LOOK_FOR_REMOVALS_S
 
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:
-        """Remove so many rows of deleted models, fewer where the disk is full; tells whether more are left."""
+        """Remove a number of rows of deleted models, fewer on a full disk; return whether more are left."""
         counts = (rows, *(min(rows, few) for few in removal.FEW_ROWS))
         self._removes, self._removal_looked = True, time.monotonic()
         self._removes = self._database.write_when_full(
@@ -290,12 +290,12 @@ class Store(QueryCalls, GrowthCalls):
         Raises
         ------
         FailedPrecondition
-            When more queries are answered or leased already than the new budget allows.
+            If more queries are answered or leased already than the new budget allows.
         """
         return self.revise(name, lambda _: (specification, budget))
 
     def revise(self, name: str, rule: models.SpecificationRule) -> ModelRecord:
-        """As `respecify`, with what a rule makes of the specification while the model is held: no change is lost."""
+        """Change a model like `respecify`, by a rule that runs while the model is locked: no other change is lost."""
         with self._database.write() as connection:
             return models.respecify(connection, name, rule, self._clock(connection))
 
@@ -314,7 +314,7 @@ class Store(QueryCalls, GrowthCalls):
         Parameters
         ----------
         ids : sequence of str
-            One a row. A row whose id is there with the same values and label is not stored again.
+            One per row. A row whose id is stored with the same values and label is not stored again.
         values : float64 (n, K)
             NaN = missing.
         labels : sequence of bytes
@@ -325,9 +325,9 @@ class Store(QueryCalls, GrowthCalls):
         Raises
         ------
         AlreadyExists
-            An id is there with other content (`name` = the id).
+            If an id is stored with other content (`name` = the id).
         Stale
-            A new value's index is not the next free one: read `vocabulary` again and retry.
+            If a new value's index is not the next free one: read `vocabulary` again and retry.
         """
         (outcome,) = self.append_group([Push(model, ids, values, labels, new_values)])
         if isinstance(outcome, Exception):
@@ -340,54 +340,54 @@ class Store(QueryCalls, GrowthCalls):
         Returns
         -------
         list
-            One a push: what became of it, or the exception that `append_instances` would have raised (such a
+            One per push: its outcome, or the exception that `append_instances` would have raised (such a
             push leaves no trace and does not stop the others). An exception of the store itself
             (`StoreError`) is raised, and nothing of the group is stored.
         """
         return append_all(self._database.write, pushes, self._clocks)
 
     def vocabulary(self, model: str) -> dict[int, tuple[str, ...]]:
-        """Learned nominal values by attribute, in the order they came; attributes without any are absent."""
+        """Return the learned nominal values by attribute, in the order they came; attributes without any are absent."""
         with self._database.read() as connection:
             return event_log.read_vocabulary(connection, model)
 
     def read_events(self, model: str, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """Events behind sequence number `after`, in order."""
+        """Return events after sequence number `after`, in order."""
         with self._database.read() as connection:
             return event_log.read_events(connection, model, after, limit)
 
     def read_log(
         self, model: str, after: int = 0, *, rows: int = 20_000, size_bytes: int = 2**24
     ) -> LogSegment:
-        """Read the log behind sequence number `after`, instances as columns: for those who read all of it.
+        """Read the log after sequence number `after`, with instances as columns: for readers of the whole log.
 
         Parameters
         ----------
         rows : int
-            Most events in the answer.
+            Most events in the result.
         size_bytes : int
-            The answer ends soon after its values and labels exceed this; it has one event at least, if the log has.
+            The result ends soon after its values and labels exceed this; it has at least one event, if the log has.
         """
         with self._database.read() as connection:
             return reading.read_log(connection, model, after, rows, size_bytes)
 
     def get_instance(self, model: str, id: str) -> list[Event]:  # noqa: A002 - its name on the wire
-        """Everything said about one instance, oldest first; its INSTANCE event leads."""
+        """Return the events about one instance, oldest first; its INSTANCE event leads."""
         with self._database.read() as connection:
             return event_log.get_instance(connection, model, id)
 
     def list_instances(self, model: str, after_sequence: int = 0, limit: int = 1000) -> list[Event]:
-        """INSTANCE events behind a sequence number, in order."""
+        """Return INSTANCE events after a sequence number, in order."""
         with self._database.read() as connection:
             return event_log.list_instances(connection, model, after_sequence, limit)
 
     def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
-        """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
+        """Return the events about some instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:
             return event_log.instance_history(connection, model, instances)
 
     def newest_rows(self, model: str, limit: int) -> list[int]:
-        """Sequences of the instances that something was said of last, and of those pushed last; `limit` of each."""
+        """Return the sequences of the last `limit` instances with a label event and of the last `limit` pushed."""
         with self._database.read() as connection:
             spoken = event_log.newest_spoken(connection, model, limit)
             return sorted({*spoken, *event_log.newest_instances(connection, model, limit)})

@@ -46,16 +46,16 @@ class QueryCalls(StoreCalls):
     ) -> Leased:
         """Lease up to `limit` open queries, in the order of the agenda, within the budgets.
 
-        Served only by a tree that has seen `min_sequence` and this labeller's last answer or refusal
-        (`Idle.GROWING` until then). Idle is BUDGET_SPENT when the whole budget is answered; ALL_LEASED when
-        something may come back from other labellers. Nobody gets what it skipped, or answered once.
+        The tree must contain `min_sequence` and this labeller's last answer or refusal (`Idle.GROWING` until then).
+        Idle is BUDGET_SPENT if the whole budget is answered; ALL_LEASED if other labellers may still give queries back.
+        Labellers do not get queries that they skipped or answered once.
 
         Parameters
         ----------
         accept : callable, optional
-            Takes a query and everything said about its instance; False: not for this labeller.
+            Function of a query and the events about its instance; False: not for this labeller.
         credential : str
-            Id of the access token that asks, empty where there is none; see `evict_revoked`.
+            Id of the caller's access token, empty if there is none; see `evict_revoked`.
         """
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
         return self._grouped.run(self.lease_work(model, request))
@@ -86,21 +86,21 @@ class QueryCalls(StoreCalls):
         Parameters
         ----------
         comment, took_s, shown : str, float or None, str
-            Kept with it; took_s None: the time since the lease. `shown` names what the labeller's screen showed.
+            Kept with the answer; took_s None: the time since the lease. `shown` names the content of the labeller's
+            screen.
         settles : bool
-            False: one of several answers, as an OPINION event; the query is open again, for others.
+            False for one of several answers, which becomes an OPINION event; the query is open again, for others.
         combined : CombinedAnswer, optional
-            The last of several: what they say together, as an ANSWER event behind the OPINION.
-
+            With the last of several answers: their combination, which becomes an ANSWER event after the OPINION.
         declared : bool
-            False: the reliability is an estimate, and another one does not make another answer.
+            False if the reliability is an estimate; a repeated answer may then have another one.
         join : callable, optional
-            Says what all say together, where something was stated of the instance; see `state`.
+            Combines all labels of the instance, if some were stated; see `state`.
 
         Raises
         ------
         FailedPrecondition
-            Otherwise, with the reason in words.
+            If the answer is not accepted, with the reason in words.
         """
         said = SubmittedAnswer(
             label, reliability, conflict, comment, took_s, settles, combined, declared, shown
@@ -117,12 +117,12 @@ class QueryCalls(StoreCalls):
         took_s: float | None = None,
         shown: str = "",
     ) -> Answered:
-        """Settle a query without a label, as a REFUSAL event; rules as for `answer`; it spends no budget."""
+        """Settle a query without a label, as a REFUSAL event, by the rules of `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s, shown=shown)
         return self._grouped.run(self.answer_work(LeaseClaim(model, number, token), said))
 
     def lease_work(self, model: str, request: LeaseRequest) -> GroupWork[Leased]:
-        """`lease`, to be made by `run_group`."""
+        """Return the work of `lease`, for `run_group`."""
         return GroupWork(
             model,
             lambda connection: leases.hand_out(connection, model, request, self._clock(connection)),
@@ -134,7 +134,7 @@ class QueryCalls(StoreCalls):
     def answer_work(
         self, claim: LeaseClaim, reply: SubmittedAnswer | AnswerRule, join: Join | None = None
     ) -> GroupWork[Answered]:
-        """`answer` or `refuse`, to be made by `run_group`; where it depends on what is there, by a rule."""
+        """Return the work of `answer` or `refuse`, for `run_group`; a rule may make the reply from the context."""
         return GroupWork(
             claim.model,
             lambda connection: answers.settle_query(connection, claim, reply, self._clock(connection), join),
@@ -143,12 +143,12 @@ class QueryCalls(StoreCalls):
         )
 
     def run_group(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
-        """Make several leases and answers (group commit); those of one model in order, in one transaction.
+        """Run several leases and answers (group commit), those of one model in order, in one transaction.
 
         Returns
         -------
         list
-            What each call returns, or the exception that it would have raised, which does not stop the others.
+            The result of each call, or the exception that it would have raised, which does not stop the others.
         """
         return self._grouped.run_all(works)
 
@@ -157,23 +157,24 @@ class QueryCalls(StoreCalls):
     ) -> Answered:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
 
-        Where it depends on what is there, as among several answers, a rule makes it while the model is held.
+        If the correction depends on the state of the model, as among several answers, a rule makes it while the model
+        is locked.
 
-        The same again succeeds with the same sequence. What is taken back may be asked again, as another query;
-        the budget stays spent.
+        The same call again succeeds with the same sequence. If the answer is taken back, the instance may be asked
+        about again, by another query; the budget stays spent.
 
         Raises
         ------
         FailedPrecondition
-            When the query is not answered, or this labeller may not.
+            If the query is not answered, or this labeller may not correct it.
         """
         with self._database.write() as connection:
             return answers.amend_answer(connection, model, number, change, self._clock(connection), join)
 
     def plan_statements(self, model: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
-        """Work out what a batch comes to, for `state`, which then holds up others for a moment only.
+        """Compute the combined labels of a batch for `state`, which then locks the model only for a moment.
 
-        None where there is nothing to work out. Raises as `state` does.
+        None if there is nothing to compute. Raises like `state`.
         """
         with self._database.read() as connection:
             return statements.plan_statements(connection, model, batch, join)
@@ -181,20 +182,20 @@ class QueryCalls(StoreCalls):
     def state(
         self, model: str, batch: StatementBatch, join: Join, planned: StatementPlan | None = None
     ) -> StatementOutcome:
-        """Append statements about instances that are there, of labellers who were not asked: all or none.
+        """Append labellers' statements about stored instances, made without a query: all or none.
 
-        Behind them stands, for each instance, what all its labellers say together, as `join` makes it of everything
-        said about the instance. Open queries about these instances are withdrawn; leased ones stay with their holders.
-        What a labeller states again in the same words is not stored again.
+        After them follows, for each instance, the combination of all its labels, which `join` makes from the events
+        about the instance. Open queries about these instances are withdrawn; leased ones stay with their holders. A
+        repeated statement is not stored again.
 
         Raises
         ------
         NotFound
-            When an instance is not there; the first few are named.
+            If an instance is not stored; the first few are named.
         AlreadyExists
-            When the request was used for other statements.
+            If the request was used for other statements.
         FailedPrecondition
-            When there is nothing to take back, or the policy allows no corrections.
+            If there is nothing to take back, or the policy allows no corrections.
         """
         with self._database.write() as connection:
             return statements.append_statements(
@@ -207,7 +208,7 @@ class QueryCalls(StoreCalls):
             return event_log.labeller_events(connection, model, look)
 
     def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
-        """Sequence of the INSTANCE event of each id that is there."""
+        """Return the sequence of the INSTANCE event of each stored id."""
         with self._database.read() as connection:
             return event_log.instance_sequences(connection, rows.find(connection, model).id, ids)
 
@@ -217,10 +218,10 @@ class QueryCalls(StoreCalls):
             return statements.statement_counts(connection, rows.find(connection, model).id)
 
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
-        """Let a live lease last `duration_s` from now; returns its end by the wall clock.
+        """Extend a live lease to `duration_s` from now; return its end by the wall clock.
 
-        It never ends sooner for that, and by extensions no later than `leases.LONGEST_HOLD_S` after it was given. An
-        expired one stays expired.
+        The lease never ends sooner than before, and at most `leases.LONGEST_HOLD_S` after it was given. An expired
+        lease stays expired.
         """
         with self._database.write() as connection:
             return leases.extend_lease(
@@ -228,23 +229,23 @@ class QueryCalls(StoreCalls):
             )
 
     def evict(self, model: str, number: int, end: Eviction) -> None:
-        """End the lease of a query, whoever holds it; the query is open again.
+        """End the lease of a query, by any holder; the query is open again.
 
         Raises
         ------
         FailedPrecondition
-            Nobody holds it, or another labeller than the one that is named.
+            If nobody holds it, or another labeller than the named one.
         """
         with self._database.write() as connection:
             leases.end_lease(connection, model, number, end, self._clock(connection))
 
     def has_revoked_leases(self) -> bool:
-        """Whether `evict_revoked` would find anything; takes no write."""
+        """Return whether `evict_revoked` would find any lease; needs no write."""
         with self._database.read() as connection:
             return leases.has_revoked(connection, self._clock(connection))
 
     def evict_revoked(self) -> int:
-        """End all leases that were taken with access tokens which are revoked or expired; returns how many."""
+        """End all leases of revoked or expired access tokens; return their number."""
         with self._database.write() as connection:
             return leases.evict_revoked(connection, self._clock(connection))
 
@@ -253,7 +254,7 @@ class QueryCalls(StoreCalls):
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.RELEASED))
 
     def skip(self, model: str, number: int, token: str, why: str = "") -> None:
-        """Give a query back for all others: this labeller is not asked about the instance again."""
+        """Give a query back to all others: this labeller is not asked about the instance again."""
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.SKIPPED, why=why))
 
     def postpone(self, model: str, number: int, token: str, delay_s: float, why: str = "") -> None:
@@ -267,7 +268,7 @@ class QueryCalls(StoreCalls):
             leases.give_back(connection, claim, how, self._clock(connection))
 
     def get_query(self, model: str, number: int) -> QueryRecord:
-        """One query, as it stands now."""
+        """Return one query in its present state."""
         with self._database.read() as connection:
             return reading.get(connection, model, number, self._clocks.now(connection))
 
@@ -279,12 +280,12 @@ class QueryCalls(StoreCalls):
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000
     ) -> list[QueryRecord]:
-        """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+        """Return queries in order of number, after `after`, in the given states (none: all)."""
         with self._database.read() as connection:
             return reading.page(connection, model, states, after, limit, self._clocks.now(connection))
 
     def next_change_s(self, model: str | None = None) -> float | None:
-        """Seconds until the first live lease ends or a postponed query comes back; None: neither will."""
+        """Return the seconds until the first live lease ends or a postponed query comes back; None: neither will."""
         with self._database.read() as connection:
             return reading.next_change_s(connection, model, self._clocks.now(connection))
 
@@ -293,7 +294,7 @@ class QueryCalls(StoreCalls):
     def query_history(
         self, model: str, number: int | None = None, after: int = 0, limit: int = 1000
     ) -> list[HistoryRow]:
-        """Every step of one query of a model, or of all, behind row `after`, in the order they were taken."""
+        """Return the steps of one query of a model, or of all, after row `after`, in the order they were taken."""
         with self._database.read() as connection:
             return history.page(connection, model, number, after, limit)
 

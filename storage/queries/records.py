@@ -47,7 +47,7 @@ class Step(IntEnum):
     CORRECTED = 10
     UNDONE = 11
     EVICTED = 12
-    """The lease was ended by an operator, or because the access token that took it counts no more."""
+    """An operator ended the lease, or the access token that took it became invalid."""
 
 
 class Corrections(IntEnum):
@@ -84,7 +84,7 @@ class Policy:
         Most queries that one labeller holds at once; 1 to 100.
     corrections : Corrections
     tags : tuple of str
-        By which labellers who answer for any model may choose.
+        Tags by which labellers who answer for any model may choose.
     """
 
     answers_per_query: int = 1
@@ -99,7 +99,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord:
-    """A query as it stands.
+    """A query and its state.
 
     Attributes
     ----------
@@ -108,23 +108,23 @@ class QueryRecord:
     instance, instance_id : int, str
         Sequence of the INSTANCE event, and the instance's id.
     state : QueryState
-        OPEN when the lease has expired.
+        State of the query; OPEN if the lease has expired.
     position : int
         Place in the newest agenda that named it.
     tree_version : int
         The tree that asks, the newest whose agenda gave this reason.
     labeller : str
-        Who holds or settled it, else empty.
+        Labeller who holds or settled it, else empty.
     token : str
-        Only from `Store.lease`, else empty.
+        Token of the lease, only from `Store.lease`, else empty.
     left_s : float or None
-        What is left of the lease while LEASED, in seconds.
+        Rest of the lease in seconds, while LEASED.
     expires_at : float or None
-        End of the lease while LEASED, by the wall clock: to be shown, not to be reckoned with.
+        End of the lease by the wall clock, while LEASED: only to be shown.
     sequence : int
         Event that settled it, 0 before.
     answers : int
-        How many were given, where several are wanted.
+        Number of answers given, if several are wanted.
     """
 
     number: int
@@ -156,19 +156,19 @@ class HistoryRow:
         Number of the query, sequence of its INSTANCE event.
     step : Step
     state : QueryState
-        After the step.
+        State after the step.
     labeller : str
-        Who took it; empty for those of the store itself.
+        Labeller who took the step; empty for steps of the store itself.
     lease : str
-        A name of the lease that it is about; not its token. Empty where there is none.
+        A name of the lease, which is not its token; empty if there is none.
     clock, at : float
-        When: on the lease clock, which never goes back, and on the wall's.
+        Time of the step on the lease clock, which never goes back, and on the wall clock.
     until : float or None
-        End of the lease (LEASED, EXPIRED), or until when it is postponed; on the lease clock.
+        End of the lease (LEASED, EXPIRED) or of the postponement, on the lease clock.
     sequence : int
-        The event of the log that it brought, or 0.
+        Event of the log that the step brought, or 0.
     why : str
-        In words; empty where the step says all.
+        Reason in words; empty if the step needs none.
     """
 
     id: int
@@ -192,11 +192,11 @@ class LabellerCounts:
     Attributes
     ----------
     answered, refused, skipped, postponed, expired, corrected, undone : int
-        Steps of that kind.
+        Numbers of steps of that kind.
     held : int
-        Queries leased now.
+        Number of queries leased now.
     times_s : tuple of float
-        How long the newest answers took (at most 1,000), in seconds.
+        Seconds that the newest answers took (at most 1,000 answers).
     """
 
     labeller: str
@@ -213,18 +213,18 @@ class LabellerCounts:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """Queries handed out; when none, `idle` says why.
+    """Leased queries; if there are none, `idle` is the reason.
 
     Attributes
     ----------
     queries : list of QueryRecord
-        In the order of the agenda, each with its token.
+        Queries in the order of the agenda, each with its token.
     idle : Idle
-        NOT_IDLE when there are queries.
+        NOT_IDLE if there are queries.
     budget_left : int
         budget - answered - leased, after this lease.
     again_s : float or None
-        Time after which asking again may have another outcome though nobody did anything, in seconds.
+        Seconds after which another attempt may succeed even if nobody does anything.
     """
 
     queries: list[QueryRecord]
@@ -235,18 +235,18 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer or a refusal is in the log.
+    """The outcome of an answer or a refusal.
 
     Attributes
     ----------
     sequence : int
-        Its event.
+        Number of its event.
     repeated : bool
-        It was there already: the same call by the same holder.
+        Whether it was stored before, by the same call of the same holder.
     conflict : bool
         As stored with the answer.
     settled : bool
-        The query is answered or refused; False when it wants more answers.
+        Whether the query is answered or refused; False if it wants more answers.
     """
 
     sequence: int
