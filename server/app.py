@@ -350,7 +350,7 @@ async def _serve(config: Config) -> None:
 
 
 def _collect_seldom() -> None:
-    """Have the garbage collector look seldom, and never again at what was made until now.
+    """Make the garbage collector run seldom, and never again over existing objects.
 
     A call makes hundreds of objects, nearly all of which are freed without it.
     """

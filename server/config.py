@@ -90,7 +90,7 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what is given alone: `load` knows the other sources, and which value came from where."""
+        """Use the given values alone: `load` reads the other sources, and knows the source of each value."""
         return (init_settings,)
 
     @field_validator("*", mode="before")
@@ -125,12 +125,12 @@ class Config(BaseSettings):
 
     @cached_property  # asked for with every message
     def sizes(self) -> MessageLimits:
-        """Bounds of what a message may hold."""
+        """Bounds of the contents of a message."""
         return MessageLimits(**{field.name: getattr(self, field.name) for field in fields(MessageLimits)})
 
     @property
     def store_url(self) -> str:
-        """The store as a URL: a plain path becomes ``sqlite:///path``, with what a URL cannot hold quoted."""
+        """The store as a URL: a plain path becomes ``sqlite:///path``, quoted as URLs require."""
         return self.store if "://" in self.store else file_url(Path(self.store))
 
     @classmethod

@@ -102,7 +102,7 @@ class Catalogue:
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
 
     def forget(self, model: str) -> None:
-        """Drop what is known of a model."""
+        """Forget the schema and the tree of a model."""
         self._schemas.pop(model, None)
         self._classifiers.pop(model, None)
 

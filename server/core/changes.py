@@ -1,4 +1,4 @@
-"""The change signal: notices which models the commits of any process changed, and wakes who waits for one of them."""
+"""The change signal: it notices changes of models by commits of any process, and wakes calls that wait for them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ChangeSignal:
         return True
 
     def notify(self, changes: Sequence[Change]) -> None:
-        """Wake who waits for one of these models. Runs in the event loop."""
+        """Wake calls that wait for one of these models. Runs in the event loop."""
         self._count += 1
         for change in changes:
             self._counts[change.name] = self._count
@@ -108,7 +108,7 @@ class ChangeSignal:
             self.notify_all()
 
     def notify_all(self) -> None:
-        """Wake everyone, whatever they wait for. Runs in the event loop."""
+        """Wake all waiting calls. Runs in the event loop."""
         self._count += 1
         self._all = self._count
         self._counts.clear()

@@ -48,12 +48,12 @@ class Estimates(Generic[T]):
         return await asyncio.shield(queued)
 
     async def run(self, function: Callable[[], R]) -> R:
-        """Make an estimate that nobody else will ask for."""
+        """Compute an estimate that is not shared with other callers."""
         async with self._turn:
             return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     def close(self) -> None:
-        """Wait for the one that is made."""
+        """Wait for the estimate under way."""
         self._pool.shutdown()
 
     async def _make(self, key: int, estimate: Callable[[], tuple[int, T]]) -> T:

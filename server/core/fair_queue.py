@@ -42,7 +42,7 @@ class Turn(Generic[A, R]):
     others: int = 0
 
     def fail(self, error: BaseException) -> None:
-        """Tell who waits why it gets nothing, unless it has gone."""
+        """Fail the waiting caller with an error, unless it has gone."""
         if not self.outcome.done():
             self.outcome.set_exception(error)
 
@@ -77,7 +77,7 @@ class FairQueue(Generic[A, R]):
             self._served.popitem(last=False)
 
     async def close(self) -> None:
-        """Wait until everybody who is served now has got it, or has given it back."""
+        """Wait until every labeller who is served now has got its queries, or has given them back."""
         while self._serving:
             await asyncio.wait([*self._serving.values()])
 

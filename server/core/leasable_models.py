@@ -27,7 +27,7 @@ class LeasableModel:
 
 
 def mark_of(record: ModelRecord) -> tuple[int, ...]:
-    """Return what decides who may lease of a model: as long as it stays, who was refused is refused again.
+    """Return a mark of the state on which leases of a model depend: with an equal mark, a refusal would repeat.
 
     A mark may be older than the try that it is remembered with. Yet no later state that offers more has the same mark:
     `times_opened` never falls, and while it stays queries only cease to be open.

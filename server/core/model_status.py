@@ -51,7 +51,7 @@ class _CachedStatus:
 
 
 class ModelStatusCache:
-    """The status of each model that a call waits on, as of the last change that was noticed.
+    """The status of each model that a call waits on, at the last change that was noticed.
 
     Parameters
     ----------

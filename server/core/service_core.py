@@ -58,7 +58,7 @@ class ServiceCore:
         self._refresh = asyncio.create_task(self.catalogue.refresh_forever(), name="quercus-refresh")
 
     async def close(self) -> None:
-        """Write what is queued, end the threads, close the store."""
+        """Finish queued writes, end the threads, close the store."""
         if self._refresh is not None:
             self._refresh.cancel()
             await asyncio.wait([self._refresh])
@@ -102,7 +102,7 @@ class ServiceCore:
             stop.cancel()
 
     def begin_stop(self) -> None:
-        """Say that the server stops, and interrupt who waits for a message of a stream."""
+        """Announce that the server stops, and interrupt calls that wait for a message of a stream."""
         self.stopping.set()
         for each in self._awaited:
             each.reschedule(0.0)

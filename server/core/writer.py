@@ -105,13 +105,13 @@ class Writer:
         return future
 
     def share(self, works: Sequence[GroupWork[T]]) -> list[asyncio.Future[T]]:
-        """Queue leases and answers, which share a transaction with others that wait; a future has what one returned."""
+        """Queue leases and answers, which share a transaction with other waiting ones; return their futures."""
         futures: list[asyncio.Future[T]] = [self._loop.create_future() for _ in works]
         self._hand_over(*(_WriteJob(each, work=work) for each, work in zip(futures, works, strict=True)))
         return futures
 
     async def close(self) -> None:
-        """Write what is queued, then end the thread."""
+        """Finish queued writes, then end the thread."""
         self._hand_over(_STOP)
         await asyncio.to_thread(self._thread.join)
 
@@ -144,7 +144,7 @@ class Writer:
             self._hand_over()
 
     def _hand_over(self, *more: _WriteJob | None) -> None:
-        """Give the thread what has gathered and what comes after it, in order and at once."""
+        """Give the thread the gathered jobs and those after them, in order and at once."""
         if self._gathered or more:
             self._queue.put((*self._gathered, *more))
         self._gathered, self._gathered_rows = [], 0
@@ -166,7 +166,7 @@ class Writer:
             self._tell_trouble()
 
     def _fail(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
-        """Answer who waits, whatever happened: the thread must not end while others write."""
+        """Fail the waiting calls after any error: the thread must not end while others write."""
         said = f"an unexpected error ({type(error).__name__}: {error})"
         if said != self._failure:
             _log.error("writing failed: %s", said, exc_info=error)
@@ -175,7 +175,7 @@ class Writer:
             self._settle([(job, error) for job in jobs])
 
     def _remove(self) -> None:
-        """Remove some rows of deleted models; what is to be written comes between."""
+        """Remove some rows of deleted models; queued writes run in between."""
         if self._removing:
             self._removing = False  # where the store does not take it: until the next look
             with suppress(StorageError):
@@ -279,7 +279,7 @@ class Writer:
         self._loop.call_soon_threadsafe(self._answer, done)
 
     def _answer(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
-        """Answer who waits, all in one turn of the event loop."""
+        """Resolve the waiting futures, all in one turn of the event loop."""
         if pushes := sum(job.push is not None for job, _ in done):
             self._expected = pushes + len(self._gathered)
         for job, outcome in done:
@@ -297,5 +297,5 @@ class Writer:
 
 
 def size_bytes(push: Push) -> int:
-    """Return roughly what a batch holds in memory."""
+    """Return the approximate size of a batch in memory."""
     return int(push.values.nbytes) + sum(map(len, push.labels)) + sum(map(len, push.ids))

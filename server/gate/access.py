@@ -98,7 +98,7 @@ ADMINISTRATIVE: Final = frozenset(
 """RPCs that the audit log keeps."""
 
 WHOLE_SERVER: Final = frozenset({"AdminService/SetLogLevel"})
-"""RPCs that change what all models share: not for a token that is for some models only."""
+"""RPCs that change the whole server: not for tokens that are restricted to some models."""
 
 _TOKEN: Final = re.compile(r"quercus_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
@@ -156,7 +156,7 @@ def labeller_of(labeller: str) -> str:
 
 
 def corrects_all() -> bool:
-    """Whether the caller may correct what others answered, whatever the labelling policy says."""
+    """Whether the caller may correct answers of others regardless of the labelling policy."""
     principal = _caller.get()
     return principal is not None and CORRECTOR in principal.roles
 
@@ -202,7 +202,7 @@ def issue_token(
     models: Collection[str] | None = None,
     duration_s: float | None = None,
 ) -> tuple[str, TokenRecord]:
-    """Make a token and store what is needed to know it again.
+    """Create a token, and store its id and the digest of its secret.
 
     Parameters
     ----------
@@ -239,12 +239,12 @@ def issue_token(
 
 
 def secret_digest(secret: str) -> bytes:
-    """Return what the store keeps of a secret."""
+    """Return the digest of a secret, which the store keeps."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 class Authority:
-    """Knows a caller by the token.
+    """The authority that identifies callers by their tokens.
 
     Parameters
     ----------

@@ -10,11 +10,11 @@ from grpc import aio
 
 
 class Call:
-    """Stands for the context of ``grpc.aio`` in all that the outermost interceptor calls.
+    """A substitute for the context of ``grpc.aio``, for everything that the outermost interceptor calls.
 
-    ``grpc.aio`` frees a call when its task ends, and whoever asks the context then (a task that outlived the call, an
-    asynchronous generator that is closed late) reads freed memory. So everything that lies there is read when the call
-    begins, and nothing is sent once it has ended.
+    ``grpc.aio`` frees a call when its task ends, and later reads of the context (by a task that outlived the call, or
+    an asynchronous generator that is closed late) access freed memory. So the contents of the context are read when the
+    call begins, and nothing is sent once it has ended.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Call:
         await self._sent(self._context.abort, code, details, trailing_metadata)
 
     async def _sent(self, send: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Send; where nobody is there any more, the call is cancelled, as it is a moment later anyway."""
+        """Send; if the client has gone, cancel the call, which gRPC would do a moment later anyway."""
         if self.has_ended:
             raise asyncio.CancelledError
         try:

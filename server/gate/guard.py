@@ -40,7 +40,7 @@ LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/GetCaller", "A
 """Calls that are let in however short memory is."""
 
 REFUSALS_PER_S: Final = 1.0
-"""Refused calls of one caller, or of all strangers, that the audit log takes: nobody may fill the disk with them."""
+"""Refused calls per second of one caller, or of all strangers, in the audit log: they must not fill the disk."""
 
 STRANGER: Final = "a stranger"
 UNREAD: Final = "unread"
@@ -65,7 +65,7 @@ class CallerLimits:
 
 
 class Guard(aio.ServerInterceptor):
-    """Asks every call for its token, and every message for what it may touch; holds callers to their bounds.
+    """Interceptor that checks the token of every call and the models of every message, and bounds callers.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ _REFUSING: Final[dict[bool, Handler]] = {
     False: grpc.stream_unary_rpc_method_handler(_refuse_unary),
     True: grpc.stream_stream_rpc_method_handler(_refuse_stream),
 }
-"""Handlers by whether they answer with a stream: they take requests as a stream, of which they read nothing."""
+"""Handlers that refuse calls, by whether the response is a stream: they take a stream of requests and read none."""
 
 
 def _reads_first(method: str, handler: Handler) -> bool:
@@ -232,7 +232,7 @@ class _GuardedMethod:
         return guarded
 
     def stream(self, behaviour: Any, streams_in: bool) -> Any:
-        """Wrap a handler with many responses, each of which the caller must still be allowed to see."""
+        """Wrap a handler with many responses; the caller's permission is checked for each of them."""
 
         async def guarded(data: Any, context: Any) -> AsyncIterator[Any]:
             principal = await self.admit(context)
@@ -251,7 +251,7 @@ class _GuardedMethod:
             yield await self.check(data, context)
 
     def audited(self, behaviour: Any) -> Any:
-        """Wrap an administrative handler: who did what, and how it ended, goes into the audit log."""
+        """Wrap an administrative handler: caller, target and outcome go into the audit log."""
 
         async def guarded(data: bytes, context: Any) -> Any:
             outcome = "OK"
@@ -278,7 +278,7 @@ class _GuardedMethod:
             _audit.error("the audit log could not be written: %s", error)
 
     async def _about(self, data: bytes, outcome: str) -> str:
-        """Say what a call is about; a large message of somebody who is refused is not read for it."""
+        """Return the target of a call; a large message of a refused caller is not read for this."""
         if outcome in REFUSED and len(data) > INLINE_BYTES:
             return UNREAD
         try:
@@ -305,7 +305,7 @@ class _GuardedMethod:
 
 
 def _caller_name(principal: Principal | None, context: Any) -> str:
-    """Return who is held to the bounds: a token's name, else the address without the port."""
+    """Return the name to which the bounds apply: the token's name, else the address without the port."""
     return _address_of(context) if principal is None else principal.name
 
 
@@ -315,7 +315,7 @@ def _address_of(context: Any) -> str:
 
 
 def _target_of(request: Any) -> str:
-    """Say what a call is about: a line of the log, whatever a stranger calls a model."""
+    """Return the target of a call, as one line of the log even for invalid names of models."""
     model = next(iter(named_models(request)), None)
     if model is None:
         return "server"
@@ -347,7 +347,7 @@ def leased_parts(request: Any) -> list[Any]:
 
 
 def carried_requests(request: Any) -> list[Any]:
-    """Return a message and the requests that it carries: what is said on a stream of queries, one call by another."""
+    """Return a message and the requests that it carries, such as the answers on a stream of queries."""
     found = [request]
     for descriptor, value in request.ListFields():
         if descriptor.message_type is not None and descriptor.message_type.name.endswith("Request"):

@@ -39,7 +39,7 @@ class WrappedHandlers:
 
 
 def metadata_of(context: Any, key: str) -> str | None:
-    """Return the first value that the caller gave under a key, None where it gave none.
+    """Return the first value that the caller gave under a key, None if it gave none.
 
     Parameters
     ----------

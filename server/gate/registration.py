@@ -9,7 +9,7 @@ from grpc import aio
 
 
 class ByName:
-    """Stands for the server where generated code adds the methods of a service: they are found by name.
+    """A substitute for the server, to which generated code adds the methods of a service: they are found by name.
 
     Generated code registers each method with ``grpc.aio`` as well. That server then waits for the next call of all
     registered methods at once, and adds and removes a callback for each of them at every call: 46 µs with the forty

@@ -16,10 +16,10 @@ from quercus.server.wire.errors import ResourceExhausted
 
 _log = logging.getLogger(__name__)
 BURST_S: Final = 2.0
-"""A caller that was quiet may make the calls of so many seconds at once."""
+"""Seconds whose calls a caller may make at once after a quiet time."""
 
 MAX_CALLERS: Final = 10_000
-"""Callers whose rate is remembered; who was quiet longest is forgotten first, and begins with a full bucket."""
+"""Callers whose rate is remembered; the one quiet longest is forgotten first, and begins with a full bucket."""
 
 LOOK_S: Final = 0.25
 SHED_RETRY_S: Final = 1.0
@@ -133,7 +133,7 @@ class MemoryWatch:
             self._thread.join()
 
     def look(self) -> None:
-        """Compare what is used with the bound."""
+        """Compare the used memory with the bound."""
         used = self._read()
         full = used > self._most * (SAFE_SHARE if self.is_full else 1.0)
         if full != self.is_full:

@@ -35,20 +35,20 @@ class QueryEngine(Protocol):
         """Return up to `limit` queries, each with the sequence of its instance."""
 
     def saved(self) -> SavedEngine | None:
-        """Return what is folded, to be saved; None where that cannot be."""
+        """Return the folded state, to be saved; None if it cannot be saved."""
 
     def restore(self, saved: SavedEngine) -> None:
-        """Go on from what was saved, where nothing is folded yet; ``ValueError`` when it does not fit."""
+        """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
 
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return what the splits are called that queries name by number."""
+        """Return the names of the splits, which queries name by number."""
 
 
 class TreeEngine(QueryEngine, Protocol):
     """An engine whose trees follow the log."""
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the trees of what is folded; `vocabulary` names the nominal values learned by attribute."""
+        """Return the trees of the folded events; `vocabulary` names the learned nominal values by attribute."""
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
@@ -136,11 +136,11 @@ class ActiveE2mEngine:
         return self._active_tree.agenda(limit)
 
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return what the splits of the active tree are called."""
+        """Return the names of the splits of the active tree."""
         return self._active_tree.splits(vocabulary)
 
     def saved(self) -> SavedEngine | None:
-        """Return what is folded, to be saved."""
+        """Return the folded state, to be saved."""
         learner, active_tree = self._learner.saved(), self._active_tree.saved()
         if learner is None or active_tree is None:
             return None
@@ -148,7 +148,7 @@ class ActiveE2mEngine:
         return SavedEngine({**both[0].head, **both[1].head}, {**both[0].columns, **both[1].columns})
 
     def restore(self, saved: SavedEngine) -> None:
-        """Go on from what was saved, both or neither."""
+        """Continue from a saved state, both trees or neither."""
         learner = IncrementalEngine(self._specification, at_level_one)
         active_tree = IncrementalEngine(self._specification, as_active)
         learner.restore(saved.of("learner"))

@@ -98,11 +98,11 @@ class LogFolder:
         """Stop all work elsewhere: the model is deleted."""
 
     def forget_saved(self) -> None:
-        """Keep nothing for the next start: the model is gone, or what is folded of it may be wrong."""
+        """Remove the saved growth: the model is deleted, or its folded state may be wrong."""
         self._saved.remove()
 
     def is_behind(self, record: ModelRecord) -> bool:
-        """Whether there is anything to fold."""
+        """Whether there are events to fold."""
         return record.sequence_committed > self._folded
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
@@ -118,7 +118,7 @@ class LogFolder:
         return self._is_resting and self.may_rest(change)
 
     def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
-        """Fold one chunk of what is new and publish when it is time.
+        """Fold one chunk of new events, and publish if a tree is due.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class LogFolder:
         _log.debug("model %s: %d queries as of %d", self._model, len(agenda), self._folded)
 
     def _agenda(self, vocabulary: Mapping[int, Sequence[str]]) -> list[AgendaEntry]:
-        """Choose queries, and write down what that costs."""
+        """Return the next queries, and record the cost of choosing them."""
         started = time.thread_time()
         queries = self._engine.agenda(AGENDA_LENGTH)
         splits = self._engine.splits(vocabulary) if queries else ()
@@ -324,7 +324,7 @@ class RelearningFolder(LogFolder):
         return -math.inf if self._has_time(time.monotonic()) else self._choosing.ready_at
 
     def _publish(self) -> None:
-        """Publish what was learned, or begin to learn; before either, the queries, so that they are never older."""
+        """Publish the learned trees, or begin to learn; queries come before either, so that they are never older."""
         now = time.monotonic()
         if self._asked_of < self._folded and self._has_time(now):
             self._publish_agenda()

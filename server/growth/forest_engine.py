@@ -64,7 +64,7 @@ class ForestEngine(IncrementalEngine):
                 self._forest.tell(row, self._state.contour(row))
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the forest of what is folded, with the tree."""
+        """Return the forest of the folded events, with the tree."""
         grown = super().grown(vocabulary)
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is no tree")
@@ -85,7 +85,7 @@ class ForestEngine(IncrementalEngine):
         return SavedEngine({**tree.head, **mine.head}, {**tree.columns, **mine.columns})
 
     def restore(self, saved: SavedEngine) -> None:
-        """Go on from what was saved, forest and tree or neither."""
+        """Continue from a saved state, forest and tree or neither."""
         tree, mine = saved.of("tree"), saved.of("forest")
         forest = self._empty()
         begun, piece_begun = map(int, mine.head["begun"])

@@ -155,7 +155,7 @@ class Grower:
             self._share.drop(key)
 
     def _drop(self, key: int) -> None:
-        """Let go what is folded of a model, and stop learning it."""
+        """Drop the folded state of a model, and stop learning it."""
         folding = self._models.pop(key, None)
         if folding is not None:
             folding.close()

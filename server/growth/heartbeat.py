@@ -81,7 +81,7 @@ class HeartbeatWriter:
         os.set_blocking(descriptor, False)
 
     def at(self, model: str) -> None:
-        """Say what is begun now, when it is another model than before and once a second; nothing is begun with ""."""
+        """Report the model whose step begins, if it is another one and once a second; "" means none."""
         now = time.monotonic()
         begins_another = model not in {"", self._last.at}
         if begins_another or now - self._written_at >= BEAT_S:

@@ -67,7 +67,7 @@ class RunningTask:
     outcome: LearningOutcome | LearningFailedError | None = None
 
     def result(self) -> LearningOutcome:
-        """Return what was learned; raises ``LearningFailedError``."""
+        """Return the outcome of learning; raise ``LearningFailedError`` if there is none."""
         if isinstance(self.outcome, LearningOutcome):
             return self.outcome
         raise self.outcome or LearningFailedError("it has not ended yet")
@@ -107,7 +107,7 @@ class _LearnerProcess:
             os.write(_pipe_of(self._process.stdin).fileno(), line.encode())
 
     def kill(self) -> None:
-        """End it; nobody wants what it learns."""
+        """Kill the process: its outcome is not wanted any more."""
         self.learning = None
         self.ended = True
         self._process.kill()

@@ -57,7 +57,7 @@ def encode_order(task: LearningTask) -> str:
 
 
 def main() -> None:
-    """Learn what is ordered until the grower goes away."""
+    """Run learning tasks until the grower ends."""
     parser = argparse.ArgumentParser(prog="quercus-learner")
     parser.add_argument("url")
     parser.add_argument("--log-level", default="info")

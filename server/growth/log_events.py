@@ -1,4 +1,4 @@
-"""The events of a log as every engine takes them: decoded, sorted by what they do, instances by their ordinals."""
+"""The events of a log in the form for engines: decoded, divided by kind, with instances by their ordinals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quercus.storage import Event, EventKind, InstanceColumns
 
 
 class Heard(NamedTuple):
-    """Something was said of an instance.
+    """An event about the label of an instance.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class LogEvents:
     def read(
         self, parts: Sequence[InstanceColumns | Event]
     ) -> Iterator[InstanceColumns | Heard | Specification]:
-        """Yield what the next part of the log says: rows, words about an instance, a specification in force."""
+        """Yield the events of the next part of the log: rows, label events, a specification in force."""
         for part in parts:
             if isinstance(part, InstanceColumns):
                 self._instances.extend(range(part.first, part.first + len(part.labels)))

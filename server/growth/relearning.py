@@ -53,7 +53,7 @@ class ReplacedError(Exception):
 
 
 class LearnedTrees(NamedTuple):
-    """Trees as they are stored, how many nodes they have, and what is said of the model beside them."""
+    """Learned trees in their stored form, their number of nodes, and the report about the model."""
 
     snapshot: bytes
     nodes: int
@@ -61,7 +61,7 @@ class LearnedTrees(NamedTuple):
 
 
 def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
-    """Learn a model; tell how right the trees before were about rows of which something was told since.
+    """Learn a model, and count the accuracy of the previous trees on rows told since.
 
     Raises
     ------
@@ -115,11 +115,11 @@ class RelearningEngine:
         self._told = np.empty(0, np.bool_)  # rows of which something was known when it was learned
 
     def judge(self, model: Learned | None) -> None:
-        """Count from here on how right a model is, which was learned from what is folded."""
+        """Begin to count the accuracy of a model that was learned from the folded events."""
         self._judged, self._told = model, ~is_vacuous(self._evidence.contours())
 
     def counted(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
-        """Return the blocks with the rows of which something was told since `judge`."""
+        """Return the blocks with the rows told since `judge`."""
         if self._judged is None:
             return blocks
         contours = self._evidence.contours()
@@ -147,7 +147,7 @@ class RelearningEngine:
                     evidence.hear(said.instance, said.said)
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the trees of what is folded."""
+        """Return the trees of the folded events."""
         specification = self._evidence.specification
         edges: Edges = ((),) * len(specification.attributes)
         return GrownTrees(

@@ -1,4 +1,4 @@
-"""Rows of which something is told in a part of the log, and how right the tree before that part was about them."""
+"""Rows that a part of the log tells, and the accuracy of the earlier tree on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 class AccuracyCounter:
-    """The rows of which nothing was known before some events, or that come with them.
+    """Counter of the accuracy on rows that were not told before some events, or that come with them.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class AccuracyCounter:
     def count(
         self, blocks: tuple[AccuracyBlock, ...], before: TreeModel, after: GrowthState
     ) -> tuple[AccuracyBlock, ...]:
-        """Return the blocks with the rows of which something is known after the events, as the tree before predicted.
+        """Return the blocks with the rows that the events told, as predicted by the earlier tree.
 
         While the bins of numbers are not settled, codes of before and after differ, and nothing is counted.
         """

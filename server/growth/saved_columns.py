@@ -57,7 +57,7 @@ def write_columns(path: Path, head: Mapping[str, Any], columns: Columns) -> None
 
 
 def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return head and columns; these are views of the mapped file. What is written to them does not reach it.
+    """Return head and columns; these are views of the mapped file, and writing to them does not change it.
 
     Raises
     ------
@@ -105,7 +105,7 @@ class SavedEngine:
     columns: Columns
 
     def named(self, name: str) -> SavedEngine:
-        """The same beside what is saved of others: all of it by this name."""
+        """Return the same under a name, to be saved together with others."""
         return SavedEngine(
             {name: self.head}, {f"{name}.{key}": column for key, column in self.columns.items()}
         )

@@ -147,7 +147,7 @@ class SavedGrowth:
 
 
 def remove_strangers(store: Store) -> None:
-    """Remove the files of models that are gone, and what was not written to its end."""
+    """Remove the files of deleted models, and incomplete files."""
     beside = store.beside(SUFFIX)
     if beside is None or not beside.is_dir():
         return

@@ -28,8 +28,8 @@ SILENCE_S: Final = 30.0
 two at most, ten times as long where the machine is busy."""
 
 TICK_S: Final = 1.0
-"""Silence is counted in so many seconds of listening at a time: one in which this process stood still, however long,
-counts once at most, and what the grower said meanwhile is heard first."""
+"""Length in seconds of the periods of listening in which silence is counted. A period in which this process stood still
+counts once at most, however long, and heartbeats that the grower sent meanwhile are read first."""
 
 LOADING_S: Final = 60.0
 """A grower that was just started may take so much longer before it is heard of for the first time."""
@@ -152,13 +152,13 @@ class Supervisor:
         return self._process
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        """Remember what the grower was at when it was heard of; say so when it hangs. Ends with it."""
+        """Record each heartbeat of the grower, until its output ends."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
         while (beat := await self._next_beat(process.stdout)) is not None:
             self._silent_s, self._beat = 0.0, beat
 
     async def _next_beat(self, stream: asyncio.StreamReader) -> Heartbeat | None:
-        """Return the next sign of life, None at the end; whatever else the grower writes is none."""
+        """Return the next heartbeat, None at the end; other output of the grower is ignored."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):

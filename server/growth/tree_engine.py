@@ -83,7 +83,7 @@ class IncrementalEngine:
         self._accuracy = accuracy
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the tree of what is folded."""
+        """Return the tree of the folded events."""
         state, specification = self._state, self._specification
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
         self._grown = model
@@ -99,12 +99,12 @@ class IncrementalEngine:
         return tuple((self._log.sequence(query.instance), query) for query in self._state.agenda(limit))
 
     def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return what the splits are called that queries name by number."""
+        """Return the names of the splits, which queries name by number."""
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
     def saved(self) -> SavedEngine | None:
-        """Return what is folded, to be saved; None where that cannot be."""
+        """Return the folded state, to be saved; None if it cannot be saved."""
         evidence = saved_evidence(self._state)
         head = {
             "specification": self._log.specification.hex(),
@@ -114,7 +114,7 @@ class IncrementalEngine:
         return SavedEngine(head, {**evidence.columns, "sequences": self._log.sequences})
 
     def restore(self, saved: SavedEngine) -> None:
-        """Go on from what was saved, where nothing is folded yet; ``ValueError`` when it does not fit."""
+        """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
         stored, asked = bytes.fromhex(saved.head["specification"]), saved.head["asked"]
         specification = specification_of(stored) if stored else self._specification
         evidence = SavedEvidence(

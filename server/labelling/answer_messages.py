@@ -49,7 +49,7 @@ class AnswerSelection:
 
 
 def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> AnswerSelection:
-    """Read what is wanted; ``InvalidInput`` names what is wrong."""
+    """Return the selection of a request; ``InvalidInput`` names an invalid field."""
     for name in ("labellers", "classes", "kinds", "states", "instances"):
         if (count := len(getattr(request, name))) > MAX_FILTER:
             raise InvalidInput(name, f"has {count:,} entries, at most {MAX_FILTER:,} are allowed")
@@ -125,7 +125,7 @@ def encode_answer(
 
 
 def most_plausible_classes(event: Event, frame: Frame) -> frozenset[str]:
-    """Return the most plausible classes of what was said; none where it says nothing."""
+    """Return the most plausible classes of the label of an event; none if it has no label or a vacuous one."""
     if event.label is None:
         return frozenset()
     said = contour(decode(event.label, frame.size), frame.size)

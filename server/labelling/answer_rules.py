@@ -103,7 +103,7 @@ class LabellerReply:
         return self._submitted(conflict, settles=True, combined=None)
 
     def _among(self, context: AnswerContext, partial: dict[str, Voice]) -> SubmittedAnswer:
-        """One of several answers: the last of them settles the query with what all say together."""
+        """Return one of several answers: the last of them settles the query with the combination of all."""
         size, said = self._schema.frame.size, self._said
         others = {author: words for author, words in partial.items() if author != context.labeller}
         voices = others | {context.labeller: Voice(said.label, self.reliability, said.declared is None)}
@@ -173,7 +173,7 @@ class Amendment:
     def _among(
         self, context: AmendContext, make: Callable[..., AnswerChange], reliability: float
     ) -> AnswerChange:
-        """One of several answers: what all say together holds then."""
+        """Change one of several answers: the new combination of all replaces the old one."""
         size = self.schema.frame.size
         given = partial_answers(context.history, context.number, size)
         given.pop(self.labeller, None)
@@ -197,7 +197,7 @@ def _conflicts(history: Sequence[Event], label: Label, reliability: float, size:
 
 
 def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
-    """Whether so many answers, in so much conflict, settle a query."""
+    """Whether `count` answers with a degree of conflict settle a query."""
     wanted = policy.answers_per_query
     return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
 

@@ -40,7 +40,7 @@ T = TypeVar(
 async def answer_query(
     core: ServiceCore, request: query_pb2.AnswerQueryRequest
 ) -> query_pb2.AnswerQueryResponse:
-    """Store an answer, combined with what is known of the instance."""
+    """Store an answer, combined with the evidence of the instance."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None

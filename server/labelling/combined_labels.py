@@ -96,7 +96,7 @@ def voice_of(event: Event, label: bytes, size: int) -> Voice:
 
 
 def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Voice]:
-    """Return what counts of an instance by now, by the name of the labeller."""
+    """Return the labels of an instance that count, by the name of the labeller."""
     newest: dict[str, Event] = {}
     for each in label_events(history):
         if each.state is LabelState.COUNTS:
@@ -110,10 +110,10 @@ def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Voice]:
 
 
 def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
-    """Return what makes of everything said about an instance what all its labellers say together.
+    """Return the function that combines the labels of all labellers of an instance.
 
-    One voice counts as it stands, several by Dempster's rule, those of a crowd as `weighed_label` says. Where nobody
-    says anything any more, the instance may be asked about again, unless somebody refused it.
+    A single label counts unchanged. Several are combined by Dempster's rule, those of a crowd by `weighed_label`. If no
+    label is left, the instance may be asked about again, unless somebody refused it.
     """
 
     def join(history: Sequence[Event]) -> CombinedStatement:
@@ -139,10 +139,10 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
 
 
 def weighed_label(voices: Mapping[str, Voice], size: int, crowd: Crowd | None) -> Label | None:
-    """Return what the voices of an instance say together by the confusion matrices of a crowd.
+    """Return the combination of an instance's labels by the confusion matrices of a crowd.
 
-    A label that was sent without a reliability counts as its labeller's matrix says (theory §13.4); the contours of all
-    labels are multiplied. None where no voice has a matrix.
+    A label that was sent without a reliability is weighed by its labeller's matrix (theory §13.4); the contours of all
+    labels are multiplied. None if no label has a matrix.
 
     Parameters
     ----------

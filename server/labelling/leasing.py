@@ -60,7 +60,7 @@ class QueryFilter:
                 raise InvalidInput("filter.values", known)
 
     def accept(self, schema: ModelSchema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
-        """Return what the store is to ask of each query of a model; None: it takes all."""
+        """Return the filter as a function of each query of a model; None: it accepts all."""
         if not self.classes and not self.values:
             return None
         columns = {column.name: (k, column.index) for k, column in enumerate(schema.columns)}
@@ -107,7 +107,7 @@ class LeasedQueries:
     leased: Leased
     queries: tuple[query_pb2.Query, ...] = ()
     again_s: float = math.inf
-    """After how many seconds another try may have another outcome though nobody did anything."""
+    """Seconds after which another attempt may succeed even if nobody does anything."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 def decode_lease_options(
     request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest,
 ) -> LeaseOptions:
-    """Read what a labeller asks for; ``InvalidInput`` names what is wrong."""
+    """Return the options of a request; ``InvalidInput`` names an invalid field."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
     wanted = request.filter
     for name, count in (
@@ -166,7 +166,7 @@ async def _serve(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> N
 
 
 def _parts(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_TurnRequest]]:
-    """Divide them: who has a filter comes alone, since a filter reads all queries, and other writes wait meanwhile."""
+    """Yield the requests in parts; one with a filter is alone, since it reads all queries while other writes wait."""
     part: list[_TurnRequest] = []
     for each in requests:
         if each[1].accept is None:
@@ -266,7 +266,7 @@ async def take_back(
 async def end_lease(
     core: ServiceCore, request: query_pb2.ReleaseLeaseRequest
 ) -> query_pb2.ReleaseLeaseResponse:
-    """End a lease for its holder; the history says who did and why."""
+    """End a lease of its holder; the history records by whom and why."""
     model, number = parse_query(request.name)
     if request.labeller:
         check_labeller(request.labeller)
@@ -297,7 +297,7 @@ def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
 
 
 def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
-    """Convert queries to the wire for who holds them: with their displays, and without what is withheld."""
+    """Convert queries to the wire for their holder: with displays, and without withheld parts."""
     details = _details_of(store, model, records)
     queries = _encoded(records, details)
     withheld = model_pb2.Specification.FromString(details.model.specification).presentation.withheld

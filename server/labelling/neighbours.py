@@ -72,7 +72,7 @@ class _Asked:
 
 
 def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.ListNeighboursResponse | None:
-    """Return the neighbours; None where another model has the name than the classifier's."""
+    """Return the neighbours; None if another model than the classifier's has the name."""
     specification = model_pb2.Specification.FromString(store.get_model(asked.model).specification)
     if "neighbours" in specification.presentation.withheld:
         raise FailedPrecondition(
@@ -138,7 +138,7 @@ def _distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
 
 
 def _same_leaf(own: Floats, others: Floats, classifier: TreeClassifier) -> NDArray[np.bool_]:
-    """Tell which of `others` (n, K) end in the leaf of `own`; none where there are several trees."""
+    """Return which of `others` (n, K) end in the leaf of `own`; none if there are several trees."""
     model = classifier.model
     if not isinstance(model, TreeModel):
         return np.zeros(len(others), dtype=bool)

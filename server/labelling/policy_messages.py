@@ -42,7 +42,7 @@ def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Po
 
 
 def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
-    """Convert a policy to the store's, what is left out to its default.
+    """Convert a policy to the store's form; omitted fields get their defaults.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
 def encode_labeller(
     counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
 ) -> query_pb2.LabellerStatistics:
-    """Convert what a labeller did, how it stands among the others, and how often it spoke unasked, to the wire."""
+    """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
     found = query_pb2.LabellerStatistics(
         labeller=counts.labeller,
         answered=counts.answered,

@@ -122,7 +122,7 @@ class QueryStream:
         self._credits += credits_
 
     async def _do(self, request: Request, options: leasing.LeaseOptions) -> None:
-        """Do what a request says of queries, one after another."""
+        """Run the actions of a request, one after another."""
         core = self._core
         if request.HasField("answer"):
             await self._try("answered", request.answer, answering.answer_query)

@@ -47,7 +47,7 @@ class LabellerAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """The labellers of a model as they stand by what they said.
+    """The labellers of a model, estimated from their labels.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Crowd:
         return UNKNOWN if found is None else found.reliability
 
     def weighed(self, labeller: str, contour: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return the contour that an answer is evidence of (theory §13.4); None where the labeller is not known."""
+        """Return the contour that an answer gives evidence for (theory §13.4); None if the labeller is not known."""
         if self.estimate is None or labeller not in self.agreements:
             return None
         return self.estimate.weighed(self.numbers[labeller], contour)
@@ -81,7 +81,7 @@ async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
 
 
 async def crowd_where_estimated(core: ServiceCore, schema: ModelSchema) -> Crowd | None:
-    """As `crowd_of_model`; None where the policy says that labellers declare how reliable they are."""
+    """Return the crowd of a model; None if its policy takes reliabilities as declared."""
     newest = await core.read(_newest_answer_that_counts, core.store, schema.model)
     return None if newest is None else await _estimated(core, schema, newest)
 

@@ -1,4 +1,4 @@
-"""A labeller's search for queries: of one model, or of any, without trying again what has not changed."""
+"""A labeller's search for queries of one model or of any, without trying unchanged models again."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from quercus.storage import (
 
 @dataclass(frozen=True)
 class _SentStatement:
-    """A statement as it was sent; `declared` is its reliability, None where none was sent."""
+    """A statement as it was sent; `declared` is its reliability, None if none was sent."""
 
     instance: str
     labeller: str

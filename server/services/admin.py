@@ -69,7 +69,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def GetCaller(  # noqa: N802
         self, request: admin_pb2.GetCallerRequest, context: Any
     ) -> admin_pb2.GetCallerResponse:
-        """Return who calls, and what the caller may do."""
+        """Return the caller and its permissions."""
         principal = current_caller() or EVERYBODY
         return admin_pb2.GetCallerResponse(
             name=principal.name,

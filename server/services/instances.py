@@ -165,7 +165,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     async def WatchEvents(  # noqa: N802
         self, request: instance_pb2.WatchEventsRequest, context: Any
     ) -> AsyncIterator[instance_pb2.WatchEventsResponse]:
-        """Send the log behind a number, then what is written."""
+        """Send the log after a number, then each new event."""
         async for response in watching.watch_events(self._core, request):
             yield response
 
@@ -187,7 +187,7 @@ class _Ack:
 
 
 class _Failed:
-    """Stands for the acknowledgement of a batch that cannot be stored."""
+    """A substitute for the acknowledgement of a batch that cannot be stored."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""QueryService: who is asked what, and what was answered."""
+"""QueryService: queries, leases and answers."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     async def ReleaseLease(  # noqa: N802
         self, request: query_pb2.ReleaseLeaseRequest, context: Any
     ) -> query_pb2.ReleaseLeaseResponse:
-        """End a lease, whoever holds it."""
+        """End the lease of any labeller."""
         return await leasing.end_lease(self._core, request)
 
     async def CorrectAnswer(  # noqa: N802

@@ -17,7 +17,7 @@ from quercus.server.wire.trees import decode_snapshot
 from quercus.storage import FailedPrecondition, Snapshot, Store
 
 LOOK_AGAIN_S: Final = 60.0
-"""A watch looks at the store at least this often, whatever the change signal says."""
+"""Longest time, in seconds, between two looks of a watch at the store, whatever the change signal says."""
 
 
 class TreeService(tree_pb2_grpc.TreeServiceServicer):

@@ -126,7 +126,7 @@ _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]]
 
 
 def _accuracies(records: Sequence[ModelRecord]) -> Iterator[Metric]:
-    """Yield how right predictions were lately, of the models of which that is known."""
+    """Yield the recent accuracy of each model for which it is known."""
     rows, accuracy = _family(table.RECENT_ROWS), _family(table.RECENT_ACCURACY)
     for record in records:
         blocks = accuracy_in(record.report)

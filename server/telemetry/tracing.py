@@ -63,7 +63,7 @@ class Tracing:
         _log.info("traces go to OpenTelemetry (%s)", exporter)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         if self._provider is not None:
             self._provider.shutdown()
             self._provider = None

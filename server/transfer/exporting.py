@@ -1,4 +1,4 @@
-"""A model's instances as a table for programs that analyse: values, label as it came, and what is believed now."""
+"""A model's instances as a table for analysis programs: values, the original label, and the present evidence."""
 
 from __future__ import annotations
 

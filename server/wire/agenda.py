@@ -1,4 +1,4 @@
-"""The grower's queries: to what the store keeps, and back."""
+"""Conversion of the grower's queries to their stored form, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithms: wire to domain. What the specification says for all of them comes from there."""
+"""Conversion of algorithms from the wire to the domain. Parameters of the model itself come from the specification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quercus.specification.parameter import parameters_of
 
 
 def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
-    """Convert an algorithm to the domain, with the defaults of what is absent.
+    """Convert an algorithm to the domain; absent parameters get their defaults.
 
     Raises
     ------

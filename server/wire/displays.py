@@ -66,7 +66,7 @@ def decode_presentation(message: display_pb2.Presentation) -> Presentation:
 
 
 def check_presentation(specification: model_pb2.Specification) -> None:
-    """Refuse a presentation that is wrong in itself, or names what the model does not have.
+    """Refuse a presentation that is invalid, or names something that the model does not have.
 
     Raises
     ------
@@ -136,5 +136,5 @@ def _check_media(kind: Any, title: str, media: display_pb2.DisplayMedia) -> Medi
 
 
 def encode_display(data: bytes | None) -> display_pb2.Display | None:
-    """Return what the store keeps, for the wire; None where there is nothing."""
+    """Return a stored display for the wire; None if there is none."""
     return None if data is None else display_pb2.Display.FromString(data)

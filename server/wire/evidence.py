@@ -14,11 +14,11 @@ from quercus.belief.label import Label, contour
 from quercus.storage import Event, EventKind
 
 APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
-"""Words of one labeller, which count in what all say together: the event that follows."""
+"""Kinds of events with the label of one labeller, which counts through the event of the combination that follows."""
 
 
 def said_in(event: Event, size: int) -> Said[Label] | None:
-    """Return what an event says of its instance; None where it counts only in what all say together.
+    """Return the label that an event reports; None if it counts only through the combination of all labels.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> Mas
 
 
 def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) -> list[bytes]:
-    """Convert the labels of `count` rows to their stored form; None stands for vacuous ones.
+    """Convert the labels of `count` rows to their stored form; None means vacuous ones.
 
     Raises
     ------

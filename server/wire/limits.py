@@ -50,10 +50,10 @@ GROWTH_ROWS: Final = 20_000
 """Events that the grower reads and folds at once, before it looks at the next model: some tenths of a second."""
 
 GROWTH_BYTES: Final = 16 * 1024 * 1024
-"""And it reads no further once their values and labels exceed this: memory is bounded whatever the backlog."""
+"""Bytes of values and labels after which the grower reads no further: memory is bounded with any backlog."""
 
 UNREAD_SHARE: Final = 20
-"""The grower leaves rows unread until their tree is due, up to one in so many of those it reads at once.
+"""The grower leaves up to one in this many of the rows that it reads at once unread until their tree is due.
 
 They are 1,000, a millisecond or two to read and fold.
 """
@@ -88,7 +88,7 @@ PENDING_BYTES: Final = 128 * 1024 * 1024
 """Batches that wait for the writer, together; streams are read no further while they exceed it."""
 
 MAX_REMEMBERED_CHANGES: Final = 20_000
-"""Models of which the server remembers when they changed last; beyond, everyone who waits is woken once."""
+"""Models whose last change the server remembers; beyond this number, all waiting calls are woken once."""
 
 MAX_CACHED_MODELS: Final = 1000
 """Models whose schema and tree the server keeps in memory."""
@@ -115,7 +115,7 @@ INLINE_BYTES: Final = 16 * 1024
 @documented
 @dataclass(frozen=True)
 class MessageLimits:
-    """Bounds of what a message may hold, as they are configured."""
+    """The configured bounds of the contents of a message."""
 
     max_batch_rows: int = server.MAX_BATCH_ROWS.field()
     max_attributes: int = server.MAX_MODEL_ATTRIBUTES.field()

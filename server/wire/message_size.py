@@ -1,6 +1,6 @@
-"""Counts what a message would make, before protobuf makes it: a walk over its bytes that stops at a bound.
+"""Count of the objects in a message before protobuf creates them: a walk over its bytes that stops at a bound.
 
-Two bytes of an empty row become some forty of memory, so the size of a message does not bound what it costs to read.
+Two bytes of an empty row become some forty of memory, so the size of a message does not bound the cost of reading it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class MessageShape:
 
     @cached_property
     def heads(self) -> bytes:
-        """Bytes one of which begins every part and every text that is counted, however its tag is written."""
+        """The possible first bytes of every counted part and text, for all encodings of its tag."""
         tags = {number << 3 | _LENGTH for shape in self._all() for number in shape.fields}
         return bytes({tag & 127 | high for tag in tags for high in ((0, 128) if tag < 128 else (128,))})
 

@@ -57,7 +57,7 @@ def parse_query(name: str, field: str = "name") -> tuple[str, int]:
 
 
 def parse_tree(name: str, field: str = "name") -> tuple[str, int | None]:
-    """Return model and version of ``models/{model}/trees/{version}``; None stands for ``latest``."""
+    """Return model and version of ``models/{model}/trees/{version}``; None means ``latest``."""
     form = "models/{model}/trees/{version} or models/{model}/trees/latest"
     model, version = _split_name(name, field, ("models", "trees"), form)
     return model, None if version == "latest" else _parse_number(version, name, field, form)
@@ -107,7 +107,7 @@ def check_controls(name: str, field: str) -> None:
 
 
 def not_found(kind: str, name: str, known: Sequence[str]) -> str:
-    """Say that there is nothing of a name, what was perhaps meant, and what there is.
+    """Return an error text for an unknown name, with a suggestion and the known names.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def make_page_token(kind: str, after: str | int) -> str:
 
 
 def read_token(kind: str, token: str) -> str:
-    """Return what the token continues after, "" for the first page."""
+    """Return the name after which the page of a token begins, "" for the first page."""
     if not token:
         return ""
     try:

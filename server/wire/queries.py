@@ -1,4 +1,4 @@
-"""Queries: what the store keeps to the wire."""
+"""Conversion of stored queries to the wire."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ASKED = frozenset({QueryState.OPEN, QueryState.LEASED})
 def encode_queries(
     records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: ModelSchema, wanted: int
 ) -> list[query_pb2.Query]:
-    """Convert queries to the wire, each with its instance and what is believed of it.
+    """Convert queries to the wire, each with its instance and the evidence about it.
 
     Parameters
     ----------

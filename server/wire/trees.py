@@ -37,7 +37,7 @@ MAX_RESPONSES: Final = 4096
 
 
 def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
-    """Convert what a tree's numbers mean to its message, which is without nodes yet.
+    """Return the message of a tree without nodes: the names that its numbers stand for.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def member_classes(classes: Sequence[str], flat: FlatTree, member: int) -> tuple
 
 
 def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> Names:
-    """Return what the numbers in a tree mean."""
+    """Return the names that the numbers in a tree stand for."""
     return Names(
         member_classes(message.classes, flat, member),
         tuple(each.attribute for each in message.attributes),
@@ -208,7 +208,7 @@ class TreeClassifier:
         return response
 
     def _end(self, cells: UncertainValues) -> int | None:
-        """Return the node that predicts a single row; None where no single node does."""
+        """Return the node that predicts a single row; None if no single node does."""
         values = cells.values
         if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
             return None
