@@ -128,7 +128,7 @@ class CandidateScores:
         return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT
 
     def _bound(self, which: slice) -> None:
-        """Take over what is known of the widths without `which` of the labels that tell something."""
+        """Update the bounds of the scores of `which` informative labels from the widths known so far."""
         if self._points is None:
             return
         top = np.log2(self._table.contours.shape[1])

@@ -148,7 +148,7 @@ class QueryableTree(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryContext:
-    """All that choosing queries needs: the rows, what they say, and the tree they grow.
+    """Everything that the choice of queries needs: the rows, their labels, and their tree.
 
     Parameters
     ----------

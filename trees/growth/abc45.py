@@ -133,7 +133,7 @@ def induce(
 
 
 def _combined(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.float64]:
-    """Return what is known of a row after a certain answer, given as a contour."""
+    """Return the contour of a row after an answer of reliability 1, which is given as a contour."""
     known = live.table.contours[live.contour_id(instance)]
     return update(known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0).contour
 

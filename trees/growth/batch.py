@@ -96,7 +96,7 @@ class NodePrediction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """A child to be: the test it passed, its rows, what is left to test below, and weights as of `OpenNode`."""
+    """A future child: the test it passed, its rows, the attributes left to test, and weights as in `OpenNode`."""
 
     attribute: int
     code: int
@@ -123,10 +123,10 @@ class StoppingRule(Protocol):
     """The rule that makes a node a leaf."""
 
     def before(self, place: OpenNode) -> Stop | None:
-        """Return why the node must not be split, whatever the gains."""
+        """Return the reason why the node must not be split at any gain, or None."""
 
     def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return why the gains do not justify a split."""
+        """Return the reason why the gains do not justify a split, or None."""
 
 
 class LeafRule(Protocol):

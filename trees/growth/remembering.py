@@ -1,7 +1,7 @@
-"""A tree that remembers: it learns from the last rows that were told, and from those of which nothing is known.
+"""A tree with a bounded memory: it learns from the last told rows, and from all rows that are not told.
 
-Rows leave such a tree as exactly as they enter it: once it forgets, it is grown from what it remembers when somebody
-looks. So it is the tree of these rows, however the log was cut, and the trees of a longer log cost no more.
+Rows leave such a tree exactly: once it forgets rows, each look grows it from the remembered ones. So it is the tree of
+these rows for any division of the log, and the trees of a longer log cost no more.
 """
 
 from collections.abc import Callable

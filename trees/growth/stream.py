@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """Instances arrived: values (n, K) as of `quercus.trees.tree.encoding`, contours (n, l)."""
+    """New instances: values (n, K) as in `quercus.trees.tree.encoding`, contours (n, l)."""
 
     values: Floats
     contours: Floats
@@ -190,13 +190,13 @@ class GrowthState:
         return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)
 
     def left_to_ask(self, limit: int) -> int:
-        """Return how many queries may be chosen: `limit`, what the budget has left, or none when it is to stop."""
+        """Return the number of queries that may be chosen: `limit`, the rest of the budget, or 0 if asking stops."""
         most = min(limit, self.specification.budget - self.answers)
         return 0 if most > 0 and self.settled else most
 
     @property
     def settled(self) -> bool | None:
-        """Whether no split is contested and every leaf has a told row; None where it asks even so."""
+        """Whether no split is contested and every leaf has a told row; None if it asks all the same."""
         return is_settled(self.context()) if self.specification.ask == WHILE_CONTESTED else None
 
     def context(self) -> QueryContext:
@@ -205,7 +205,7 @@ class GrowthState:
         return replace(tree.context(_ordered_codes(self.specification)), instances=rows)
 
     def contour(self, instance: int) -> Floats:
-        """Return what is believed of an instance's class now: (l,)."""
+        """Return the present contour of an instance, (l,)."""
         live = self._here()
         contour: Floats = live.table.contours[live.contour_id(instance)]
         return contour
@@ -335,7 +335,7 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
 
 
 def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
-    """Take what is said of an instance; where nothing is said in the place of answers, it may be asked about again."""
+    """Fold a label event; if it takes the answers back, the instance may be asked about again."""
     live = state._live
     known = live.contour_id(instance)
     pushed = state._pushed.setdefault(instance, known)

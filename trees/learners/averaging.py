@@ -112,7 +112,7 @@ class CombinedMass:
 def mass_summary(
     mass: MassFunction, place: OpenNode, size: float, *, conflict: bool = False
 ) -> NodePrediction:
-    """Return what a node with this mass and this weight predicts: its BetP, and its belief and plausibility.
+    """Return the prediction of a node with this mass and this weight: its BetP, and its belief and plausibility.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""C4.5 (Quinlan 1993; thresholds as of release 8, Quinlan 1996): gain ratio, and parts of rows for missing values."""
+"""C4.5 (Quinlan 1993; thresholds of release 8, Quinlan 1996): gain ratio, and parts of rows for missing values."""
 
 import math
 from dataclasses import dataclass

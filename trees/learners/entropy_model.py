@@ -90,7 +90,7 @@ class BeliefEntropyModel(Learned):
         return (self.flat,)
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return what the tree says of rows of cells.
+        """Return the tree's predictions for rows of cells.
 
         Raises
         ------

@@ -155,7 +155,7 @@ class Stopping:
     max_depth: int | None
 
     def before(self, place: OpenNode) -> Stop | None:
-        """Return why the node must not be split, whatever the gains."""
+        """Return the reason why the node must not be split at any gain, or None."""
         estimates = self.solver.estimate_cells(Cells.of_dense(self.sample.counts(place.rows)[np.newaxis]))
         weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
         return reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])

@@ -116,7 +116,7 @@ class ForestModel(Learned):
         return tuple(flat for model in self.models for flat in model.flats)
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return what the forest says of rows of cells.
+        """Return the forest's predictions for rows of cells.
 
         Raises
         ------

@@ -8,6 +8,6 @@ FARTHEST = 1e300
 """Largest squared standardised distance from a mean: beyond it, distance tells no class from another."""
 
 TINY = float(np.finfo(np.float64).tiny)
-"""Least positive number of full precision: a floor for what is divided by."""
+"""Least positive number of full precision: a floor of divisors."""
 
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

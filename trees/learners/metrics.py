@@ -80,7 +80,7 @@ def discounted_accuracy(sets: ArrayLike, truth: ArrayLike) -> Floats:
 
 
 def u65(sets: ArrayLike, truth: ArrayLike) -> float:
-    """Return the mean of ``1.6 x - .6 x²`` over the rows, ``x`` and the arguments as of `discounted_accuracy`.
+    """Return the mean of ``1.6 x - .6 x²`` over the rows, ``x`` and the arguments as in `discounted_accuracy`.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def u65(sets: ArrayLike, truth: ArrayLike) -> float:
 
 
 def u80(sets: ArrayLike, truth: ArrayLike) -> float:
-    """Return the mean of ``2.2 x - 1.2 x²`` over the rows, ``x`` and the arguments as of `discounted_accuracy`.
+    """Return the mean of ``2.2 x - 1.2 x²`` over the rows, ``x`` and the arguments as in `discounted_accuracy`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class SetScores:
 
 
 def set_scores(sets: ArrayLike, truth: ArrayLike) -> SetScores:
-    """Return all scores of set-valued predictions; arguments and errors as of `discounted_accuracy`.
+    """Return all scores of set-valued predictions; arguments and errors as in `discounted_accuracy`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One interface to every learner: `fit` an algorithm to a table, and ask what is `Learned`.
+"""One interface to every learner: `fit` an algorithm to a table, and predict with the `Learned` model.
 
 What a learner cannot use it does not see: ID3 and C4.5 learn from the rows whose label names one class, and an E2M tree
 of informed rows only from those whose label says anything. Where no such row is, and where there is no row at all, the
@@ -117,7 +117,7 @@ def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: i
 
 
 def _learner_of(algorithm: algorithms.Tree, table: Table, executor: Executor | None) -> ModelLearner:
-    """Return what grows one model, to be called with a table and what a forest puts around the criterion."""
+    """Return the function that grows one model from a table and a forest's wrapper of the criterion."""
     parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     match algorithm:
         case algorithms.Abc45() | algorithms.E2m():
@@ -170,7 +170,7 @@ def _with_lambda(
 
 
 def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> Learned:
-    """Return as a model what a function grows: ``grow(table, wrap=...) -> Node``."""
+    """Return the tree that a function grows as a model: ``grow(table, wrap=...) -> Node``."""
     return TreeModel.of(grow(table, wrap=wrap), table.attributes)
 
 

@@ -38,7 +38,7 @@ class ConsonantMasses:
 
     @classmethod
     def of(cls, log_densities: Floats) -> "ConsonantMasses":
-        """Make the nested masses of log densities (n, l), of which at least one in a row is finite.
+        """Return the nested masses of log densities (n, l), at least one of which is finite in each row.
 
         Densities within a relative 1e-9 of the next larger are tied; tied ones go together to the largest of
         their sets. (Relative: 1e-20 and 1e-40 differ, and where evidence piles up, the difference counts.)

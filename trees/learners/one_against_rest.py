@@ -1,4 +1,4 @@
-"""One tree a class against all others, and what they say together (theory §5)."""
+"""One tree per class against all others, and the combination of their predictions (theory §5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class OneAgainstRest(Learned):
         return tuple(model.flat for model in self.models)
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return what the trees together say of rows of cells."""
+        """Return the combined predictions of the trees for rows of cells."""
         return Predictions.of_masses(self.size, *self._masses(cells))
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:

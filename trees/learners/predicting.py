@@ -49,7 +49,7 @@ class Learned(ABC):
 
     @abstractmethod
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return what the model says of rows of cells."""
+        """Return the model's predictions for rows of cells."""
 
     @abstractmethod
     def log_commonalities(self, cells: UncertainValues) -> Floats:
@@ -64,7 +64,7 @@ class Learned(ABC):
         return tuple(flat.tree() for flat in self.flats)
 
     def predict(self, values: ArrayLike) -> Predictions:
-        """Return what the model says of rows of values.
+        """Return the model's predictions for rows of values.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Learned(ABC):
         return self.predict_cells(UncertainValues.of_values(values, self.attributes))
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
-        """Return what the model says of rows whose values may be sets, ranges or unknown.
+        """Return the model's predictions for rows whose values may be sets, ranges or unknown.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class TreeModel(Learned):
         return Encoder(self.attributes, self.edges or ((),) * len(self.attributes))
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return what the tree says of rows of cells."""
+        """Return the tree's predictions for rows of cells."""
         flat = self.flat
         nodes, open_rows = self._ends(cells)
         theta, belief = flat.theta.take(nodes, axis=0), flat.belief.take(nodes, axis=0)

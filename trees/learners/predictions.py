@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 
 class RepeatedMasses(Sequence[MassFunction]):
-    """A mass function a row, of which many are the same.
+    """One mass function per row, many of them equal.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Predictions:
 
     @classmethod
     def of_masses(cls, size: int, distinct: Sequence[MassFunction], index: Ints) -> "Predictions":
-        """Return what the mass functions, on `size` classes, that rows (n,) have among the `distinct` ones say."""
+        """Return the predictions of mass functions on `size` classes: row i has number ``index[i]`` of `distinct`."""
         theta = np.array([pignistic(mass) for mass in distinct]).reshape(-1, size)
         belief = np.array([singleton_beliefs(mass) for mass in distinct]).reshape(-1, size)
         plausibility = np.array([mass.contour() for mass in distinct]).reshape(-1, size)
@@ -140,7 +140,7 @@ class Predictions:
 
     @classmethod
     def of_dense(cls, masses: Floats, conflict: Bools) -> "Predictions":
-        """Return what the masses (n, 2^l) of every set by its bit mask say."""
+        """Return the predictions of masses (n, 2^l) of all sets, by their bit masks."""
         size = masses.shape[1].bit_length() - 1
         sets = np.arange(1 << size)
         inside = (sets[:, np.newaxis] >> np.arange(size)) & 1

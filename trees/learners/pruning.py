@@ -70,7 +70,7 @@ def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: P
 
 
 def collapse_nodes(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
-    """Return a tree whose nodes `found` (nodes,) are leaves; what was below them is gone. None may hold a mass."""
+    """Return a tree whose nodes `found` (nodes,) are leaves, without the nodes below them. No node may hold a mass."""
     fallen = np.zeros(tree.size, dtype=bool)
     for node in np.flatnonzero(found):
         fallen[node + 1 : tree.last[node] + 1] = True
@@ -96,7 +96,7 @@ def collapse_nodes(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
 
 
 def as_leaf(node: Node) -> Node:
-    """Return a node as a leaf that predicts what the node does."""
+    """Return a node as a leaf with the same prediction."""
     return replace(node, attribute=None, threshold=None, children={}, undecided=False, stop=Stop.PRUNED)
 
 

@@ -42,7 +42,7 @@ class KnownLabel:
 
     @classmethod
     def of(cls, label: Label, size: int) -> "KnownLabel":
-        """Return what a label says; plausibilities stand for their `consonant_mass` mass function."""
+        """Return the contour and the mass function of a label; plausibilities have their `consonant_mass`."""
         plausibilities = contour(label, size)
         match label:
             case ClassSet(mask):
@@ -53,7 +53,7 @@ class KnownLabel:
                 return cls(plausibilities, consonant_mass(plausibilities))
 
     def after(self, answer: "KnownLabel", reliability: float) -> "KnownLabel":
-        """Return what is known after an answer, see `quercus.belief.evidence.update` and `combined`."""
+        """Return the label after an answer, see `quercus.belief.evidence.update` and `combined`."""
         contour = evidence.combined(self.contour, answer.contour, reliability)
         return KnownLabel(contour, combined(self.mass, answer.mass, reliability))
 
@@ -90,7 +90,7 @@ def few_sets(mass: MassFunction) -> MassFunction:
 
 
 class Evidence:
-    """All that the log says of a model.
+    """All evidence in the log of a model.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Evidence:
         return len(self._which)
 
     def observe(self, values: Floats, labels: Sequence[Label]) -> None:
-        """Take instances: values (n, K) as of `quercus.trees.tree.encoding`, and a label each.
+        """Add instances: values (n, K) as in `quercus.trees.tree.encoding`, and a label each.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Evidence:
         self._which.extend(self._labels[label] for label in labels)
 
     def hear(self, instance: int, said: Said[Label]) -> None:
-        """Take what is said of an instance, by its ordinal."""
+        """Fold a label event of an instance, by its ordinal."""
         known, pushed = self.known(instance), self._said[self._which[instance]]
         size = self.specification.frame.size
         now = known_after(
@@ -143,7 +143,7 @@ class Evidence:
             self._known[instance] = now
 
     def known(self, instance: int) -> KnownLabel:
-        """Return what is known of an instance's class now.
+        """Return the present label of an instance.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class Evidence:
         return self._values[0]
 
     def contours(self) -> Floats:
-        """Return what is known of the class of each row now, (n, l)."""
+        """Return the present contour of each row, (n, l)."""
         size = self.specification.frame.size
         of_labels = np.array([known.contour for known in self._said]).reshape(-1, size)
         found: Floats = of_labels[np.array(self._which, dtype=np.int64)]
@@ -172,7 +172,7 @@ class Evidence:
         return found
 
     def table(self) -> Table | None:
-        """Return the rows and what is known of them, None when there are none.
+        """Return the rows and their labels; None if there are none.
 
         A nominal attribute has as many values as were declared or seen.
         """

@@ -1,4 +1,4 @@
-"""The splits that the learners choose from, and what the rows below each branch add up to.
+"""The splits that the learners choose from, and the sums of statistics over the rows of each branch.
 
 A nominal attribute makes one split, a branch a value. A numeric one makes a split for each threshold ``t``
 among the midpoints between neighbouring distinct values: code 0 is ``value < t``, code 1 ``value >= t``.
@@ -178,7 +178,7 @@ def _by_value(values: Floats, attributes: Ints, arities: Sequence[int], statisti
 
 
 def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cuts: int | None) -> Candidates:
-    """Return the splits by numbers: column by column, the rows in order, and what they add up to from either end."""
+    """Return the splits of numeric columns, from cumulative sums over the sorted rows of each, from either end."""
     order = values.argsort(axis=0, kind="stable")  # missing ones last
     ranked = values[order, np.arange(len(attributes))]
     here = statistics[order]  # (m, K, d)

@@ -70,7 +70,7 @@ def _values_with_codes(encoder: Encoder, k: int, code: Ints) -> tuple[Floats, Fl
 
 
 def _narrow_ranges(flat: FlatTree, attribute: Ints, low: Floats, high: Floats) -> None:
-    """Leave of each range what the tests of the same attribute further up leave: a level up at a time."""
+    """Intersect each range with those of tests of the same attribute further up, one level at a time."""
     own_low, own_high = low.copy(), high.copy()
     node, above = np.arange(flat.size), flat.parent.copy()
     while node.size:

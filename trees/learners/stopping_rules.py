@@ -17,7 +17,7 @@ Wrap = Callable[[Criterion], Criterion]  # what a forest puts around a criterion
 
 
 def wrap_criterion(criterion: Criterion, wrap: Wrap | None) -> Criterion:
-    """Return the criterion with what a forest puts around it, if it puts anything."""
+    """Return the criterion, in the forest's wrapper if there is one."""
     return criterion if wrap is None else wrap(criterion)
 
 
@@ -69,7 +69,7 @@ class UntilPure:
     limits: Limits
 
     def before(self, place: OpenNode) -> Stop | None:
-        """Return why the node must not be split, whatever the gains."""
+        """Return the reason why the node must not be split at any gain, or None."""
         sums = weighted_statistics(self.table, place, self.shares).sum(axis=0)
         if sums[0] < self.limits.min_instances - TIE:
             return Stop.FEW_INSTANCES

@@ -130,7 +130,7 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
 
 
 def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
-    """Return the trees of `join_trees` columns; what is not there of those that only people read counts as none."""
+    """Return the trees of `join_trees` columns; columns that only people read may be absent."""
     parent = columns["parent"]
     nodes = len(parent)
     bounds = [*np.flatnonzero(parent < 0).tolist(), nodes]

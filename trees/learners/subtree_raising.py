@@ -61,7 +61,7 @@ class _Pruner:
     confidence: float
 
     def pruned(self, node: Node, place: OpenNode) -> Generator[Task, Node, Node]:
-        """Return what becomes of a node; what becomes of another one is what a yield returns."""
+        """Return the pruned node; a yield of another node's task returns that node pruned."""
         if node.is_leaf:
             return node
         choice = _choice_of(node)

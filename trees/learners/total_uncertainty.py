@@ -51,7 +51,7 @@ def node_masses(sums: Floats) -> Floats:
 
 
 def node_uncertainties(masses: Floats) -> Floats:
-    """Return nonspecificity ``N`` and discord ``D`` in bits of masses (..., 3) as of `node_masses`: (..., 2).
+    """Return nonspecificity ``N`` and discord ``D`` in bits of masses (..., 3) from `node_masses`: (..., 2).
 
     ``N`` is the mass of both (times log2 2); ``D = -Σ m log2 BetP``, to which the mass of both adds nothing
     since BetP of the whole is 1.
@@ -62,7 +62,7 @@ def node_uncertainties(masses: Floats) -> Floats:
 
 
 def total_uncertainty(masses: Floats, lam: float) -> Floats:
-    """Return ``U_λ = (1 - λ) N + λ D`` in bits of masses (..., 3) as of `node_masses`."""
+    """Return ``U_λ = (1 - λ) N + λ D`` in bits of masses (..., 3) from `node_masses`."""
     measure: Floats = node_uncertainties(masses) @ np.array([1.0 - lam, lam])
     return measure
 
@@ -86,7 +86,7 @@ class UntilNoGain:
     max_depth: int | None
 
     def before(self, place: OpenNode) -> Stop | None:
-        """Return why the node must not be split, whatever the gains."""
+        """Return the reason why the node must not be split at any gain, or None."""
         if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None

@@ -10,7 +10,7 @@ MAX_COUNTED = 10_000_000  # rows that weighted ones may count as
 
 
 def repeat_rows(table: Table) -> Table:
-    """Return the table with every row as often as it weighs, without mass functions.
+    """Return the table with each row repeated by its weight, without mass functions.
 
     Raises
     ------
@@ -40,9 +40,9 @@ def are_whole(table: Table) -> NDArray[np.bool_]:
 
 
 def counted_or_weighed(table: Table) -> tuple[Table, NDArray[np.float64] | None]:
-    """Return the table with every row as often as it weighs; or, of weights in parts, its rows and their weights.
+    """Return the table with each row repeated by its weight; if weights are fractions, its rows and their weights.
 
-    The likelihood of a row of weight w is that of the row to the power w (theory §2.1), so both say the same.
+    The likelihood of a row of weight w is that of the row to the power w (theory §2.1), so both are equivalent.
     """
     if are_whole(table).all():
         return repeat_rows(table), None

@@ -52,7 +52,7 @@ class CellCache:
         return self._start, self._columns, self._counts
 
     def enter(self, start: Ints, columns: Shorts, counts: Array) -> Ints:
-        """Return the numbers of cells (m,), old or new; columns rise in each. What is older may be forgotten."""
+        """Return the numbers of cells (m,), old or new; columns rise in each. Older cells may be forgotten."""
         self._make_room(len(start) - 1, len(columns))
         numbers = np.empty(len(start) - 1, np.int64)
         table = self._slots, self._hashes, *self.cells, self._size
@@ -60,7 +60,7 @@ class CellCache:
         return numbers
 
     def recall(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
-        """Return what is called `name` of cells, (m, width); `compute` is asked for the cells where it is not known."""
+        """Return the values called `name` of cells, (m, width); `compute` gives those that are not known."""
         values, known = self._rows(name, width)
         missing = numbers[~known[numbers]]
         if missing.size:

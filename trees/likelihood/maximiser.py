@@ -141,10 +141,10 @@ def stack_problems(
 
 
 def distinct_contours(contours: Array, weights: Array) -> tuple[Array, Array]:
-    """Reduce to what the likelihood depends on: distinct informative contours, scaled to maximum 1, with total weights.
+    """Return the distinct informative contours, scaled to maximum 1, and their total weights: these fix the likelihood.
 
-    A constant factor in a row adds a constant to ``l``; a constant row says nothing. Sorted, so that the result, and
-    all that is computed from it, does not depend on the order of rows.
+    A constant factor in a row adds a constant to ``l``; a constant row is vacuous. The contours are sorted, so that the
+    result, and everything computed from it, does not depend on the order of rows.
     """
     use = (weights > 0.0) & (contours.min(axis=1) < contours.max(axis=1))
     P = contours[use]

@@ -147,10 +147,10 @@ class Coverage:
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
-        """Return how many untold rows are nearer to a candidate than to what was told or asked about before."""
+        """Return the number of untold rows nearer to a candidate than to any row told or asked about before."""
         nearer = self._untold & (self._far[candidate] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 
     def take(self, candidate: int) -> None:
-        """A candidate is asked about; others bring less from now on where it is nearer than what was known."""
+        """Take a candidate that is asked about; the gains of others fall for rows that it is nearest to."""
         take_candidate(self._far, self._near, self._gains, candidate)

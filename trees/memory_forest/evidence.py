@@ -165,11 +165,11 @@ class ForestEvidence(WritableArrays):
 
     @property
     def told(self) -> Ints:
-        """(T,) the rows of which something is known, in the order in which it was first told; read only."""
+        """(T,) the told rows, in the order in which they were first told; read only."""
         return self._told.rows
 
     def now(self) -> "Moment":
-        """Return what is known now; it stays so, whatever is told later."""
+        """Return the present evidence, which later labels do not change."""
         return Moment(self, self._rows, *self._told.held())
 
     def add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
@@ -188,7 +188,7 @@ class ForestEvidence(WritableArrays):
         self._told.append(first + informed, kinds[informed])
 
     def say(self, row: int, kind: int) -> int | None:
-        """Put a contour in the place of what is known of a row.
+        """Replace the contour of a row.
 
         Returns
         -------

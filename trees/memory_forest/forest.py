@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 
 
 class MemoryForest:
-    """The forest of many memories. Its members grow when somebody looks, not when something is told.
+    """The forest of many memories. Its members grow at the next look, not when a row is told.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class MemoryForest:
         self.apart: Apart | None = None  # distances that queries share
 
     def observe(self, values: Floats, contours: Floats) -> None:
-        """Take rows (n, K) with what is known of their classes, contours (n, l); constant ones say nothing."""
+        """Add rows (n, K) with their contours (n, l); constant contours are vacuous."""
         values = np.asarray(values, dtype=np.float64)
         kinds = (
             self.evidence.contours.numbers(np.asarray(contours, dtype=np.float64)) if len(values) else None
@@ -76,7 +76,7 @@ class MemoryForest:
         self._add(values[taken:], kinds[taken:])
 
     def tell(self, row: int, contour: Floats) -> None:
-        """Put a contour (l,) in the place of what is known of a row; a constant one takes back what was told."""
+        """Replace the contour (l,) of a row; a constant one takes its label back."""
         (kind,) = self.evidence.contours.numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
         told = len(self.evidence.told)
         withdrawn = self.evidence.say(row, int(kind))
@@ -129,13 +129,13 @@ class MemoryForest:
         return members.mean_of(values, self.weights, lambda theta: 0.5 * np.abs(theta - mean).sum(axis=1))
 
     def predict(self, values: Floats) -> Predictions:
-        """Return what the forest says of rows of values (m, K)."""
+        """Return the forest's predictions for rows of values (m, K)."""
         members = self.members()
         said = members.opinions(values, self.weights, self.level)
         return predictions(said, len(members.told), members.size)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
-        """Return what the forest says of rows of values, None for unknown ones.
+        """Return the forest's predictions for rows of values, None for unknown ones.
 
         Raises
         ------

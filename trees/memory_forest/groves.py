@@ -1,4 +1,4 @@
-"""The trees of a memory, which grow together, and what they say (theory §10.1, §10.2)."""
+"""The trees of a memory, which grow together, and their predictions (theory §10.1, §10.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -152,7 +152,7 @@ class Grove(WritableArrays):
         ]
 
     def add(self, codes: Codes, named: Bools, weights: Floats, level: float, said: Floats) -> None:
-        """Add what the trees say, see `quercus.trees.memory_forest.routing.add_opinions`."""
+        """Add the opinions of the trees, see `quercus.trees.memory_forest.routing.add_opinions`."""
         routing.add_opinions(
             codes, named, self.keys, self.nodes, self.opinions, self.counts, weights, level, said
         )

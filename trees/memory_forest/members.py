@@ -1,4 +1,4 @@
-"""The members of a forest at one moment, and what they say (theory §10.1, §10.3)."""
+"""The members of a forest at one moment, and their predictions (theory §10.1, §10.3)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
 BAYES = (600, 2_000, 100_000)
 """Memories of the naive-Bayes members."""
 LARGEST = 512 << 20
-"""Bytes of the nodes and opinions of all trees, at the worst."""
+"""Most bytes of the nodes and opinions of all trees."""
 MOVING = 2_000
 """Rows of the smallest memory that moves in steps, and the first step; both double together."""
 STEP = 500
@@ -93,13 +93,13 @@ class Members:
         return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
     def agreed(self, moment: Moment) -> int:
-        """Return how many told rows, from the first on, are the same at a moment, with the same contours."""
+        """Return the number of told rows, from the first on, that are the same at a moment, with the same contours."""
         n = min(len(self.told), len(moment.told))
         differ = (self.told[:n] != moment.told[:n]) | (self.kinds[:n] != moment.contours_told[:n])
         return int(differ.argmax()) if differ.any() else n
 
     def changes(self, memory: int, moment: Moment, agreed: int) -> Changes | None:
-        """Return how what a memory holds changes until a moment, None where it does not; see `agreed`."""
+        """Return the changes of a memory until a moment, None if there are none; see `agreed`."""
         old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
         if self._holds(old, moment, new, agreed):
             return None
@@ -137,12 +137,12 @@ class Members:
         )
 
     def is_of(self, book: Codebook, told: Rows, kinds: Rows) -> bool:
-        """Tell whether these are the members of what is told, in these codes."""
+        """Return whether these are the members of the told rows, in these codes."""
         known = self.book is book and len(self.told) == len(told) and len(self.groves) > 0
         return known and bool((self.told == told).all()) and bool((self.kinds == kinds).all())
 
     def opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
-        """Return the mean of what the members say of rows: estimate, belief and plausibility of each class (m, 3, l).
+        """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Members:
         return found
 
     def estimates(self, values: Floats) -> Floats:
-        """Return what each memory says of rows, the mean of its members' estimates: (memories, m, l)."""
+        """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l)."""
         found = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
         if not self.groves:
             return found
@@ -205,7 +205,7 @@ class Members:
 
 
 def remembered(memory: int, told: int) -> slice:
-    """Return the places of the told rows that a memory holds, after so many rows were told (theory §10.1).
+    """Return the places of the told rows that a memory holds after `told` rows (theory §10.1).
 
     A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
     500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.

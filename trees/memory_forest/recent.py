@@ -48,13 +48,13 @@ class EndedBlock:
 
     @property
     def contours(self) -> Floats:
-        """(rows, l) what was known of its rows at its end."""
+        """(rows, l) the contours of its rows at its end."""
         return self.end.evidence.contours.values[self.end.contours_told[self.begun :]]
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedBlock:
-    """A block, and what the members said of it as they were before it.
+    """A block, and its predictions by the members from before it.
 
     Parameters
     ----------

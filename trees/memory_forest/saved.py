@@ -42,7 +42,7 @@ class SavedForest:
 
 
 def saved_forest(forest: MemoryForest) -> SavedForest | None:
-    """Return a forest to be saved; None where something was told since it was grown: that is saved with its members."""
+    """Return a forest to be saved, with its members; None if rows were told since it was grown."""
     if not forest.is_grown:
         return None
     evidence, recent = forest.evidence, forest.recent
@@ -72,7 +72,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
 
 
 def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
-    """Let a forest that was told nothing go on from what was saved; `ValueError` when the columns do not fit together.
+    """Restore a saved forest into an empty one; `ValueError` if the columns do not fit together.
 
     It may keep views of the columns, and does not write to them.
     """
@@ -102,7 +102,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
 
 
 def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
-    """Return how right the forest was in its first block, and what was known when the piece that has begun did."""
+    """Return the columns of the accuracy in the first block, and of the evidence at the start of the present piece."""
     none = np.empty(0, np.int64)
     before = None if early.is_over else early.before
     return {

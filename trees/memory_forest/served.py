@@ -1,4 +1,4 @@
-"""The forest as it is served: its members as columns, and what they say of rows, without compiled code (theory §10.4).
+"""The served form of the forest: its members as columns, and their predictions without compiled code (theory §10.4).
 
 A process that only predicts needs neither Numba nor the rows that the members were grown from.
 """
@@ -109,7 +109,7 @@ class Voices:
     told: int
 
     def say(self, values: Floats) -> Predictions:
-        """Return what the forest says of rows of values (m, K)."""
+        """Return the forest's predictions for rows of values (m, K)."""
         said = np.zeros((len(values), 3, self.size))
         if not self.told:
             said[:, 0], said[:, 2] = 1.0 / self.size, 1.0
@@ -225,9 +225,9 @@ class ServedForest(Learned):
         return self.tree.flats
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
-        """Return what the forest says of rows of cells, and where they end in the tree beside it.
+        """Return the forest's predictions for rows of cells, and the leaves of the tree beside it in which they end.
 
-        Of a row with a set of values it says the mean over them; a range stands for nine points of it, evenly spaced.
+        A row with a set of values gets the mean over them; a range stands for nine evenly spaced points of it.
 
         Raises
         ------

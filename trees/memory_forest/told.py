@@ -1,4 +1,4 @@
-"""The rows of which something is known, in the order in which it was first told."""
+"""The told rows, in the order in which they were first told."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class ToldRows(WritableArrays):
         self._kinds[place] = kind
 
     def withdraw(self, row: int) -> int:
-        """Nothing is known of a row any more; return its place."""
+        """Remove a row whose label was taken back; return its place."""
         place = self._place(row)
         self._rows = np.delete(self.rows, place)
         self._kinds = np.delete(self._kinds[: self._count], place)

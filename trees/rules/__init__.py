@@ -1,4 +1,4 @@
-"""The rules of a split, each once: whatever grows a tree calls them.
+"""The rules of a split, each once; all growth of trees calls them.
 
 ``stopping``     when a node is a leaf (ABC4.5)
 ``choice``       which split a node gets: the cut of each attribute, gain ratio, dominance, mid-value (ABC4.5)

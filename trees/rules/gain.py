@@ -1,4 +1,4 @@
-"""Split information (theory §3.1), and which cut of a number stands for it where gains are single numbers (§9).
+"""Split information (theory §3.1), and the choice of an attribute's cut if gains are single numbers (§9).
 
 `quercus.trees.rules.choice` has the rule for intervals: compiled, over cells. Learners with precise gains use this one,
 which needs no Numba; a test compares the two.

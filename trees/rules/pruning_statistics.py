@@ -37,7 +37,7 @@ OCCURS = 1e-6  # probability from which a class counts as one that occurs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeEvidence:
-    """A tree, and what the labels of each of its nodes say.
+    """A tree, and the evidence in each of its nodes.
 
     Parameters
     ----------

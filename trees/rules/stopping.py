@@ -22,7 +22,7 @@ def stops_before(
     min_instances: int,
     max_depth: int | None,
 ) -> Ints:
-    """Return why nodes must not be split, whatever the gains: the number of the `Stop`, or `GOES_ON`, (m,).
+    """Return the reasons why nodes must not be split at any gain: the number of the `Stop`, or `GOES_ON`, (m,).
 
     Parameters
     ----------
@@ -62,5 +62,5 @@ def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
 
 
 def reason(stop: int) -> Stop | None:
-    """Return the reason of a number, None where the node goes on."""
+    """Return the reason of a number, None if the node goes on."""
     return None if stop == GOES_ON else Stop(stop)

@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Columns of which each node has a stretch; the field that declares them says where each begins, (nodes + 1,).
+    """Columns in which each node has a range of entries; the declaring field has the start of each, (nodes + 1,).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Ragged:
 
 
 def declared(of: type) -> tuple[dict[str, Column], dict[str, Ragged]]:
-    """Return what the annotated fields of a class declare, by name, in order."""
+    """Return the columns that the annotated fields of a class declare, by name, in order."""
     hints = get_type_hints(of, include_extras=True)
     found = {name: each for name, hint in hints.items() for each in getattr(hint, "__metadata__", ())}
     plain = {name: each for name, each in found.items() if isinstance(each, Column)}

@@ -22,7 +22,7 @@ NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
 
 @dataclass(frozen=True, eq=False)
 class FlatTree:
-    """The nodes of a tree in pre-order, column by column; `quercus.trees.tree.columns` says what a field declares.
+    """The nodes of a tree in pre-order, column by column; `quercus.trees.tree.columns` explains the declarations.
 
     Parameters
     ----------

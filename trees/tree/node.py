@@ -1,4 +1,4 @@
-"""The tree as a value, whatever learner grew it."""
+"""The tree as a value, for trees of all learners."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""Several trees at a glance: how large they are, what they test first, and how often each attribute is tested."""
+"""An overview of several trees: their sizes, their first tests, and the number of tests of each attribute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BAR_PIXELS = 240.0
 
 @dataclass(frozen=True, slots=True)
 class TreeSummary:
-    """A tree: its nodes, leaves and depth, the attribute of its root, and what it tells apart."""
+    """A tree: its nodes, leaves and depth, the attribute of its root, and the classes that it distinguishes."""
 
     nodes: int
     leaves: int

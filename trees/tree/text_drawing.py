@@ -37,7 +37,7 @@ class Names:
     branches: tuple[tuple[str, ...], ...]
 
     def branch(self, attribute: int, code: int) -> str:
-        """Return the name of a branch, whatever its code."""
+        """Return the name of a branch, or its code if it has no name."""
         known = self.branches[attribute]
         return known[code] if code < len(known) else f"#{code}"
 
@@ -86,9 +86,9 @@ def estimate_text(theta: Sequence[float], classes: Sequence[str]) -> str:
 
 
 def mass_text(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
-    """Return the mass function of a node in words, the largest masses first; empty where it has none.
+    """Return the mass function of a node in words, the largest masses first; empty if it has none.
 
-    A set of all classes is "any"; of a mass that contradicts itself the text says so.
+    The set of all classes is "any". If the labels conflict, the mass function is a mean, and the text says so.
     """
     here = slice(int(flat.mass_start[index]), int(flat.mass_start[index + 1]))
     pairs = zip(flat.mass_set[here].tolist(), flat.mass_value[here].tolist(), strict=True)
@@ -196,7 +196,7 @@ def to_dot(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str
 
 
 def node_lines(flat: FlatTree, index: int, names: Names, hidden: int = 0) -> list[str]:
-    """Return what a drawn node says: the split or the class, class and count, the class probabilities."""
+    """Return the text of a drawn node: the split or the class, class and count, the class probabilities."""
     attribute = int(flat.attribute[index])
     klass = shortened_text(names.classes[int(flat.klass[index])])
     count = f"n = {int(flat.count[index])}" + (", undecided" if flat.undecided[index] else "")

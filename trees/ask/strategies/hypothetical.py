@@ -73,7 +73,7 @@ class HypotheticalAnswers:
 
 
 def frequent_contours(context: QueryContext, rows: Ints, most: int) -> Ints:
-    """Return the numbers (k,) of at most so many contours of rows, those with the largest sums of plausibilities."""
+    """Return the numbers (k,) of at most `most` contours of rows, those with the largest sums of plausibilities."""
     contours = np.unique(context.sample.ids[rows]).astype(np.int64)
     totals = context.sample.table.contours[contours].sum(axis=1)
     return np.sort(contours[np.argsort(-totals, kind="stable")[:most]])

@@ -29,9 +29,9 @@ class Published:
 
 
 class _RoundRobin:
-    """One agenda in the making. Whoever is listed is being asked; nothing else changes meanwhile.
+    """The computation of one agenda. Listed instances count as being asked about; nothing else changes meanwhile.
 
-    Hence the scores of a child are found once, and a node without candidates stays so.
+    Hence the scores of a child are computed once, and a node without candidates stays so.
     """
 
     def __init__(self, context: QueryContext, limit: int) -> None:

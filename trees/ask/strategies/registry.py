@@ -1,4 +1,4 @@
-"""The strategies themselves, by name, and the agenda: what is asked now."""
+"""The strategies by name, and the computation of the agenda."""
 
 from collections.abc import Mapping
 from itertools import islice

@@ -75,7 +75,7 @@ class RowEvidence:
             self._codes = self._codes.astype(np.int16)
 
     def _widen(self, room: int) -> None:
-        """Make room for so many rows: where the columns lie, if nobody else holds them, so that none is there twice."""
+        """Enlarge the columns to `room` rows, in place if nothing else refers to them, so that no column is copied."""
         try:
             self._codes.resize((room, self._codes.shape[1]))
             self._ids.resize(room)

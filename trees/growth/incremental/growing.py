@@ -189,7 +189,7 @@ class GrowingTree:
         return self._apply(changes, split)
 
     def _collapse(self, changes: RowChanges, chosen: Bools) -> RowChanges:
-        """Let what is below the chosen nodes fall: all their rows become new to them."""
+        """Remove the subtrees of the chosen nodes: all their rows become new to them."""
         folded = changes.nodes[chosen]
         inner, leaves, owner, _ = self.nodes.below(folded)
         listed = self._listed(leaves, owner)
@@ -200,9 +200,9 @@ class GrowingTree:
     def _exchange_subtrees(
         self, changes: RowChanges, chosen: Bools, altered: Bools, split: Ids
     ) -> RowChanges:
-        """Exchange what is below the chosen nodes for the subtree of their new split, if there is one on a shelf.
+        """Replace the subtrees of the chosen nodes by the subtree of their new split, if there is one on a shelf.
 
-        The rows that such a subtree knows go into the lists of its leaves; all others become new to the nodes.
+        The rows that such a subtree contains go into the lists of its leaves; all others become new to the nodes.
         """
         nodes = self.nodes
         turned = changes.nodes[chosen]
@@ -326,7 +326,7 @@ class GrowingTree:
         return going
 
     def _keep_decisions(self, nodes: Ids, found: Choices) -> Ids:
-        """Keep what was found at nodes; return the split of each, or -1."""
+        """Store the choices at nodes; return the split of each, or -1."""
         columns, first = self.nodes, self.layout.splits.first
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper

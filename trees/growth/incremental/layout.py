@@ -95,7 +95,7 @@ class Layout:
         return np.where(self.splits.cut < 0, self.splits.attribute, -1)
 
     def entries(self, rows: Ints) -> Ints:
-        """Return how much is counted at most of nodes with so many rows (m,), see `splitting.count_cells`."""
+        """Return the most entries that nodes with `rows` (m,) rows can have, see `splitting.count_cells`."""
         cuts = cut_counts(self.splits)
         of_cuts = np.minimum(rows * np.count_nonzero(cuts), cuts.sum())
         entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cells
@@ -106,7 +106,7 @@ class Layout:
         return all(arity <= width for arity, width in zip(arities, self.widths, strict=True))
 
     def widened(self, arities: tuple[int, ...]) -> "Layout":
-        """Return a layout that holds every code; what is too narrow at least doubles, but for numbers."""
+        """Return a layout that holds every code; nominal attributes that are too narrow at least double."""
         triples = zip(arities, self.widths, self.splits.cuts, strict=True)
         return Layout(
             tuple(

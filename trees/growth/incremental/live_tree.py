@@ -1,4 +1,4 @@
-"""Rows, what is known of them, and the tree that follows both."""
+"""Rows, their contours, and the tree that follows both."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,12 +64,12 @@ class LiveTree:
 
     @property
     def sample(self) -> Sample:
-        """The rows as of now; a later change may write into these arrays."""
+        """The present rows; a later change may write into these arrays."""
         rows = self._rows
         return Sample(rows.codes, self._arities, rows.ids, rows.askable, self.table, self._cuts)
 
     def contour_id(self, row: int) -> int:
-        """Return the number of what is known of a row's class."""
+        """Return the number of a row's contour."""
         return int(self._rows.ids[row])
 
     def append(self, codes: NDArray[np.integer], contours: Floats) -> None:
@@ -86,7 +86,7 @@ class LiveTree:
         self._fell()
 
     def learn(self, row: int, contour: Floats | None, *, askable: bool = False) -> None:
-        """Take `contour` (None: the same as before) for what is known of a row; an oracle may be asked or not."""
+        """Set the contour of a row (None: unchanged), and whether an oracle may be asked about it."""
         rows = self._rows
         if row < self._taken:
             self._before.setdefault(row, (int(rows.ids[row]), bool(self._open(np.array([row]))[0])))

@@ -1,7 +1,7 @@
-"""A growing tree as columns, and back: what a restart would otherwise count again, from all rows.
+"""Conversion of a growing tree to columns, and back, so that a restart need not count all rows again.
 
 Counts are kept, entropies are not: they follow from the counts, and only those of nodes that change are needed again.
-Nor is what stands on shelves.
+Shelves are not kept either.
 """
 
 from collections.abc import Mapping
@@ -103,7 +103,7 @@ def _packed(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
 
 
 def _unpacked(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
-    """Open blocks with what was `_packed`."""
+    """Return new blocks with the contents from `_packed`."""
     used, pool, slots = np.array(used), np.array(pool), tally.layout.slots  # aligned, as kernels know arrays
     blocks = tally.open(used.size)
     at, _ = _places(used, slots)

@@ -83,7 +83,7 @@ class SubtreeShelves:
         self._drop([(node, attribute) for node in with_shelf for attribute in self._of[node]])
 
     def shrink(self, room: int) -> None:
-        """Let go of what was not used for longest until no more than `room` nodes, or `LEAST_ROOM`, are left."""
+        """Drop the least recently used subtrees until at most `room` nodes, or `LEAST_ROOM`, are left."""
         excess = self.size - max(room, LEAST_ROOM)
         chosen = []
         for node, attribute in self._age:
