@@ -1,4 +1,4 @@
-"""``quercus bridge``: what other systems send becomes rows of a model, and what happens is told to others."""
+"""``quercus bridge``: messages of other systems become rows of a model, and its events go to other systems."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 
 class PlainConsole(Console):
-    """A console that prints what others wrote, and does nothing else that it might say.
+    """A console that prints texts of others safely, whatever they contain.
 
-    Names, values and comments come from whoever pushes and labels: square brackets and colons in them are no markup,
+    Names, values and comments come from sensors and labellers: square brackets and colons in them are no markup,
     and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
     """
 
@@ -36,7 +36,7 @@ class PlainConsole(Console):
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of what is printed, harmless ones."""
+        """Yield the segments of a text, made harmless."""
         for segment in super().render(renderable, options):
             text = segment.text
             if segment.control or (text.isascii() and text.isprintable()):
@@ -166,7 +166,7 @@ def print_json_line(value: object) -> None:
 
 
 def report(as_json: bool, found: dict[str, Any], text: str) -> None:
-    """Say what a command did: as JSON for programs, in a line of text for people."""
+    """Report the outcome of a command: as JSON for programs, in a line of text for people."""
     if as_json:
         print_json(found)
     else:

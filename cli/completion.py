@@ -37,7 +37,7 @@ def complete_labeller(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _asked(ctx: typer.Context, incomplete: str, model: str | None) -> list[str]:
-    """Names that begin as what was typed: of models, or of the labellers of a model (empty: of all)."""
+    """Return names that begin like the typed text: of models, or of the labellers of a model (empty: of all)."""
     from quercus.client.client import Client  # noqa: PLC0415  (gRPC takes long, and help needs none)
     from quercus.client.errors import QuercusError  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ def doctor(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check whether this machine can run a server, and say how to fix what is wrong.
+    """Check whether this machine can run a server, and show how to fix faults.
 
     Checks Python, packages, the cache of compiled kernels, the configuration, the store and its schema, the disk, the
     port, the certificate, the clock and the limit of open files. Run it as the user of the server. Nothing is changed.

@@ -27,7 +27,7 @@ State = Literal["ok", "warning", "fault"]
 LEAST_PYTHON: Final = (3, 11)
 LOW_DISK: Final = 1e9
 FULL_DISK: Final = 6e6
-"""Bytes: what a server needs to write at all."""
+"""Least free bytes with which a server can write."""
 CERTIFICATE_WARNING_DAYS: Final = 30
 LEAST_FILES: Final = 4096
 """Least number of open files; each connection is one."""
@@ -106,7 +106,7 @@ def _compiled_kernels(folder: Path) -> Iterator[Path]:
 
 
 def check_store(config: Config) -> Finding:
-    """Whether the store can be read and written, is whole as far as a quick look tells, and of which schema it is."""
+    """Check that the store can be read and written and, by a quick look, is whole; and check its schema."""
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415
     from quercus.storage.engine import Database  # noqa: PLC0415
@@ -223,7 +223,7 @@ def check_clock() -> Finding:
 
 
 def _kernel_clock() -> int | None:
-    """The status bits of the kernel's clock; None where they cannot be read, as on other systems than Linux."""
+    """Return the status bits of the kernel's clock; None if they cannot be read, as on systems other than Linux."""
     if not sys.platform.startswith("linux"):
         return None
     buffer = ctypes.create_string_buffer(256)  # struct timex, modes 0: read only

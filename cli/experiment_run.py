@@ -102,7 +102,7 @@ def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...
 
 
 def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = False) -> None:
-    """Do what is missing of a grid, with progress, and draw it."""
+    """Run the missing cells of a grid, with progress, and draw it."""
     from quercus.compute import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
     from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
     from quercus.experiments.running import run  # noqa: PLC0415

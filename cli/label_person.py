@@ -39,7 +39,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class CannotTell:
-    """Nobody can tell."""
+    """The reply that nobody can tell."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class TerminalLabeller:
         return query
 
     def send_all(self) -> None:
-        """Wait until the server has all that was said."""
+        """Wait until the server has all answers."""
         while not self._queue.is_sent(LOOK_S):
             self.show_notices()
         self.show_notices()
@@ -155,7 +155,7 @@ class TerminalLabeller:
             self._show_prompt()
 
     def _show(self, parts: Sequence[RenderableType]) -> None:
-        """Show something to answer; what was typed before it was to be seen is no answer to it."""
+        """Show something to answer; keys typed before it appeared do not count."""
         self._console.print()
         show(self._console, parts)
         self._keyboard.forget()
@@ -185,7 +185,7 @@ class TerminalLabeller:
             self._console.print(prompt(self._classes, self._console.width))
 
     def _key(self) -> str:
-        """Return the next key that is meant for what is shown; ``b`` is about the query before and may come at once."""
+        """Return the next key that is meant for the shown query; ``b`` is for the previous one and may come at once."""
         while True:
             key = self._keyboard.read()
             if key in BACK_KEYS or key == END or time.monotonic() - self._shown_at >= UNSEEN_S:
@@ -342,7 +342,7 @@ class TerminalLabeller:
 
 
 def parse_plausibilities(line: str, size: int) -> list[float] | str:
-    """Numbers typed with blanks or commas between them, or what is wrong with them.
+    """Return the numbers typed with blanks or commas between them, or the fault in words.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from quercus.specification.console import SEND_DELAY_S
 T = TypeVar("T")
 
 TAKE_S = 1.0
-"""A call for the next query waits so long: whoever leaves does not wait for longer."""
+"""Seconds that a call for the next query waits: leaving takes no longer."""
 GROWN_S = 5.0
 JOIN_S = 2.0
 
@@ -60,7 +60,7 @@ class UnsentAnswer:
 
 
 class TerminalQueue:
-    """The queries of one labeller, and what the labeller said and the server does not have yet.
+    """The queries of one labeller, and the labeller's answers that the server does not have yet.
 
     Two threads work beside the person: one sends what was said, in order, and waits for a server that is away; the
     other leases the next query and exchanges it, as long as nobody saw it, for the one that the newest tree asks. Where
@@ -119,7 +119,7 @@ class TerminalQueue:
         self._notices.put((text, style))
 
     def interrupt(self) -> None:
-        """End where the person next waits, so that what was said in this moment is kept; a second time: end now."""
+        """End when the person next waits, so that an answer given now is kept; a second call ends at once."""
         if self._is_interrupted:
             raise KeyboardInterrupt
         self._is_interrupted = True
@@ -167,7 +167,7 @@ class TerminalQueue:
 
     @property
     def ended(self) -> bool:
-        """Whether no query comes any more."""
+        """Whether no more queries will come."""
         with self._changed:
             return self._ended
 
@@ -184,7 +184,7 @@ class TerminalQueue:
         return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
     def submit(self, said: UnsentAnswer) -> None:
-        """Take what a person did; it is sent after the delay, what was said before at once."""
+        """Queue an action of the person; it is sent after the delay, and earlier ones at once."""
         with self._changed:
             self._flush()
             self._pressed_at = time.monotonic()
@@ -196,7 +196,7 @@ class TerminalQueue:
             self._changed.notify_all()
 
     def take_back(self) -> UnsentAnswer | None:
-        """Forget what was said last, and show its query again; ``None``: it is on its way already."""
+        """Take back the last action, and show its query again; ``None``: it is on its way already."""
         with self._changed:
             last = self._said[-1] if self._said else None
             if last is None or last.is_tried or last.query is None:
@@ -213,7 +213,7 @@ class TerminalQueue:
             return not self._said
 
     def close(self) -> None:
-        """End, and give back what is held; what is not sent is lost."""
+        """End, and give back held queries; unsent answers are lost."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -280,7 +280,7 @@ class TerminalQueue:
             self._patiently(work)
 
     def _next_work(self) -> Callable[[], None] | None:
-        """Return what is to be done with the next query; the heart wakes who waits for that."""
+        """Return the next work for the query in advance; the heartbeat wakes the thread that waits for it."""
         is_there = self._unseen() is not None
         if self._is_left:
             return self._give_back if is_there else None
@@ -316,7 +316,7 @@ class TerminalQueue:
         self._without_unseen(self._queries.give_back)
 
     def _without_unseen(self, call: Callable[[Query], object]) -> None:
-        """Make a call with the query that nobody saw; meanwhile nobody will."""
+        """Make a call with the unseen query, which is not shown meanwhile."""
         with self._changed:
             unseen = self._unseen()
             self._exchanged = "" if unseen is None else unseen.name
@@ -345,7 +345,7 @@ class TerminalQueue:
     # Outages
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Make a call; what passes, as a server that is away, is waited for rather than lose what was said."""
+        """Make a call, and retry it after passing errors, such as an unreachable server, so that no answer is lost."""
         attempt = 0
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The row on the screen of a labeller: its values as the model presents them, and what was pushed beside it."""
+"""The row on the screen of a labeller: its values as the model presents them, and its display."""
 
 from __future__ import annotations
 

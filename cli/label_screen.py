@@ -57,7 +57,7 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
 
 
 def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
-    """An answer that was given, ready to print: the row, and what was said of it."""
+    """Return the screen of a given answer: the row, and the answer."""
     said = Text(
         f"{answer.text or 'nobody can tell'}  ({answer.at.astimezone():%Y-%m-%d %H:%M})", style="bold"
     )

@@ -1,4 +1,4 @@
-"""The session of a labeller: what is said is sent and counted, for a person at a terminal and for a file."""
+"""The session of a labeller, a person at a terminal or a file: it sends and counts answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Answerer = Callable[[Query], Answer]
 TELL_AFTER_S = 1.0
 """A wait that is longer is explained."""
 SEND_REST_S = 5.0
-"""After a failure, what was said before has so long to reach the server."""
+"""Seconds in which earlier answers can reach the server after a failure."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
 
 
 def _next(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
-    """Return the next query, and tell a person who waits for what; ``None``: none comes any more."""
+    """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
     since, is_told = time.monotonic(), False
     while (query := person.wait(LOOK_S)) is None and not queue.ended:
         if not is_told and time.monotonic() - since > TELL_AFTER_S:
@@ -170,7 +170,7 @@ def _next(session: LabellingSession, queue: TerminalQueue, person: TerminalLabel
 
 
 def _waiting_text(session: LabellingSession) -> str:
-    """Return for what a person waits."""
+    """Return the text for a waiting person."""
     text = f"waiting for a query of {session.model} ... (Ctrl-C stops)"
     if session.model == ANY:
         return text
@@ -180,7 +180,7 @@ def _waiting_text(session: LabellingSession) -> str:
 
 
 def _send_rest(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> None:
-    """Send what a person said before Ctrl-C; another Ctrl-C gives it up."""
+    """Send the answers given before Ctrl-C; another Ctrl-C gives them up."""
     if queue.is_sent(1.0):
         return
     session.console.print(
@@ -199,7 +199,7 @@ def _tell_unsent(session: LabellingSession, queue: TerminalQueue) -> None:
 
 @contextmanager
 def _interrupted_by_signals(queue: TerminalQueue) -> Iterator[None]:
-    """End by Ctrl-C, when the terminal is closed, or when the process is to end; what was said is sent first."""
+    """End on Ctrl-C, when the terminal is closed, or on SIGTERM; answers are sent first."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: queue.interrupt()) for number in numbers}
     try:
@@ -222,7 +222,7 @@ def _tell_end(session: LabellingSession) -> None:
 
 
 def _taken(session: LabellingSession, call: Callable[[], None]) -> None:
-    """Make a call; what the server does not take is told, and the session goes on."""
+    """Make a call; if the server refuses it, show the reason, and the session goes on."""
     try:
         call()
     except FailedPrecondition as error:

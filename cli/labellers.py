@@ -68,9 +68,9 @@ def evict(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """End all leases of a labeller: what it holds is open again, and its answers to that are refused.
+    """End all leases of a labeller: its queries are open again, and its answers to them are refused.
 
-    It may lease again; who must not is kept out by quercus tokens revoke, which gives back what the token held.
+    It may lease again. To prevent this, use quercus tokens revoke, which also gives back the token's queries.
 
     Try:
 
@@ -122,7 +122,7 @@ def labellers(
 
 
 def _with_deviation(share: float | None, deviation: float | None) -> str:
-    """A share and the standard deviation of what is known of it, `.82±.05`."""
+    """Return a share and its standard deviation as text, `.82±.05`."""
     if share is None:
         return "-"
     return f"{share:.2f}±{deviation or 0.0:.2f}".replace("0.", ".")
@@ -133,7 +133,7 @@ RARE = ("skipped", "postponed", "expired", "corrected", "undone")
 
 
 def print_labellers(found: Sequence[Labeller]) -> None:
-    """Print what all have in columns that 60 characters hold, and what happens rarely in words below."""
+    """Print the common counts in columns of 60 characters, and rare ones in words below."""
     table = RichTable(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
     for head in (*COUNTS, "agree", "reliable", "median"):

@@ -96,14 +96,14 @@ COMMANDS = {
         "Compare learners and query strategies, as the papers do, on your data.",
     ),
 }
-"""The commands in order: module, what it has there (a function, or an app of its own), the first line of its help.
+"""The commands in order: module, name in it (a function, or an app of its own), first line of the help.
 
 A module is imported when its command is run: gRPC and NumPy cost half a second, and help and completion need neither.
 """
 
 
 class _Later(typer.core.TyperCommand):
-    """Stands for a command in help and completion; the command itself is imported when it is to run."""
+    """A substitute for a command in help and completion; the command itself is imported when it runs."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         return command(str(self.name)).make_context(info_name, args, parent, **extra)
@@ -246,7 +246,7 @@ def main() -> None:
 
 
 def _run_for_programs() -> int:
-    """Run a command with ``--json``; return its exit code. Wrong usage is told as JSON, too."""
+    """Run a command with ``--json``; return its exit code. Usage errors are printed as JSON, too."""
     try:
         code = app(standalone_mode=False)
     except typer.Abort:
@@ -277,10 +277,10 @@ def _is_told(error: Exception) -> bool:
 
 
 def _encode(stream: TextIO) -> None:
-    """Have a stream take every character, whatever the locale.
+    """Make a stream accept every character in any locale.
 
-    A terminal gets an ASCII form of what it cannot show. A file or a pipe gets UTF-8, unless told otherwise: what
-    programs read must not depend on the locale.
+    A terminal gets an ASCII form of characters that it cannot show. A file or a pipe gets UTF-8, unless configured
+    otherwise: input of programs must not depend on the locale.
     """
     if not isinstance(stream, io.TextIOWrapper):
         return

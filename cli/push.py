@@ -196,7 +196,7 @@ def push(
 def _push_annotations(
     server: str, model: str, file: Path, form: tuple[str, str, str], labeller: str | None, *, as_json: bool
 ) -> None:
-    """State what the export of an annotation tool says; ``form``: the tool, the field of ids, the question."""
+    """State the labels in the export of an annotation tool; ``form``: the tool, the field of ids, the question."""
     tool, id_field, question = form
     if tool not in FORMS:
         raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")

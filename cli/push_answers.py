@@ -1,4 +1,4 @@
-"""``quercus push --labels`` of a file of answers: who said what of which row."""
+"""``quercus push --labels`` of a file of answers: labellers' labels of rows."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class AnswerFileOptions:
 
 
 def is_answer_file(table: FileTable, specification: Specification, given: AnswerColumns) -> bool:
-    """Whether a file is one of answers: a column is said to be, or it has none of the model's attributes."""
+    """Whether a file has answers: an option names such a column, or it has none of the model's attributes."""
     return given.is_given or not {each.name for each in specification.attributes} & set(table.names)
 
 
 def push_answers(
     client: Client, model: str, table: FileTable, given: AnswerFileOptions, *, as_json: bool
 ) -> None:
-    """State what a file says, item by item; nothing is sent before all of it is read."""
+    """State the answers of a file, item by item; nothing is sent before the whole file is read."""
     classes = client.get_model(model).specification.classes
     file = AnswerFile(table, classes, given.columns)
     answers = list(file)
@@ -50,7 +50,7 @@ def push_answers(
 def state_answers(
     client: Client, model: str, path: Path, answers: Sequence[FileAnswer], labeller: str, *, as_json: bool
 ) -> None:
-    """State the answers of a file, and say how many there were; ``labeller`` is whose those are that name nobody."""
+    """State the answers of a file, and report their number; ``labeller`` is the labeller of answers that name none."""
     reports: list[StatementReport] = []
     with _progress(path.name, len(answers)) as advance:
         for batch in _batches(answers):
@@ -102,7 +102,7 @@ def _send(
 
 
 def _name_of(batch: Sequence[FileAnswer], labeller: str) -> str:
-    """Name a request by what it says: the same file again is the same request."""
+    """Return a request id made from the content: the same file again is the same request."""
     said = [
         (each.item, each.labeller or labeller, each.text, each.reliability, each.comment) for each in batch
     ]

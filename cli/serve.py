@@ -14,7 +14,7 @@ from quercus.specification.parameter import Parameter
 
 
 def configured(parameter: Parameter, **more: Any) -> Any:
-    """An option that sets a key of the server's configuration; its default stands in the help."""
+    """Return an option that sets a key of the server's configuration; the help shows its default."""
     default = "" if parameter.default == "" or parameter.kind is bool else f" ({parameter.default})"
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
     return option(parameter, help=f"{parameter.sentence}{choices}{default}.", **more)

@@ -118,7 +118,7 @@ def presentation_of(path: Path, content: Any, where: str = "presentation") -> Pr
 
 
 def _presentation_dict(given: Presentation) -> dict[str, Any]:
-    """The form that :func:`presentation_of` reads, without what is left at its default."""
+    """Return the form that :func:`presentation_of` reads, without keys at their defaults."""
     withheld = {"withheld": list(given.withheld)} if given.withheld else {}
     return withheld | {
         key: [

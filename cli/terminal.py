@@ -67,7 +67,7 @@ class Keys:
                 return str(key)
 
     def forget(self) -> None:
-        """Drop what was typed and not read yet."""
+        """Drop typed keys that were not read yet."""
         self._terminal.flushinp()
 
     def line(self, echo: str = "") -> str | None:
@@ -96,7 +96,7 @@ def _show(text: str) -> None:
 
 @contextmanager
 def keys(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
-    """The keyboard of a terminal, in single-key mode; the mode before is restored whatever happens.
+    """Yield the keyboard of a terminal in single-key mode; the previous mode is always restored.
 
     Parameters
     ----------

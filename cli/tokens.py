@@ -1,4 +1,4 @@
-"""``quercus tokens``: who may call a server that asks for tokens; and what was administered."""
+"""``quercus tokens``: the tokens of a server, and its audit log."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _private(path: Path | None) -> Iterator[IO[str] | None]:
 
 @app.command("whoami")
 def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
-    """Show who your token is for a server, and what it may do.
+    """Show the name and the permissions of your token at a server.
 
     The server answers, so this needs no access to its store.
 
@@ -225,9 +225,9 @@ def audit(
     as_json: JsonOption = False,
     limit: Annotated[int, typer.Option("--newest", min=1, help="Number of newest entries.")] = 50,
 ) -> None:
-    """Show what was administered.
+    """Show the audit log.
 
-    Who created, changed and deleted models and when, and who tried and was refused.
+    It lists creations, changes and deletions of models with caller and time, and refused attempts.
 
     Try:
 

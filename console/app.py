@@ -1,4 +1,4 @@
-"""The console as an application: routes, the order of what a request passes, and how errors are shown."""
+"""The console as an application: routes, the order of middleware, and pages of errors."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def _sign_in_first(request: Request, _: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Show an error of the server, or of what was sent to it."""
+    """Show an error of the server, or of the input."""
     if isinstance(error, errors.Unauthenticated):  # the token was revoked, or it expired
         console = console_of(request)
         await console.sessions.end(request.cookies.get(console.cookie, ""))

@@ -1,4 +1,4 @@
-"""A query in words and small pictures: what it is, what is known of its class, and why it is asked."""
+"""A query in words and small pictures: its row, the evidence about its class, and its reason."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Described:
 
 
 def describe(query: Query, model: Model, origins: Collection[str], data_url: str) -> Described:
-    """Return what a page shows of a query; ``origins`` and ``data_url`` as of `shown_items`."""
+    """Return the parts of a query that a page shows; ``origins`` and ``data_url`` as in `shown_items`."""
     nominal = frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
     look = model.specification.presentation
     withheld = look.withheld if look is not None else ()

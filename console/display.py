@@ -1,4 +1,4 @@
-"""A row as a page shows it: its values as the model presents them, and what was pushed beside it."""
+"""A row on a page: its values as the model presents them, and its display."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def shown_values(values: Mapping[str, Value], model: Model) -> tuple[list[tuple[
 
 
 def shown_items(query: Query, model: Model, origins: Collection[str], data_url: str) -> list[ShownItem]:
-    """Return what stands beside the values of a query's row.
+    """Return the items shown beside the values of a query's row.
 
     Parameters
     ----------

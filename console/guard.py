@@ -18,7 +18,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 def content_policy(media: Iterable[str] = ()) -> str:
-    """Return the value of Content-Security-Policy: nothing but what the console itself serves.
+    """Return the value of Content-Security-Policy: only content that the console itself serves.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The queue of one labeller at one model: the queries that are held, and what the labeller does with them."""
+"""The queue of one labeller at one model: the held queries, and the labeller's actions on them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class LabellerQueue:
         return await self._queries.has_newer_tree(wait_s)
 
     async def exchange(self, unseen: str) -> Query | None:
-        """Exchange a query that nobody saw yet for the one that the newest tree asks first."""
+        """Exchange an unseen query for the one that the newest tree asks first."""
         async with self._lock:
             query = self.find(unseen)
             found = None if query is None else await self._queries.exchange(query)
@@ -116,7 +116,7 @@ class LabellerQueue:
         return await self._queries.extend()
 
     async def submit(self, said: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
-        """Send what was done with a query; it may be one that an earlier console leased."""
+        """Send an action on a query, which an earlier console may have leased."""
         query = self._query(said, classes)
         report = await self._send(said, query)
         self._queries.put_away(query.name)
@@ -149,7 +149,7 @@ class LabellerQueue:
         return None if shown is None else min(time.monotonic() - shown, MOST_REPORTED_S)
 
     def _query(self, said: PendingAnswer, classes: tuple[str, ...]) -> Query:
-        """Return what the calls need of a query: its name, its lease, and the frame of the label."""
+        """Return the query for a call: its name, its lease, and the frame of the label."""
         model, _, number = said.query.removeprefix("models/").partition("/queries/")
         if not (model and number.isascii() and number.isdigit()):
             raise InvalidInput("query", f"is {said.query[:80]!r}, must be models/MODEL/queries/NUMBER")
@@ -170,7 +170,7 @@ class LabellerQueue:
         )
 
     async def close(self) -> None:
-        """Give back what is held."""
+        """Give back held queries."""
         await self._queries.close()
 
 

@@ -1,4 +1,4 @@
-"""Runs a console until it is told to stop."""
+"""The run of a console, until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKENS = ("QUERCUS_TOKEN", "QUERCUS_TOKEN_FILE")
 
 
 def refuse_own_token() -> None:
-    """Raise when the environment has a token: whoever opened a page would have its rights.
+    """Raise if the environment has a token: anybody who opened a page would have its rights.
 
     Raises
     ------

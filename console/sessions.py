@@ -28,7 +28,7 @@ MAX_ADDRESSES = 10_000
 
 @dataclass
 class Session:
-    """A person who is signed in.
+    """The session of a signed-in person.
 
     The token is in the connection alone; ``repr`` shows neither it nor the secret of the forms.
     """
@@ -49,7 +49,7 @@ class Session:
         return self.caller.may_call(method)
 
     def take_flash(self) -> str:
-        """Return what the next page says once."""
+        """Return the message for the next page, which shows it once."""
         said, self.flash = self.flash, ""
         return said
 
@@ -64,7 +64,7 @@ class Session:
         self.upload = None
 
     async def close(self) -> None:
-        """Give back what is held, and close the connection."""
+        """Give back held queries, and close the connection."""
         self.drop_upload()
         queues, self.queues = list(self.queues.values()), {}
         for queue in queues:
@@ -119,7 +119,7 @@ class Sessions:
         await self._end(_digest(secret))
 
     async def expire(self) -> None:
-        """End the sessions that nobody used for ``IDLE_S``."""
+        """End the sessions that were idle for ``IDLE_S``."""
         now = self._clock()
         for key in [key for key, each in self._open.items() if now - each.used > IDLE_S]:
             await self._end(key)

@@ -25,7 +25,7 @@ _OWN_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_?=&.%-]*")
 
 
 class SignInNeeded(Exception):  # noqa: N818  (what is needed)
-    """Nobody is signed in, or the token counts no more."""
+    """Nobody is signed in, or the token is not valid any more."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def own_path(given: str | None) -> str:
 
 
 async def posted(request: Request, session: Session) -> dict[str, Any]:
-    """Return what a form (lists of texts by name) or a script (an object of JSON) sends, after its secret.
+    """Check the secret, and return the content of a form (lists of texts by name) or of a script (a JSON object).
 
     Raises
     ------

@@ -89,12 +89,12 @@ def introduce(connection: Connection, key: int, name: str) -> None:
 
 
 def hold_counter(connection: Connection) -> None:
-    """Let nobody else commit a change of a model before this transaction, which has little left to do."""
+    """Lock the counter: nobody else commits a change of a model before this transaction, which is almost done."""
     connection.execute(_NEWEST.with_for_update())
 
 
 def finish(connection: Connection) -> None:
-    """Give the models that were held the number of this commit; what was only looked at is not to be told here."""
+    """Give the locked models the number of this commit."""
     held = sorted(connection.info.pop(_HELD))
     if deferred_writes.takes_several(connection):
         mark = [deferred_writes.Write(_MARK_TOGETHER, [{"held": held}])] if held else []

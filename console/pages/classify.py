@@ -25,7 +25,7 @@ MAX_BOXES = 12
 
 
 async def classify(request: Request) -> Response:
-    """Show the form, and with it the class of what was typed in."""
+    """Show the form, with the class of the values typed in."""
     session = session_of(request)
     check_may(session, "ClassifyService/Classify")
     name = request.path_params["model"]
@@ -102,7 +102,7 @@ def _number(name: str, texts: Any) -> float | None:
 
 
 def _field(attribute: Attribute, view: AttributeView, k: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the form shows of an attribute."""
+    """Return the form field of an attribute."""
     named = {"title": view.title or attribute.name, "unit": view.unit, "k": k}
     if isinstance(attribute, Nominal):
         chosen = [str(each) for each in given.get(f"value-{k}", [])]
@@ -118,7 +118,7 @@ def _has_members(algorithm: Any) -> bool:
 
 
 def _answer(found: Classification, nominal: frozenset[str]) -> dict[str, Any]:
-    """Return what the page says of a row's class."""
+    """Return the prediction for a row in the form for the page."""
     return {
         "label": found.label,
         "set": found.label_set,

@@ -1,4 +1,4 @@
-"""Make a model from a file: the console guesses what the columns are, and the person decides."""
+"""Creation of a model from a file: the console guesses the kinds of the columns, and the person decides."""
 
 from __future__ import annotations
 

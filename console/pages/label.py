@@ -1,4 +1,4 @@
-"""The page to label on: the queries of a labeller, and what the labeller does with them."""
+"""The labelling page: the queries of a labeller, and the labeller's actions on them."""
 
 from __future__ import annotations
 
@@ -158,14 +158,14 @@ async def next_query(request: Request) -> Response:
 
 
 async def grown(request: Request) -> Response:
-    """Tell a script whether a newer tree may ask for another query than the one that nobody saw yet."""
+    """Tell a script whether a newer tree may ask another query than the unseen one."""
     session = session_of(request)
     given = await posted(request, session)
     return JSONResponse({"newer": await queue_of(request, session).has_newer_tree(_wait_s(given))})
 
 
 async def exchange(request: Request) -> Response:
-    """Answer a script: the query that the newest tree asks first, in the place of one that nobody saw."""
+    """Send a script the query that the newest tree asks first, in the place of an unseen one."""
     session = session_of(request)
     given = await posted(request, session)
     queue = queue_of(request, session)
@@ -183,7 +183,7 @@ async def _found(request: Request, session: Session, queue: LabellerQueue, query
 
 
 async def beat(request: Request) -> Response:
-    """Extend what the page holds; say what is lost."""
+    """Extend the leases of the page, and send the lost ones."""
     session = session_of(request)
     await posted(request, session)
     return JSONResponse({"lost": await queue_of(request, session).extend()})

@@ -97,7 +97,7 @@ def _bound(value: int | None) -> str:
 
 
 def _attribute(attribute: Nominal | Numeric) -> tuple[str, str, str]:
-    """Return name, kind and what is known of the values."""
+    """Return name and kind of an attribute, and a text about its values."""
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:MAX_NAMED])
         more = len(attribute.values) - MAX_NAMED

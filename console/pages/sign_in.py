@@ -17,7 +17,7 @@ MAX_TOKEN = 200
 
 
 async def sign_in(request: Request) -> Response:
-    """The form, and what it sends."""
+    """Show the form, and sign in with its input."""
     console = console_of(request)
     given = await request.form(max_files=0, max_fields=8) if request.method == "POST" else None
     goes_to = own_path(str(given.get("next", "")) if given else request.query_params.get("next"))

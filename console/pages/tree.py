@@ -29,10 +29,10 @@ MAX_STREAMS = 4
 KEPT = 1_000
 MAX_NODES = 20_000
 SMALL = 60
-"""A tree of at most so many nodes is listed as a whole."""
+"""Most nodes of a tree that is listed as a whole."""
 OPEN_DEPTH = 4
 MOST_LISTED = 250
-"""Nodes of a larger tree that are listed at first; the others come when somebody opens what they are below."""
+"""Nodes of a larger tree that are listed at first; the others appear when somebody opens a node above them."""
 DRAWINGS: dict[str, tuple[RenderFormat, str]] = {
     "svg": ("svg", "image/svg+xml"),
     "txt": ("text", "text/plain; charset=utf-8"),
@@ -195,7 +195,7 @@ def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
 
 
 def _of_list(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
-    """Return what the list of nodes shows."""
+    """Return the content of the list of nodes."""
     nominal = _nominal(model)
     return {
         "tree": tree,
@@ -226,7 +226,7 @@ def _branch(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
 
 
 def _panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
-    """Return what is said of one node."""
+    """Return the description of one node."""
     classes = tree.members[tree.member].classes if tree.members else tree.classes
     believed = zip(classes, node.theta, node.belief, node.plausibility, strict=True)
     intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))

@@ -89,7 +89,7 @@ def restore_backup(
     despite_remarks: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Put a backup in the place of a store that nobody uses.
+    """Replace a store that nobody uses by a backup.
 
     The backup is checked first, and brought to the schema of this version when it is opened next. One that is damaged
     is never put back.
@@ -191,7 +191,7 @@ def _check_place(source: Path, target: Path) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, by whatever links, or would."""
+    """Whether two paths lead to the same file, through any links, or would."""
     try:
         return one.samefile(other)
     except OSError:  # one of them is not there
@@ -203,10 +203,10 @@ def _part_path(target: Path) -> Path:
 
 
 def _settle_log(path: Path) -> None:
-    """Make sure that nobody has a store open, and that all of it is in its file.
+    """Check that nobody has a store open, and move its write-ahead log into its file.
 
-    Were a write-ahead log left beside it, SQLite would write its pages into whatever file has the name next. So whoever
-    kills a restore finds the old store, whole, or the new one.
+    If a write-ahead log were left beside it, SQLite would write its pages into the next file of this name. So a killed
+    restore leaves the old store, whole, or the new one.
     """
     try:
         # A connection that wants the file for itself gets it only when no other process has it open.

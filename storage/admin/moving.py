@@ -218,7 +218,7 @@ def _continue_keys(connection: Connection, table: Table, last: int) -> None:
 
 
 def _set_clock(reading: Connection, writing: Connection, source: Store, target: Store) -> None:
-    """Let the lease clock of the target tell what that of the source tells."""
+    """Set the lease clock of the target to that of the source."""
     clock, there = source._clocks.now(reading).clock, target._clocks.now(writing)
     is_database = lease_clock.c.boot == DATABASE  # whose clock is its wall's and the offset, never back
     writing.execute(update(lease_clock).where(is_database).values(offset=clock - there.wall))

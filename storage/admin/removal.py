@@ -40,7 +40,7 @@ def mark(connection: Connection, name: str) -> bool:
 
 
 def remove_some(connection: Connection, rows: int) -> bool:
-    """Remove so many rows of a model that is deleted; tells whether anything is left of any."""
+    """Remove up to `rows` rows of a deleted model; return whether rows of any are left."""
     some_model = select(model.c.id).where(model.c.deleted).limit(1)
     key = connection.execute(some_model.with_for_update(skip_locked=True)).scalar()  # another may be at it
     if key is None:

@@ -36,13 +36,13 @@ CHUNK = 1_000  # events written by one statement
 
 
 class LogValidator(Protocol):
-    """Knows what the bytes of a log mean, which to a store are only bytes.
+    """Validator of the contents of a log, which a store keeps as mere bytes.
 
-    Both methods raise `InvalidInput` with the field that is wrong.
+    Both methods raise `InvalidInput` with the invalid field.
     """
 
     def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
-        """Take what the first line says: the specification, and learned values by attribute."""
+        """Take the content of the first line: the specification, and learned values by attribute."""
 
     def take(self, event: dict[str, Any]) -> None:
         """Take the next event, with its columns as they are stored."""
@@ -172,7 +172,7 @@ def _check_end(head: HeaderLine, reading: LogReader) -> None:
 
 
 def _located_error(where: str, check: Any, *given: Any) -> None:
-    """Call a check; what is wrong is wrong in a line."""
+    """Call a check, and add the line to its error."""
     try:
         check(*given)
     except InvalidInput as error:

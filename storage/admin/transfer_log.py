@@ -1,4 +1,4 @@
-"""The events of an exported log, in order: whether each can follow those before it, and what they come to."""
+"""The events of an exported log, in order: a check that each can follow those before it, and their counts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -69,13 +69,13 @@ class LogReader:
 
     @property
     def answered(self) -> int:
-        """Answers that count against the budget: of several to a query each one, and not what they say together."""
+        """Number of answers that count against the budget: each of several to a query, but not their combination."""
         several = {query for query, _ in self._opinions}
         return len(self._opinions) + sum(query not in several for query in self._settled)
 
     @property
     def apart(self) -> set[int]:
-        """Instances with statements behind which no event has what all say together."""
+        """Instances with statements after which no event has the combined label."""
         return self._apart
 
     def counts(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Whether a store holds together: the file, its references, and what the tables promise of each other."""
+"""Checks that a store is consistent: the file, its references, and the relations between its tables."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class Fault:
 
 
 def verify_store(url: str) -> list[Fault]:
-    """Return what is wrong with a store, damage first; nothing when it holds together.
+    """Return the faults of a store, damage first; an empty list if it is consistent.
 
     Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
     older schema only the file and its references are looked at.

@@ -51,7 +51,7 @@ class _Query:
 
 
 def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
-    """Yield what is wrong with the history of a model, in words.
+    """Yield the faults in the history of a model, in words.
 
     Queries that are older than the history (of a store that was upgraded) are passed over.
     """
@@ -83,7 +83,7 @@ def _faults_of_end(of: _Query, row: AnyRow) -> Iterator[str]:
 
 
 def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
-    """Take a step; yield what is wrong with it."""
+    """Take a step; yield its faults."""
     step, state, what = Step(row.step), QueryState(row.state), f"step {row.id}: query {row.number}"
     before, after = MAY.get(step, (set(), set()))
     stays = step not in AMENDED or state in {of.state, WITHDRAWN}
