@@ -158,7 +158,7 @@ def _label(store: Store, stop: threading.Event) -> int:
 
 
 def _label_in_groups(store: Store, stop: threading.Event) -> int:
-    """As a server: one thread makes the calls of all labellers, as many at once as there are labellers."""
+    """Lease and answer like a server: one thread makes the calls of all labellers, in groups of one per labeller."""
     count = 0
     while not stop.is_set():
         names = (f"g{time.monotonic_ns()}-{i}" for i in range(CONNECTIONS))

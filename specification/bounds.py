@@ -13,7 +13,7 @@ MAX_ID_CHARACTERS: Final = 200
 MAX_LABELLER_CHARACTERS: Final = 100
 
 MAX_AUTHOR_CHARACTERS: Final = 200
-"""Of the names of all labellers who speak together, in the log."""
+"""Most characters of the joined names of the labellers of a combined label, in the log."""
 
 MAX_COMMENT_CHARACTERS: Final = 2000
 """Length of what a labeller remarks."""

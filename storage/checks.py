@@ -1,4 +1,4 @@
-"""Checks of arguments. Bounds of size are here; what the values mean is checked by those who know."""
+"""Checks of arguments: only bounds of size. The callers check the meaning of values."""
 
 import math
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from quercus.specification.bounds import (
 from quercus.storage.records import Float64
 
 MAX_TEXT = max(MAX_ID_CHARACTERS, MAX_AUTHOR_CHARACTERS)
-"""Characters of any name or id. Of a labeller's name too: in the log stand the names of all who speak together."""
+"""Most characters of any name or id, also of labellers: the log has the joined names of several."""
 
 MAX_DURATION_S = MAX_DELAY_S
-"""Of leases, memberships and delays, which are longest."""
+"""Longest lease, membership or delay, in seconds; delays are longest."""
 
 MAX_STORED_TOOK_S = 1e9
 """Longer than anybody may say: where nobody does the store takes the time since the lease, which may be years ago."""

@@ -35,12 +35,12 @@ def insert_displays(
 
 
 def read_displays(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, bytes]:
-    """Return what is shown beside some rows, by the sequence of their INSTANCE event; rows without are left out."""
+    """Return the displays of some rows, by the sequence of their INSTANCE event; rows without one are left out."""
     return displays_of(connection, find(connection, name).id, instances)
 
 
 def displays_of(connection: Connection, model_id: int, instances: Sequence[int]) -> dict[int, bytes]:
-    """As `read_displays`, of a model that was found already."""
+    """Return the displays of rows of a model whose row is known; see `read_displays`."""
     found: dict[int, bytes] = {}
     for start in range(0, len(instances), CHUNK):
         chunk = instances[start : start + CHUNK]

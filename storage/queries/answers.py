@@ -77,7 +77,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True)
 class AmendContext:
-    """What a correction meets; the model is held.
+    """The state of the locked model that a rule for a correction needs.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class AmendContext:
     settled : bool
         Whether the query is answered or refused.
     history : sequence of Event
-        Everything said about the instance, oldest first.
+        All events about the instance, oldest first.
     """
 
     key: int

@@ -273,7 +273,7 @@ class QueryCalls(StoreCalls):
             return reading.get(connection, model, number, self._clocks.now(connection))
 
     def query_details(self, model: str, instances: Sequence[int]) -> QueryDetails:
-        """What is told with queries about these instances, of one state of the store."""
+        """Return the details that are sent with queries about these instances, read from one state of the store."""
         with self._database.read() as connection:
             return read_details(connection, model, instances, self._clocks.now(connection))
 

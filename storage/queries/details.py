@@ -1,4 +1,4 @@
-"""What is told with queries: of one state of the store, read together."""
+"""The details that are sent with queries, read together from one state of the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from quercus.storage.records import Event, ModelRecord
 
 @dataclass(frozen=True, slots=True)
 class QueryDetails:
-    """A model, and its instances that queries are about.
+    """A model, and the instances of its queries.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class QueryDetails:
         Learned nominal values by attribute.
     policy : Policy
     histories : mapping of int to list of Event
-        Everything said about each instance, by its sequence.
+        All events about each instance, by its sequence.
     displays : mapping of int to bytes
-        What people see beside instances, by sequence; most have nothing.
+        Displays of instances, by sequence; most have none.
     """
 
     model: ModelRecord
@@ -40,7 +40,7 @@ class QueryDetails:
 def read_details(
     connection: Connection, name: str, instances: Sequence[int], now: Timestamps
 ) -> QueryDetails:
-    """Read what is told with queries about these instances."""
+    """Return the details that are sent with queries about these instances."""
     row = rows.find(connection, name)
     return QueryDetails(
         models.get(connection, name, now),

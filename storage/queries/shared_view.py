@@ -177,7 +177,7 @@ def look(
 
 @cache  # to make it takes longer than to run it
 def _last_settled() -> Select[Any]:
-    """Of each labeller who asks: the event of the last query it settled."""
+    """Return the statement for the event of the last query that each asking labeller settled."""
     sent = sent_rows("sent", {"asking": Text()})
     last = choosing.last_settled(NAMED, sent.c.asking).correlate(sent).scalar_subquery()
     return select(sent.c.asking, last.label("settled")).select_from(sent)

@@ -1,4 +1,4 @@
-"""What stands between a client and a server: it hands calls on, refuses them, or loses what the server answers."""
+"""A proxy between a client and a server: it hands calls on, refuses them, or loses the server's responses."""
 
 from __future__ import annotations
 
