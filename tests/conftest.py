@@ -17,7 +17,7 @@ from support.postgres import TEMPLATE, Cluster, require_binaries
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS, EXAMPLES = 3, 20
-"""So many cases of a law on random problems are enough for every change; `make test-all` has them all."""
+"""Number of cases of a law on random problems that every change tests; `make test-all` has them all."""
 ALL_EXAMPLES = 40
 OTHER_PROGRAMS = tuple(
     ROOT / "tests" / folder

@@ -279,7 +279,7 @@ def test_forms_are_enough(visit: Visit, client: Client, wine: str) -> None:
 
 
 def test_the_next_query_is_there_before_the_server_answers(visit: Visit, client: Client, wine: str) -> None:
-    """What the page sends is held back; the query after the one that is answered is shown meanwhile."""
+    """Requests of the page are held back; meanwhile it shows the query after the answered one."""
     page = visit(f"/m/{wine}/label")
     page.wait_for_load_state("networkidle")
     held: list[Route] = []

@@ -35,7 +35,7 @@ from support.struck import LEARNERS, MODEL, WAIT_S, Trial
 DEFAULT: Final = next(iter(LEARNERS))
 HELD_S: Final = 3600
 SLOW_GROWTH_BYTES: Final = 64 * 1024 * 1024
-"""By which the server may grow while readers do not read: what gRPC and the sockets hold, and pieces of free memory."""
+"""Bytes by which the server may grow while readers do not read: buffers of gRPC and sockets, fragments of memory."""
 
 SLEEPER: Final = """
 import sys, threading

@@ -103,7 +103,7 @@ class Trial:
     cuts: list[Cut] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
     acknowledged: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """By comment: who said it, and (of answers) the event of the log."""
+    """Labeller and (of answers) event of the log, by comment."""
 
     people: list[Person] = field(default_factory=list)
     store: Store = field(init=False)

@@ -18,7 +18,7 @@ from quercus.belief.label import ClassSet
 from quercus.storage import Event, EventKind
 
 MOST: Final = 0.99
-"""With which one of several voices counts at most."""
+"""Greatest reliability of one of several voices."""
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ class Torture:
         time.sleep(self.rest_s)
 
     def _wait_for_progress(self) -> None:
-        """Until rows were pushed and classified and, while budgets last, each model that asks had an answer."""
+        """Wait until rows were pushed and classified and, while budgets last, each model that asks had an answer."""
         told = self.outcome
 
         def reached() -> list[float]:

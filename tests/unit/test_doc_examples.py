@@ -19,7 +19,7 @@ SESSIONS = {
 }
 PAGES = [page for page, found in SESSIONS.items() if found]
 NOT_RUN = 12
-"""So many blocks no test runs. Another needs a reason, and this number."""
+"""Number of blocks that no test runs. Another one needs a reason, and a change of this number."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""What the documentation names exists: files, links, make targets, import names."""
+"""The names in the documentation exist: files, links, make targets, import names."""
 
 import ast
 import re

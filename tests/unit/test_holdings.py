@@ -1,4 +1,4 @@
-"""What `make leases` takes for two who hold one query, and what it does not."""
+"""Holdings that `make leases` takes for two labellers with one query, and holdings that it does not."""
 
 from dataclasses import replace
 

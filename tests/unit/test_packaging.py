@@ -1,4 +1,4 @@
-"""What is imported is this checkout; the wheel holds the packages, and a base install is the client alone."""
+"""Imports come from this checkout; the wheel holds the packages, and a base install is the client alone."""
 
 import importlib
 import importlib.metadata

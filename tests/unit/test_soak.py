@@ -1,4 +1,4 @@
-"""What a soak says of the memory it saw."""
+"""The conclusions of a soak test about memory."""
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ from quercus.client import Client, Nominal, Specification, Statement
 
 
 def completed(line: str, **environment: str) -> list[str]:
-    """What bash would offer for a line, which ends where the cursor is."""
+    """Return the completions that bash would offer for a line that ends at the cursor."""
     words = line.split(" ")
     done = subprocess.run(
         [QUERCUS],

@@ -1,4 +1,4 @@
-"""What commands that change something print for programs."""
+"""The output for programs of commands that change something."""
 
 import json
 from pathlib import Path

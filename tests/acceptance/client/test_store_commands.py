@@ -213,7 +213,7 @@ def exported(lesson: Path, tmp_path: Path) -> Path:
 def test_no_command_makes_a_stray_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: Path
 ) -> None:
-    """Where nobody names a store and none is there, the error says how to name one; nothing is made."""
+    """If no store is named and none exists, the error says how to name one; nothing is created."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     monkeypatch.delenv("QUERCUS_STORE", raising=False)

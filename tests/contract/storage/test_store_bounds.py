@@ -1,4 +1,4 @@
-"""What a store that runs for ever keeps: all evidence, a bounded number of old trees and withdrawn queries."""
+"""The contents of a store that runs for ever: all evidence, a bounded number of old trees and withdrawn queries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What only a store in PostgreSQL can meet: settings, users and errors of a database server, other machines' clocks."""
+"""Conditions only of stores in PostgreSQL: settings, users and errors of a database server, other machines' clocks."""
 
 import json
 import signal

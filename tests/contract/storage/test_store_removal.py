@@ -53,7 +53,7 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def steps(store: Store, rows: int) -> Iterator[None]:
-    """What is to be seen after each part, the mark included."""
+    """Delete a model part by part, the mark included; yield after each part."""
     store.delete_model("gone")
     yield
     while store.remove_deleted(rows):

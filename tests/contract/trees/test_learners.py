@@ -1,4 +1,4 @@
-"""What every learner keeps, whatever it is. Another one joins by a line in ALGORITHMS."""
+"""Laws of every learner. Another one joins by a line in ALGORITHMS."""
 
 import pickle
 

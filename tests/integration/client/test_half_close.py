@@ -31,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
 
 
 def handled(port: int, method: str) -> dict[str, float]:
-    """How many calls of a method ended with each status."""
+    """Return the number of calls of a method that ended with each status."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         lines = response.read().decode().splitlines()
     found = [line for line in lines if line.startswith("grpc_server_handled_total") and f'"{method}"' in line]

@@ -254,7 +254,7 @@ def test_what_the_server_refuses_is_told_to_whoever_puts_next(machine: Machine) 
 
 
 def test_a_buffer_goes_on_where_somebody_takes_what_is_refused(machine: Machine, tmp_path: Path) -> None:
-    """What is refused leaves the file; what people see beside rows waits in it too."""
+    """Refused rows leave the file; displays of rows wait in it too."""
     path = tmp_path / "rows.buffer"
     refused: list[RejectedRows] = []
     with Client(machine.address) as client:
@@ -288,7 +288,7 @@ for i in range(10**9):
 
 @pytest.mark.slow
 def test_a_file_outlives_the_process_and_stores_nothing_twice(machine: Machine, tmp_path: Path) -> None:
-    """What `put` returned from is there after the process was killed and the server was away, each row once."""
+    """Rows that `put` took are stored after the process was killed and the server was away, each once."""
     path = tmp_path / "rows.buffer"
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)

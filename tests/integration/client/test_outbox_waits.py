@@ -1,4 +1,4 @@
-"""What is between an outbox and its server fails in every way that passes: the outbox waits, says for what, goes on."""
+"""The connection between an outbox and its server fails in transient ways: the outbox waits, says why, and goes on."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What passes is waited for by everything that must not lose what it has; what must not be done twice is done once."""
+"""Calls that must not lose data wait for the end of transient errors; calls that must not run twice run once."""
 
 import json
 import threading

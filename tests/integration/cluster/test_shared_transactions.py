@@ -51,7 +51,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def at_once(work: Callable[[int], object], count: int = LABELLERS) -> list[object]:
-    """What came of the work of so many labellers, who all begin together; errors too."""
+    """Return the outcomes of labellers who all begin together, including errors."""
     ready = threading.Barrier(count)
 
     def run(number: int) -> object:

@@ -1,4 +1,4 @@
-"""What a labeller sees beside the values, and what is withheld from one."""
+"""The items that a labeller sees beside the values, and those withheld."""
 
 import re
 from collections.abc import Iterator

@@ -46,7 +46,7 @@ def generator() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def scrape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metric]]:
-    """What Prometheus reads of a server that had a call of each kind."""
+    """Yield the metrics that Prometheus reads from a server that had a call of each kind."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Who may call what: every role with every RPC, tokens that do not count, and what each caller may touch."""
+"""Access control: every role with every RPC, invalid tokens, and the models that each caller may use."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ ALGORITHM = {"name": "active-forest", "trees": 12, "seed": 2}
 def test_it_asks_and_learns_through_the_death_of_its_grower(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:
-    """What is served in the end is the forest from scratch of the same rows and answers."""
+    """The served forest equals, in the end, the forest grown from scratch from the same rows and answers."""
     live = start_live(tmp_path / "store.db")
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(60, 2))

@@ -1,4 +1,4 @@
-"""Who may not call is told so before anything is read, and nobody makes the server build what it would refuse."""
+"""Callers without permission are refused before their request is read, and no request that will be refused is built."""
 
 import threading
 from collections.abc import Callable, Iterator

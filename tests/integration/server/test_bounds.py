@@ -167,7 +167,7 @@ def test_what_a_learner_may_cost_is_bounded(algorithm: Any, classes: int, words:
 
 
 def _combining_means(algorithm: Any) -> Any:
-    """Above 16 classes Dempster's rule is refused."""
+    """Dempster's rule is refused above 16 classes."""
     if algorithm["name"] == "total-uncertainty":
         return algorithm | {"combine": "mean"}
     base = algorithm["base"] if isinstance(algorithm["base"], dict) else {"name": algorithm["base"]}

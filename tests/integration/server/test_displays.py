@@ -1,4 +1,4 @@
-"""What people see beside rows: who gets it, that no tree depends on it, and its end with the model."""
+"""Displays of rows: their readers, the independence of trees from them, and their end with the model."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -29,7 +29,7 @@ def test_the_second_server_is_refused(start_child: Any, start_live: Any, tmp_pat
 
 @pytest.mark.slow
 def test_the_lock_cannot_be_taken_away(start_child: Any, tools: Any, tmp_path: Path) -> None:
-    """Whoever deletes, replaces or locks the file beside the store changes nothing: two servers never both grow."""
+    """Deleting, replacing or locking the file beside the store changes nothing: two servers never both grow."""
     path = tmp_path / "store.db"
     first = start_child(path)
     words = tmp_path / "store.db-server"

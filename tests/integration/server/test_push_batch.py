@@ -69,7 +69,7 @@ def test_rows_of_a_model_that_is_gone_are_refused(api: Any, tools: Any) -> None:
 def test_it_goes_to_the_model_that_another_server_made_anew(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:
-    """What this server remembers of the first model is not used for the second."""
+    """The server does not use its memory of the first model for the second."""
     second = start_live(tmp_path / "store.db", grower=False).api
     slow = start_live(tmp_path / "store.db", poll_ms=10_000, grower=False)  # it notices nothing by itself
     second.create("m")

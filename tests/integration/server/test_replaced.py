@@ -71,7 +71,7 @@ def test_a_query_stream_is_of_one_model(start_live: Any, tools: Any, tmp_path: P
 
 
 def test_another_server_replaces_the_model(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    """What this server remembers of the first model is not used for the second."""
+    """The server does not use its memory of the first model for the second."""
     second = start_live(tmp_path / "store.db").api
     slow = start_live(tmp_path / "store.db", poll_ms=10_000, grower=False)  # it notices nothing by itself
     second.create("m")

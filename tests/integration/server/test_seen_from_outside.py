@@ -54,7 +54,7 @@ def until(true: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
 
 
 class Page:
-    """What Prometheus would read."""
+    """The page of metrics that Prometheus would read."""
 
     def __init__(self, port: int) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as response:

@@ -1,4 +1,4 @@
-"""What several answers say together."""
+"""The combination of several answers."""
 
 import numpy as np
 import pytest

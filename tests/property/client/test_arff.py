@@ -1,4 +1,4 @@
-"""Whatever is written as ARFF is read back: dense or sparse, quoted either way, with blanks, tabs and comments."""
+"""Every table written as ARFF is read back: dense or sparse, quoted either way, with blanks, tabs and comments."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ ROWS = st.fixed_dictionaries(
 
 
 def passes(attribute: str, branch: str, value: str | float | None) -> bool:
-    """What the branch says, computed apart from the module under test."""
+    """Return whether a value passes the branch, computed independently of the module under test."""
     if branch == "?" or value is None:
         return branch == "?" and value is None
     if isinstance(value, str):

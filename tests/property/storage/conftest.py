@@ -1,4 +1,4 @@
-"""What the state machines over a store share."""
+"""Shared parts of the state machines over a store."""
 
 from pathlib import Path
 

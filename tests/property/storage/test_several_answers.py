@@ -38,7 +38,7 @@ INSTANCES = 4
 
 @dataclass
 class Query:
-    """Whose answers stand, who ever gave one, and whether a correction or a refusal settled it."""
+    """Labellers whose answers count, those who ever gave one, and whether a correction or a refusal settled it."""
 
     voices: dict[str, bytes] = field(default_factory=dict)
     ever: set[str] = field(default_factory=set)

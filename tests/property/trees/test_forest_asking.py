@@ -1,4 +1,4 @@
-"""What the forest asks about and how it weighs its members, beside plain computations (theory §10.3, §10.5)."""
+"""The queries of the forest and the weights of its members, compared with plain computations (theory §10.3, §10.5)."""
 
 import math
 from collections.abc import Sequence

@@ -89,7 +89,7 @@ class Play:
         assert_flat(self.state.flat, self.state.tree)
 
     def replay(self) -> None:
-        """How the log was cut into calls, and who looked meanwhile, leaves no trace at all.
+        """The division of the log into calls, and looks in between, leave no trace at all.
 
         A lot that was not applied may have left contours in the table, and so other numbers in the last digits.
         """
@@ -100,7 +100,7 @@ class Play:
         assert again.agenda(60) == self.state.agenda(60)
 
     def peek(self, rng: np.random.Generator) -> None:
-        """Whoever looks makes the state settle some of what it owes: what is seen later is the same."""
+        """A look makes the state do some of its pending work: later results are the same."""
         self.grow()
         look: list[Callable[[], object]] = [
             lambda: self.state.tree,

@@ -250,7 +250,7 @@ def test_whatever_the_batches_one_forest(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), looks=st.integers(0, 2**12 - 1))
 def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
-    """What is told one after the other, looked at now and then, is what is told without a look."""
+    """Labels told one after the other, with occasional looks, give the same forest as without a look."""
     values, named, contours = world(seed, 300, 3)
     rng = np.random.default_rng(seed)
     often, never = forest(named, 3), forest(named, 3)
@@ -364,7 +364,7 @@ def test_saved_columns_that_do_not_fit_are_refused() -> None:
     ),
 )
 def test_long_memories_move_in_steps(seed: int, rows: int, steps: list[tuple[int, str, int]]) -> None:
-    """Whatever the batches, looks and restarts: one forest; withdrawals and corrections of old rows between them."""
+    """Any batches, looks and restarts, with withdrawals and corrections of old rows between them, give one forest."""
     values, named, contours = world(seed, rows, 3, precise=True)
     rng = np.random.default_rng(seed)
     often, never = forest(named, 3), forest(named, 3)

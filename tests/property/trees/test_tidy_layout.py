@@ -1,4 +1,4 @@
-"""Where the nodes of a picture stand: what must hold of every tree, and pictures that are known."""
+"""The positions of the nodes of a picture: laws for every tree, and known pictures."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What programs rely on: `--json` wherever something is printed, errors as one line of JSON, exit codes."""
+"""The interface for programs: `--json` wherever something is printed, errors as one line of JSON, exit codes."""
 
 import json
 import re

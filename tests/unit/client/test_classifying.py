@@ -1,4 +1,4 @@
-"""What a client remembers of a model between classifications."""
+"""The memory of a client about a model between classifications."""
 
 import numpy as np
 import pytest

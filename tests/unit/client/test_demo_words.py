@@ -1,4 +1,4 @@
-"""What the demo says: of its comparison, in every case, and while it runs, on any screen."""
+"""The texts of the demo: on its comparison, in every case, and while it runs, on any screen."""
 
 import io
 import re

@@ -11,7 +11,7 @@ from quercus.client import errors
 
 
 class Failed(grpc.RpcError):
-    """What grpc raises, as far as the client looks at it."""
+    """An error of grpc, as far as the client reads it."""
 
     def __init__(
         self, code: grpc.StatusCode, details: str | None, fields: dict[str, str] | None = None

@@ -1,4 +1,4 @@
-"""What others wrote is printed as text, and steers no terminal."""
+"""Texts of others are printed as text, and control no terminal."""
 
 import io
 

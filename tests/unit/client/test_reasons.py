@@ -1,4 +1,4 @@
-"""Why a row is asked about, in plain sentences."""
+"""Reasons of queries in plain sentences."""
 
 import re
 from typing import Any

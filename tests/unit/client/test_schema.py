@@ -1,4 +1,4 @@
-"""What columns mean: inferred kinds, binding to a model, labels, truths, contours, specification files."""
+"""The meaning of columns: inferred kinds, binding to a model, labels, truths, contours, specification files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a labeller sees, on a narrow and on a wide screen, for small and for very large models."""
+"""The screen of a labeller, narrow and wide, for small and for very large models."""
 
 import io
 from dataclasses import replace

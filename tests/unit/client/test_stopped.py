@@ -1,4 +1,4 @@
-"""What people read of a model that stopped asking before its budget was spent."""
+"""The texts about a model that stopped asking before its budget was spent."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""How tasks are divided into chunks."""
+"""The division of tasks into chunks."""
 
 import pytest
 

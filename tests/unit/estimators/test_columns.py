@@ -1,4 +1,4 @@
-"""What columns are, and X as numbers."""
+"""The kinds of columns, and X as numbers."""
 
 import math
 from typing import Any

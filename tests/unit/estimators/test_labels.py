@@ -1,4 +1,4 @@
-"""What y says, in all its forms."""
+"""The labels in y, in all their forms."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the estimators say, against the learners they stand on; and the company they keep."""
+"""Predictions of the estimators, compared with their learners; and their use with scikit-learn's tools."""
 
 import pickle
 from itertools import pairwise

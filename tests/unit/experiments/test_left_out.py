@@ -1,4 +1,4 @@
-"""Where a package of other people is absent its curves are left out, aloud and with the fix."""
+"""If a third-party package is absent, its curves are left out, with a message that says how to install it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What learners are given: bins from the training rows alone, columns as scikit-learn wants them."""
+"""The input of learners: bins from the training rows alone, columns as scikit-learn needs them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the reason of a query says where numbers are split at thresholds."""
+"""The reason of a query if numbers are split at thresholds."""
 
 import numpy as np
 from support.published import published_tree

@@ -1,4 +1,4 @@
-"""Who leases next: whoever was served longest ago, and each leaves something for those who wait."""
+"""The order of leases: the labeller served longest ago comes first, and each leaves queries for those who wait."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""When trees are published, how much is read at once, what is said of a lag, what a restart does."""
+"""The times of publications, the size of reads, reports of a lag, and restarts."""
 
 import logging
 import math

@@ -106,7 +106,7 @@ def agenda_of(engine: ForestEngine) -> list[tuple[int, bytes]]:
 
 
 def test_of_one_log_one_forest_whatever_the_batches_and_the_looks() -> None:
-    """What is stored and what is asked is the same to the byte: so a restart changes nothing."""
+    """The stored trees and the queries are the same to the byte: so a restart changes nothing."""
     rows, *events = log()
     assert isinstance(rows, InstanceColumns)
     at_once = tree_engine(SPECIFICATION)

@@ -1,4 +1,4 @@
-"""What the grower holds of a model: its rows and trees, not what it has looked at on the way."""
+"""The memory of the grower for a model: its rows and trees, without intermediate results."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ BYTES_A_ROW = 300
 """Columns with room to grow, and a place in each tree of the forest with a memory so long."""
 
 MOST_BYTES = 4_000_000
-"""Of a thousand rows, with all tables of fixed size: a process may hold hundreds of such models."""
+"""Most bytes of a thousand rows, with all tables of fixed size: a process may hold hundreds of such models."""
 
 
 def grow(engine: TreeEngine, first: int, rows: int, chance: np.random.Generator) -> None:

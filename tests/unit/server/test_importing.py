@@ -1,4 +1,4 @@
-"""What comes in with `quercus import` can be grown, and what cannot is named: line, field, value and bound."""
+"""Logs that `quercus import` accepts can be grown; errors in others name line, field, value and bound."""
 
 import base64
 import io
@@ -98,7 +98,7 @@ def text(data: bytes) -> str:
 
 
 def at(number: int, **cells: object) -> Callable[[Lines], Lines]:
-    """What changes cells of a line; None takes them away."""
+    """Return a function that changes cells of a line; None removes them."""
     return lambda lines: [
         changed(line, **cells) if place == number - 1 else line for place, line in enumerate(lines)
     ]

@@ -1,4 +1,4 @@
-"""What no servicer expects is logged and leaks nothing, whatever the kind of call."""
+"""Unexpected errors of servicers are logged and leak nothing, in calls of every kind."""
 
 import asyncio
 import logging

@@ -95,7 +95,7 @@ def test_right_messages_pass() -> None:
 
 
 def read(data: bytes, deserialize: Any = Push.FromString) -> tuple[Any, int]:
-    """What is read, and how often a thread was asked for."""
+    """Return the message that is read, and the number of requests for a thread."""
     threads = 0
 
     async def in_thread(function: Any, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a call costs does not grow with the number of methods."""
+"""The cost of a call does not grow with the number of methods."""
 
 import asyncio
 from pathlib import Path

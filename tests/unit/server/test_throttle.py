@@ -27,7 +27,7 @@ class Clock:
 
 
 def passed(rates: CallRates, caller: str = "ann", tries: int = 1000) -> int:
-    """How many calls pass before one does not."""
+    """Return the number of calls that pass before one is refused."""
     for count in range(tries):
         try:
             rates.take(caller)

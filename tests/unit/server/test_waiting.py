@@ -87,7 +87,7 @@ def take(store: Store, labeller: str = "ann", limit: int = 1) -> list[tuple[int,
 
 
 def wait(store: Quiet, way: Any, model: str) -> query_pb2.Query:
-    """What bob gets, who first gets nothing."""
+    """Return the query of bob, who first gets nothing."""
 
     async def run() -> query_pb2.Query:
         core = ServiceCore(store, Config(store="unused", poll_ms=1))

@@ -1,4 +1,4 @@
-"""Who is written together, and that order stays."""
+"""The pushes that are written together, in their order."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""How rows are shown, and what is pushed beside them: every bound, and URLs that no browser should load."""
+"""Presentations and displays of rows: every bound, and URLs that no browser should load."""
 
 from collections.abc import Callable
 

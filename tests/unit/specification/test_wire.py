@@ -1,4 +1,4 @@
-"""What the comments of the wire format say of defaults is what the package declares."""
+"""The defaults in the comments of the wire format are those that the package declares."""
 
 import re
 

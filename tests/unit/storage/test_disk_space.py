@@ -61,7 +61,7 @@ def remove_all(store: Store) -> None:
 
 
 def test_a_disk_that_is_full_again_and_again(disk):
-    """What is kept to delete with is kept each time, and what a deletion freed is written to."""
+    """The reserve for deletions is kept each time, and space that a deletion freed is written to."""
     with Store.open(file_url(disk / "store.db")) as store:
         store.keep_reserve()
         fill(disk, left_bytes=14 * MEGABYTE)

@@ -557,7 +557,7 @@ def test_a_new_store_is_for_its_user_alone_and_an_old_one_stays_as_it_is(path):
 
 
 def open_files(path: Path) -> list[str]:
-    """What this process has open of a store."""
+    """Return the files of a store that this process has open."""
     found = []
     for each in Path("/proc/self/fd").iterdir():
         with suppress(OSError):

@@ -55,7 +55,7 @@ def _rows(connection):
 
 
 def _description(connection):
-    """What `compare_metadata` does not look at: keys, cascades, conditions of indexes, table options."""
+    """Return the parts that `compare_metadata` ignores: keys, cascades, conditions of indexes, table options."""
     inspector = inspect(connection)
     tables = sorted(set(inspector.get_table_names()))
     source = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'").all()

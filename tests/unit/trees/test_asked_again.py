@@ -32,7 +32,7 @@ def test_a_deeper_answer_reopens_the_root() -> None:
 
 
 def test_it_follows_from_the_evidence_alone() -> None:
-    """Whoever starts with what the answer said finds the same undecided root and asks the same there."""
+    """A tree that starts with the answer's label finds the same undecided root and asks the same query there."""
     _, asked = after(2)
     known = SAID.copy()
     known[0] = np.eye(2)[TRUTH[0]]

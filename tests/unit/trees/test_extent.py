@@ -1,4 +1,4 @@
-"""How far a class reaches over the likelihood cut: against the interior-point method, and against points of the cut."""
+"""The extent of a class over the likelihood cut, compared with the interior-point method and with points of the cut."""
 
 import numpy as np
 import pytest

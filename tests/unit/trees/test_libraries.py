@@ -1,4 +1,4 @@
-"""How kernels are compiled: what Python calls becomes machine code, what only kernels call becomes part of it."""
+"""The compilation of kernels: functions that Python calls become machine code, others part of their callers."""
 
 import gc
 import importlib.util

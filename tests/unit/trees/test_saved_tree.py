@@ -35,7 +35,7 @@ def rows(count: int, seed: int) -> Observed:
 
 
 def changes(seed: int) -> list[Any]:
-    """What labellers say of rows that are there, and more rows."""
+    """Labels for existing rows, and more rows."""
     told = [Answered(row, np.eye(3)[row % 3], 0.9, ASKED) for row in range(seed, ROWS, 97)]
     return [*told, rows(MORE, seed), Corrected(seed, None), rows(MORE, seed + 1)]
 

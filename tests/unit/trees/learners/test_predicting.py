@@ -1,4 +1,4 @@
-"""What trees say of certain and of uncertain rows, against a recursion by hand."""
+"""Predictions of trees for certain and for uncertain rows, compared with a recursion by hand."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How right predictions were: blocks of 50 rows, of which the last twenty stay."""
+"""The recent accuracy of predictions: blocks of 50 rows, the last twenty of which stay."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What covering changes when a candidate is asked about is what it is when all is computed anew."""
+"""The update of covering for a candidate that is asked about equals a new computation."""
 
 import numpy as np
 
