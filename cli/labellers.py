@@ -188,7 +188,7 @@ def policy(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how a model is labelled, or change it.
+    """Show or change the labelling policy of a model.
 
     What several labellers say of a row is combined by Dempster's rule, each answer weakened by how reliable its giver
     is. Answers and rows that are being answered together never exceed a bound.
@@ -243,7 +243,7 @@ def history(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what happened to the queries of a model: who held them when, and how they ended.
+    """Show the history of a model's queries: their leases and how they ended.
 
     Nothing in it is ever changed. With --json: a line for each step.
 

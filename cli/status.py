@@ -27,7 +27,7 @@ def status(
         ),
     ] = None,
 ) -> None:
-    """Show the state of a server: its store, its grower, what waits.
+    """Show the state of a server: its store, its grower, and waiting work.
 
     Exit code 1 when the store cannot be used or the grower is not well.
 

@@ -36,7 +36,7 @@ def watch(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent, accuracy lately.
+    """Watch a model's trees as they grow: version, lag behind the log, size, answers spent, recent accuracy.
 
     The accuracy is that on the last labels that came after their prediction, at most 1,000 (docs/serving.md).
 
