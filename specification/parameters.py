@@ -57,15 +57,15 @@ STRATEGY = Parameter(
     "Query strategy, which selects the next instances (docs/strategies.md)",
     choices=tuple(STRATEGIES),
 )
-"""Of a tree that asks."""
+"""Query strategy of a tree that asks."""
 FOREST_STRATEGY = STRATEGY.but(default=FOREST_DEFAULT, choices=tuple(FOREST_STRATEGIES))
-"""As `STRATEGY`, of the forest of many memories."""
+"""Query strategy of the forest of many memories."""
 MODEL_STRATEGY = STRATEGY.but(
     default=None,
     choices=(*STRATEGIES, *FOREST_STRATEGIES),
     none=f"{DEFAULT}, or {FOREST_DEFAULT} of active-forest",
 )
-"""As `STRATEGY`, of a model of the service: its algorithm has the default."""
+"""Query strategy of a model of the service: its algorithm has the default."""
 MEMORY_ROWS = Parameter(
     "memory_rows",
     int,

@@ -6,7 +6,7 @@ from support.published import published_tree
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.strategies import DEFAULT, STRATEGIES
+from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, STRATEGIES
 from quercus.trees.ask.strategies import registry
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
@@ -218,4 +218,5 @@ def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
 
 def test_the_docs_name_the_default_of_the_service() -> None:
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
-    assert f"The default is `{DEFAULT}`" in text
+    assert f"The default of trees is `{DEFAULT}`" in text
+    assert f"| `{FOREST_DEFAULT}` (the default) |" in text
