@@ -68,7 +68,7 @@ class Members:
         if before is None or before.book is not evidence.book or not before.groves:
             keys = np.array([member_key(seed, m) for m in range(trees)], np.uint64)
             young = [
-                Grove.seed(keys[step :: len(LADDER)], evidence.size)
+                Grove.seed(keys[step :: len(LADDER)].copy(), evidence.size)
                 for step in range(min(trees, len(LADDER)))
             ]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
 from quercus.storage import (
     AgendaEntry,
@@ -30,7 +30,7 @@ from quercus.storage import (
     rows,
 )
 from quercus.storage.admin.verify import verify_store
-from quercus.storage.prepared import Prepared
+from quercus.storage.prepared import Prepared, driver_of
 
 THREADS, PROCESSES, TURNS = 12, 4, 2
 WAIT_S = 30.0
@@ -153,6 +153,11 @@ def test_threads_and_processes_at_once(store_url: str) -> None:
         }
 
 
+def _wait_for_locks(connection: Connection, *, writes: bool) -> None:
+    """Begin nothing; a statement waits for those of others."""
+    driver_of(connection).execute("PRAGMA busy_timeout = 5000")
+
+
 @contextmanager
 def unlocked(store: Store) -> Iterator[None]:
     """Take the locks of the store away, so that writers pass one another.
@@ -167,7 +172,7 @@ def unlocked(store: Store) -> Iterator[None]:
             yield
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database.dialect, "begin", lambda *_, **__: None)
+        patch.setattr(database.dialect, "begin", _wait_for_locks)
         patch.setattr(database, "_writer", nullcontext())
         yield
 

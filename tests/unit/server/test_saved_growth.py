@@ -244,7 +244,7 @@ def test_a_full_disk_is_told_and_growth_goes_on(
     caplog.set_level(logging.WARNING)
     push(store, 20)
     grow(store)
-    assert "its growth is not saved: 10 bytes are free" in caplog.text
+    assert "only 10 are free on the disk" in caplog.text
     assert not file_of(store).exists()
     assert store.get_model("m").sequence_grown == 20
 
