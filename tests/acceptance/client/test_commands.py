@@ -12,6 +12,7 @@ import pytest
 from integration.client.serving import QUERCUS, Serving
 from support.command_line import quercus
 
+from quercus.client import Client
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
 from quercus.specification.strategies import FOREST_DEFAULT
 
@@ -131,6 +132,8 @@ def test_labels_are_sent_only_when_asked_for(server: str, name: str, table_t: Pa
 
 
 def answers(server: str, name: str, file: Path) -> list[list[str]]:
+    with Client(server) as client:
+        client.wait_grown(name)
     done = quercus("classify", name, str(file), server=server)
     assert done.returncode == 0, done.stderr
     return list(csv.reader(io.StringIO(done.stdout)))
@@ -161,6 +164,8 @@ def test_a_model_of_another_learner_and_uncertain_cells(
         quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server).returncode
         == 0
     )
+    with Client(server) as client:
+        client.wait_grown(name)  # the first tree may be that of no rows
     rows = tmp_path / "rows.csv"
     rows.write_text("X,Y\na|b,e\n?,d\nc,?\n")
     header, *found = csv.reader(

@@ -52,6 +52,7 @@ def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> No
     path.write_text("x,c\n1,p\nN/A,q\n2,null\n")
     with Client(server) as client:
         client.create_model(name, Specification([Numeric("x"), Nominal("c")], ["a", "b"]))
+        client.wait_grown(name)
     for command in ("push", "classify"):
         refused = quercus(command, name, str(path), server=server)
         assert (refused.returncode, "'N/A'" in refused.stderr) == (1, True)
