@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from quercus.trees.memory_forest import growing, routing
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.precompile import (
@@ -68,15 +69,14 @@ def test_nothing_is_told_where_all_kernels_are_loaded() -> None:
 def test_forests_of_any_size_compile_nothing_after_it() -> None:
     """The keys of a memory's trees are every so many of all: a kernel compiled anew for such an array takes seconds."""
     prepare()
-    told: list[str] = []
     values = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
     labels = np.eye(3)[values[:, 0].astype(int)]
     labels[40:] = 1.0
-    with noticing_compilation(lambda: told.append("compiling")):
-        for trees in (1, 7, 60):
-            forest = MemoryForest(np.array([False, True, True]), 3, trees=trees, seed=0, level=0.5)
-            forest.observe(values, labels)
-            list(choose_rows(forest, np.arange(40, 60), 2))
-            forest.tell(40, np.array([1.0, 0.5, 0.0]))
-            forest.predict(values)
-    assert not told
+    before = set(growing.grow.signatures), set(routing.add_opinions.signatures)  # type: ignore[attr-defined]
+    for trees in (1, 7, 60):
+        forest = MemoryForest(np.array([False, True, True]), 3, trees=trees, seed=0, level=0.5)
+        forest.observe(values, labels)
+        list(choose_rows(forest, np.arange(40, 60), 2))
+        forest.tell(40, np.array([1.0, 0.5, 0.0]))
+        forest.predict(values)
+    assert (set(growing.grow.signatures), set(routing.add_opinions.signatures)) == before  # type: ignore[attr-defined]
