@@ -29,7 +29,7 @@ class UpdatedLabel:
     contour
         float64 (l,), maximum 1.
     conflict
-        Whether the answer contradicted wholly what was known; then the answer stands alone.
+        True if the answer and the earlier evidence exclude each other; then the answer replaces the evidence.
     """
 
     contour: NDArray[np.float64]
@@ -37,9 +37,9 @@ class UpdatedLabel:
 
 
 def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float) -> UpdatedLabel:
-    """Combine an answer with what is known.
+    """Combine an answer with the earlier evidence.
 
-    A certain answer (one class, reliability 1) replaces what is known. Any other is discounted,
+    A certain answer (one class, reliability 1) replaces the evidence. Any other is discounted,
     ``r pl + 1 - r``, and multiplied into it.
 
     Parameters
@@ -47,14 +47,14 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     known
         Contour (l,) before the answer.
     answer
-        Contour (l,) that the oracle gave.
+        Contour (l,) of the answer.
     reliability
-        Of the oracle, in [0, 1].
+        Reliability of the oracle, in [0, 1].
 
     Raises
     ------
     InvalidInput
-        When one of the three is invalid.
+        If one of the three is invalid.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def update(known: NDArray[np.float64], answer: NDArray[np.float64], reliability:
     return UpdatedLabel(_to_one(product), conflict=False)
 
 
-class Said(NamedTuple, Generic[K]):
+class ReportedLabel(NamedTuple, Generic[K]):
     """The label that an event reports for an instance.
 
     Attributes
@@ -90,35 +90,35 @@ class Said(NamedTuple, Generic[K]):
     reliability: float = 1.0
     replaces: bool = False
 
-    def converted(self, convert: Callable[[K], J]) -> "Said[J]":
+    def converted(self, convert: Callable[[K], J]) -> "ReportedLabel[J]":
         """Return the same with another kind of label."""
         label = None if self.label is None else convert(self.label)
-        return Said(label, self.reliability, self.replaces)
+        return ReportedLabel(label, self.reliability, self.replaces)
 
 
-def known_after(pushed: K, known: K, said: Said[K], combine: Callable[[K, K, float], K]) -> K:
+def known_after(pushed: K, known: K, reported: ReportedLabel[K], combine: Callable[[K, K, float], K]) -> K:
     """Return the evidence of an instance after an event; `pushed` itself if no answer counts any more.
 
     Parameters
     ----------
     pushed
-        What its source said.
+        The label that the instance was pushed with.
     known
-        What was known before the event.
-    said
-        The event.
+        The evidence before the event.
+    reported
+        The label that the event reports.
     combine
-        Returns what is known after an answer, given what was known, the answer and its reliability.
+        Returns the evidence after an answer, given the evidence before it, the answer and its reliability.
 
     Examples
     --------
     >>> pushed = np.array([1.0, 1.0])
-    >>> known = known_after(pushed, pushed, Said(np.array([0.0, 1.0])), combined)
-    >>> known.tolist(), known_after(pushed, known, Said(None, replaces=True), combined).tolist()
+    >>> known = known_after(pushed, pushed, ReportedLabel(np.array([0.0, 1.0])), combined)
+    >>> known.tolist(), known_after(pushed, known, ReportedLabel(None, replaces=True), combined).tolist()
     ([0.0, 1.0], [1.0, 1.0])
     """
-    before = pushed if said.replaces else known
-    return before if said.label is None else combine(before, said.label, said.reliability)
+    before = pushed if reported.replaces else known
+    return before if reported.label is None else combine(before, reported.label, reported.reliability)
 
 
 def combined(

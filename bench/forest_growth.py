@@ -50,7 +50,7 @@ def after_an_answer(rows: int, told: int) -> tuple[float, float]:
     for row in range(told, told + 7):
 
         def learn(row: int = row) -> None:
-            forest.tell(row, np.eye(CLASSES)[klass[row]])
+            forest.replace_contour(row, np.eye(CLASSES)[klass[row]])
             forest.members()
 
         growing.append(cpu_ms(learn))
@@ -73,7 +73,7 @@ def at_once(answers: int, names: int = 0, doubtful: bool = False) -> float:
 
     def learn() -> None:
         for row in range(answers):
-            forest.tell(row, contours[row])
+            forest.replace_contour(row, contours[row])
         forest.members()
 
     return cpu_ms(learn)

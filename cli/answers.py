@@ -35,7 +35,7 @@ from quercus.files.words import label_in_words
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
 
-SHOWN = 20  # answers on a screen unless told
+DEFAULT_ANSWERS = 20  # answers on a screen unless told
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 HEADER: dict[str, type] = {
@@ -154,7 +154,7 @@ def answers(
             text = f"{found.instance}: {found.text or found.kind} is taken back (number {number})"
             report(as_json, {"item": found.instance, "undone": found.number, "number": number}, text)
         elif target is None:
-            _show(client, model, wanted, limit or SHOWN, is_told=limit is not None)
+            _show(client, model, wanted, limit or DEFAULT_ANSWERS, is_told=limit is not None)
         else:
             count = _write(client, model, wanted, limit, target)
             if target.file is not None and as_json:

@@ -110,7 +110,7 @@ def mqtt(
             source,
             form,
             rejected=stream,
-            tell=lambda text: err.print(text, style="dim", soft_wrap=True),
+            notify=lambda text: err.print(text, style="dim", soft_wrap=True),
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: made.stop())
@@ -195,7 +195,7 @@ def webhook(
             kinds=kind or (),
             with_values=with_values,
             given_up=stream,
-            tell=lambda text: err.print(text, style="dim", soft_wrap=True, markup=False),
+            notify=lambda text: err.print(text, style="dim", soft_wrap=True, markup=False),
         )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: made.stop())

@@ -12,7 +12,7 @@ import typer
 
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
-MOST: Final = 200
+MAX_COMPLETIONS: Final = 200
 """Most names that are offered at once."""
 
 
@@ -48,8 +48,8 @@ def _asked(ctx: typer.Context, incomplete: str, model: str | None) -> list[str]:
             for name in models:
                 names = [name] if model is None else [each.name for each in client.labellers(name)]
                 found.update(each for each in names if each.startswith(incomplete))
-                if len(found) >= MOST:
+                if len(found) >= MAX_COMPLETIONS:
                     break
     except (QuercusError, OSError, ValueError):
         return []
-    return sorted(found)[:MOST]
+    return sorted(found)[:MAX_COMPLETIONS]

@@ -149,7 +149,9 @@ def label(
                     client, HeldQueries(client, model, name, lease_s=lease_s, only=only), idle_s
                 )
                 label_by_hand(
-                    session(idle_s=idle_s, tell=queue.tell), queue, TerminalLabeller(client, queue, out)
+                    session(idle_s=idle_s, print_note=queue.print_note),
+                    queue,
+                    TerminalLabeller(client, queue, out),
                 )
             else:
                 answers = _answers(
@@ -159,7 +161,7 @@ def label(
                 answer_from_file(
                     session(
                         idle_s=10.0 if idle_s is None else idle_s,
-                        tell=lambda text, style: err.print(text, style=style),
+                        print_note=lambda text, style: err.print(text, style=style),
                     ),
                     _from_file(truth_file, known, delay_s, skip_unknown),
                 )

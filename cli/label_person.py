@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from quercus.cli.label_queue import TerminalQueue
 from quercus.cli.label_screen import (
     HELP,
-    WORDS,
+    TERMS_TEXT,
     answer_list,
     answer_screen,
     neighbour_list,
@@ -33,7 +33,7 @@ from quercus.client.query_results import Query
 
 OWN_ANSWERS = 20
 """Own answers that are listed."""
-LOOK_S = 0.2
+SENT_POLL_S = 0.2
 """Seconds between two looks at notices and signals."""
 
 
@@ -136,7 +136,7 @@ class TerminalLabeller:
 
     def send_all(self) -> None:
         """Wait until the server has all answers."""
-        while not self._queue.is_sent(LOOK_S):
+        while not self._queue.is_sent(SENT_POLL_S):
             self.show_notices()
         self.show_notices()
 
@@ -211,7 +211,7 @@ class TerminalLabeller:
             "own_answers": lambda: None if asked is None else self._own_answers(asked),
             "comment": self._read_comment,
             "neighbours": lambda: None if asked is None else self._neighbours(asked),
-            "words": lambda: self._console.print(WORDS, style="cyan"),
+            "words": lambda: self._console.print(TERMS_TEXT, style="cyan"),
             "help": lambda: self._console.print(HELP, style="cyan"),
         }
         return actions[command.name]()

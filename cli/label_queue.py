@@ -114,7 +114,7 @@ class TerminalQueue:
 
     # For the person
 
-    def tell(self, text: str, style: str = "dim") -> None:
+    def print_note(self, text: str, style: str = "dim") -> None:
         """Leave a notice, which is shown when the person's terminal is free."""
         self._notices.put((text, style))
 
@@ -337,7 +337,7 @@ class TerminalQueue:
             shown = self._shown
             self._changed.notify_all()
         if shown is not None and shown.name in lost:
-            self.tell(
+            self.print_note(
                 f"instance {shown.instance} is not yours any more: another took it, or it is not asked any more"
             )
         return True
@@ -363,12 +363,12 @@ class TerminalQueue:
         with self._changed:
             is_first, self._is_away = not self._is_away, True
             if is_first:
-                self.tell(f"{error}; trying again (Ctrl-C stops)", "yellow")
+                self.print_note(f"{error}; trying again (Ctrl-C stops)", "yellow")
             if self._changed.wait_for(lambda: self._closing, backoff_s(attempt, error)):
                 raise QuercusError("left while the server was away") from error
 
     def _tell_outage(self, left_s: float) -> None:
-        self.tell(
+        self.print_note(
             f"the server at {self._client.address} does not answer; your answers are kept and sent when it does, and "
             f"you may go on. Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",
             "yellow",

@@ -39,7 +39,7 @@ HELP = "\n".join(
     ]
 )
 
-WORDS = "\n".join(f"{term}: {text}" for term, text in TERMS.items())
+TERMS_TEXT = "\n".join(f"{term}: {text}" for term, text in TERMS.items())
 
 
 def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]:

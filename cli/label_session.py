@@ -13,7 +13,7 @@ from functools import partial
 from rich.console import Console
 
 from quercus.cli.label_person import (
-    LOOK_S,
+    SENT_POLL_S,
     Answer,
     CannotTell,
     EditEarlier,
@@ -70,7 +70,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class LabellingSession:
-    """A session of one labeller: model, labeller and options; ``tell`` shows a text in a style of rich."""
+    """A session of one labeller: model, labeller and options; ``print_note`` shows a text in a style of rich."""
 
     client: Client
     model: str
@@ -83,7 +83,7 @@ class LabellingSession:
     only: Filter
     comment: str
     tally: Tally
-    tell: Callable[[str, str], None]
+    print_note: Callable[[str, str], None]
 
     @property
     def reached_limit(self) -> bool:
@@ -162,10 +162,10 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
 def _next(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
     """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
     since, is_told = time.monotonic(), False
-    while (query := person.wait(LOOK_S)) is None and not queue.ended:
+    while (query := person.wait(SENT_POLL_S)) is None and not queue.ended:
         if not is_told and time.monotonic() - since > TELL_AFTER_S:
             is_told = True
-            session.tell(_waiting_text(session), "dim")
+            session.print_note(_waiting_text(session), "dim")
     return query
 
 
@@ -227,7 +227,7 @@ def _taken(session: LabellingSession, call: Callable[[], None]) -> None:
         call()
     except FailedPrecondition as error:
         session.tally.late += 1
-        session.tell(f"not taken: {error}", "yellow")
+        session.print_note(f"not taken: {error}", "yellow")
 
 
 def _send(
@@ -256,12 +256,12 @@ def _send(
         tally.answered += 1
         if report.conflict:
             tally.conflicts += 1
-            session.tell(
+            session.print_note(
                 f"instance {query.instance}: your answer contradicts the earlier evidence, and replaces it",
                 "yellow",
             )
         if report.wants_more and took_s is not None:
-            session.tell("others are asked about this row too; your labels are combined", "dim")
+            session.print_note("others are asked about this row too; your labels are combined", "dim")
 
 
 def _amend(session: LabellingSession, back: EditEarlier, comment: str) -> None:
@@ -272,11 +272,11 @@ def _amend(session: LabellingSession, back: EditEarlier, comment: str) -> None:
         else:
             client.undo_answer(back.model, earlier, comment=comment)
         tally.undone += 1
-        session.tell("taken back; it may be asked again", "dim")
+        session.print_note("taken back; it may be asked again", "dim")
         return
     if isinstance(earlier, Query):
         client.correct(earlier, back.answer, session.reliability, comment=comment)
     else:
         client.correct_answer(back.model, earlier, back.answer, session.reliability, comment=comment)
     tally.corrected += 1
-    session.tell("corrected", "dim")
+    session.print_note("corrected", "dim")

@@ -128,15 +128,15 @@ def _with_deviation(share: float | None, deviation: float | None) -> str:
     return f"{share:.2f}±{deviation or 0.0:.2f}".replace("0.", ".")
 
 
-COUNTS = ("answered", "refused", "held")
-RARE = ("skipped", "postponed", "expired", "corrected", "undone")
+COUNT_COLUMNS = ("answered", "refused", "held")
+RARE_COUNTS = ("skipped", "postponed", "expired", "corrected", "undone")
 
 
 def print_labellers(found: Sequence[Labeller]) -> None:
     """Print the common counts in columns of 60 characters, and rare ones in words below."""
     table = RichTable(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
-    for head in (*COUNTS, "agree", "reliable", "median"):
+    for head in (*COUNT_COLUMNS, "agree", "reliable", "median"):
         table.add_column(head, justify="right", no_wrap=True)
     for each in found:
         shares = [
@@ -144,9 +144,11 @@ def print_labellers(found: Sequence[Labeller]) -> None:
             _with_deviation(each.reliability, each.reliability_deviation),
         ]
         median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
-        table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNTS), *shares, median)
+        table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNT_COLUMNS), *shares, median)
     out.print(table)
-    rare = {each.name: [f"{getattr(each, n):,} {n}" for n in RARE if getattr(each, n)] for each in found}
+    rare = {
+        each.name: [f"{getattr(each, n):,} {n}" for n in RARE_COUNTS if getattr(each, n)] for each in found
+    }
     if any(rare.values()):
         out.print()
     for name, counts in rare.items():

@@ -36,13 +36,13 @@ def migrate(
     with store_errors("migrate"):
         from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415  (the server extra)
 
-        def tell(moved: MovedModel) -> None:
+        def show_moved(moved: MovedModel) -> None:
             how = "was there already" if moved.was_there else "moved"
             if not as_json:
                 out.print(f"{moved.name}: {moved.rows:,} rows, {how}", markup=False, highlight=False)
 
         urls = store_url(source), store_url(target, create="")
         with err.status("moving the store"):
-            moved = move_store(*urls, tell)
+            moved = move_store(*urls, show_moved)
     models = [{"name": each.name, "rows": each.rows, "was_there": each.was_there} for each in moved]
     report(as_json, {"models": models}, f"the new store holds together; models: {len(moved):,}")

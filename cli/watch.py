@@ -18,7 +18,7 @@ from quercus.cli.common import (
     out,
     print_json_line,
 )
-from quercus.cli.watch_picture import KEPT, WatchedMoment, picture
+from quercus.cli.watch_picture import MAX_MOMENTS, WatchedMoment, picture
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model
@@ -84,7 +84,7 @@ class _View:
         """Show one update."""
         model = self._client.get_model(self._model)
         now = time.monotonic() - self._started
-        self._moments = [*self._moments[-KEPT + 1 :], WatchedMoment(now, update, model)]
+        self._moments = [*self._moments[-MAX_MOMENTS + 1 :], WatchedMoment(now, update, model)]
         if self._json:
             print_json_line(_numbers(update, model))
         elif live is None:

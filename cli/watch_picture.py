@@ -15,11 +15,11 @@ from quercus.cli.common import accuracy_text, bar, lag_text, sparkline
 from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 
-KEPT: Final = 40
+MAX_MOMENTS: Final = 40
 """Most trees in one line of a picture; older ones leave it."""
-LEVELS: Final = 2
+DRAWN_LEVELS: Final = 2
 """Levels of the tree below its root that are drawn."""
-BRANCHES: Final = 4
+DRAWN_BRANCHES: Final = 4
 """Branches of a node that are drawn; more are counted."""
 
 
@@ -99,12 +99,12 @@ def _top(tree: Tree) -> RenderableType:
 
 def _add_below(drawn: Branches, tree: Tree, node: TreeNode) -> None:
     children = [tree.nodes[k] for k in node.children]
-    for child in children[:BRANCHES]:
+    for child in children[:DRAWN_BRANCHES]:
         below = drawn.add(_node_text(child, child.branch or ""))
-        if child.depth < LEVELS:
+        if child.depth < DRAWN_LEVELS:
             _add_below(below, tree, child)
-    if len(children) > BRANCHES:
-        drawn.add(Text(f"{len(children) - BRANCHES:,} more", style="dim"))
+    if len(children) > DRAWN_BRANCHES:
+        drawn.add(Text(f"{len(children) - DRAWN_BRANCHES:,} more", style="dim"))
 
 
 def _node_text(node: TreeNode, branch: str) -> Text:
@@ -116,6 +116,6 @@ def _node_text(node: TreeNode, branch: str) -> Text:
         text.append(f", by {node.attribute}")
     if node.undecided:
         text.append(", undecided", style="yellow")
-    if node.depth == LEVELS and node.children:
+    if node.depth == DRAWN_LEVELS and node.children:
         text.append(", more below", style="dim")
     return text

@@ -18,7 +18,7 @@ from quercus.proto.v1 import instance_pb2, model_pb2
 
 APPLICATION = 0x51425546
 """Application id that distinguishes these files from other SQLite databases."""
-EARLIER = b"quercus-outbox"
+EARLIER_MAGIC = b"quercus-outbox"
 """First bytes of a file in the format before SQLite."""
 SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -317,7 +317,7 @@ def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:
     if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
         return invalid("path", f"cannot open {path}: {error}")
     with path.open("rb") as file:
-        is_earlier = file.read(len(EARLIER)) == EARLIER
+        is_earlier = file.read(len(EARLIER_MAGIC)) == EARLIER_MAGIC
     if is_earlier:
         return invalid(
             "path",

@@ -16,16 +16,16 @@ if TYPE_CHECKING:  # its module imports numpy
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""
 
-LITTLE: Final = 0.005
+NEGLIGIBLE_SHARE: Final = 0.005
 """A share below this is not named: it would be shown as 0 %."""
 
-_OF_CHILD: Final = {
+_CHILD_SENTENCES: Final = {
     "published": "This label tells most about the rows where {child}.",
     "shared": "For its size, this part of the tree has had the fewest answers.",
     "small-regret": "Here a wrong choice between them would cost most.",
     "split-change": "This label is expected to separate them most.",
 }
-_OF_LEAF: Final = {
+_LEAF_SENTENCES: Final = {
     "leaf-width": "It ends in the leaf where least is known of most rows.",
     "prediction-change": "This label is expected to change the predictions of most rows.",
 }
@@ -63,7 +63,7 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
         return _of_committee(reason.committee, query.classes)
     if reason.attribute:
         return _of_rivals(reason, nominal)
-    said = _OF_LEAF.get(reason.strategy)
+    said = _LEAF_SENTENCES.get(reason.strategy)
     return said or f"Its label is worth most by the strategy {reason.strategy}."
 
 
@@ -88,7 +88,9 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     'Grignolino 55 %, Barolo 44 %'
     """
     foremost = sorted(zip(theta, classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
-    return ", ".join(f"{name} {share:.0%}".replace("%", " %") for share, name in foremost if share >= LITTLE)
+    return ", ".join(
+        f"{name} {share:.0%}".replace("%", " %") for share, name in foremost if share >= NEGLIGIBLE_SHARE
+    )
 
 
 def _of_committee(found: CommitteeReason, classes: Sequence[str]) -> str:
@@ -104,9 +106,9 @@ def _of_committee(found: CommitteeReason, classes: Sequence[str]) -> str:
 def _of_forest(found: ForestReason, classes: Sequence[str], strategy: str) -> str:
     shares = shares_text(classes, found.theta)
     said = f"The forest is in doubt about it: {shares}."
-    if strategy == MEMORY_DISAGREEMENT and found.disagreement >= LITTLE:
+    if strategy == MEMORY_DISAGREEMENT and found.disagreement >= NEGLIGIBLE_SHARE:
         said = f"What was learned lately and what was learned before disagree about it: {shares}."
-    elif max(found.theta) - min(found.theta) < LITTLE:
+    elif max(found.theta) - min(found.theta) < NEGLIGIBLE_SHARE:
         said = "The forest cannot tell the classes apart here."
     return f"{said} {_stands_for(found.stands_for)}".rstrip()
 
@@ -119,7 +121,7 @@ def _stands_for(count: int) -> str:
 
 def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:
     child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
-    said = _OF_CHILD.get(reason.strategy, "This label tells most about the rows where {child}.")
+    said = _CHILD_SENTENCES.get(reason.strategy, "This label tells most about the rows where {child}.")
     names = list(dict.fromkeys(rival.name for rival in reason.rivals))
     if not names:
         return said.format(child=child)

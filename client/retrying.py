@@ -98,14 +98,14 @@ class Outage:
             raise invalid("outage_s", f"is {outage_s}, must be at least 0")
         self.outage_s = outage_s
         self.reached = False
-        self.tell: Callable[[float], None] | None = None
+        self.notify: Callable[[float], None] | None = None
         self._is_told = False
 
     def begin(self, left_s: float) -> None:
         """The server is away: tell it, once an outage."""
-        if self.tell is not None and not self._is_told:
+        if self.notify is not None and not self._is_told:
             self._is_told = True
-            self.tell(left_s)
+            self.notify(left_s)
 
     def end(self) -> None:
         """The server answered."""

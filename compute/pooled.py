@@ -11,9 +11,9 @@ from quercus.compute.chunks import ChunkPlan, RemoteFunction, TaskChunk, environ
 from quercus.compute.errors import ExecutorError
 from quercus.compute.executor import Executor, Outcomes
 
-AHEAD = 4
+CHUNKS_PER_WORKER = 4
 """Chunks given out for each worker: none waits for work, and few are lost when the run is interrupted."""
-LOOK_S = 2.0
+WORKERS_POLL_S = 2.0
 """Seconds without a result after which the workers are looked after."""
 
 
@@ -55,7 +55,10 @@ class PooledExecutor(Executor):
         running: dict[Future[tuple[float, bytes]], TaskChunk] = {}
         try:
             while True:
-                while len(running) < AHEAD * self.workers and (chunk := plan.take(self.workers)) is not None:
+                while (
+                    len(running) < CHUNKS_PER_WORKER * self.workers
+                    and (chunk := plan.take(self.workers)) is not None
+                ):
                     running[self._submit(shared, pickled(tasks, chunk))] = chunk
                 if not running:
                     return
@@ -71,7 +74,7 @@ class PooledExecutor(Executor):
     def _first_done(
         self, running: dict["Future[tuple[float, bytes]]", TaskChunk]
     ) -> set["Future[tuple[float, bytes]]"]:
-        while not (done := wait(running, LOOK_S, FIRST_COMPLETED).done):
+        while not (done := wait(running, WORKERS_POLL_S, FIRST_COMPLETED).done):
             self._look()
         return done
 

@@ -17,7 +17,7 @@ MOST_RIVALS = 8
 
 
 @dataclass(frozen=True)
-class Described:
+class QueryDescription:
     """The parts of a query that a page shows.
 
     Attributes
@@ -51,7 +51,7 @@ class Described:
     bars: list[tuple[str, float]]
 
 
-def describe(query: Query, model: Model, origins: Collection[str], data_url: str) -> Described:
+def describe(query: Query, model: Model, origins: Collection[str], data_url: str) -> QueryDescription:
     """Return the parts of a query that a page shows; ``origins`` and ``data_url`` as in `shown_items`."""
     nominal = frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
     look = model.specification.presentation
@@ -59,7 +59,7 @@ def describe(query: Query, model: Model, origins: Collection[str], data_url: str
     groups, more = shown_values(query.values, model)
     known = "" if "belief" in withheld else known_text(query.classes, query.contour)
     has_reason = "reason" not in withheld
-    return Described(
+    return QueryDescription(
         groups,
         more,
         shown_items(query, model, origins, data_url),

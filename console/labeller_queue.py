@@ -19,7 +19,7 @@ FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
 MOST_REPORTED_S = 4 * 3600.0
 """Longest time of an answer, in seconds, that the console reports: an abandoned page says nothing about the query."""
-ACTS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
+LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 
@@ -30,7 +30,7 @@ class PendingAnswer:
     Attributes
     ----------
     act
-        One of `ACTS`.
+        One of `LABELLING_ACTIONS`.
     query, lease_token
         The full name of the query, and the token of its lease.
     label

@@ -109,12 +109,12 @@ def run(client: Client, model: str, file: Path, finish: threading.Event) -> None
         reading, new = classifier.classify()
         if new or time.monotonic() - told >= TELL_S:
             told = time.monotonic()
-            _tell(reading)
+            _print_reading(reading)
     grown = client.wait_grown(model, timeout_s=None)
-    _tell(classifier.classify(grown.sequence_grown, final=True)[0])
+    _print_reading(classifier.classify(grown.sequence_grown, final=True)[0])
 
 
-def _tell(reading: ClassifierState) -> None:
+def _print_reading(reading: ClassifierState) -> None:
     print(json.dumps(asdict(reading)), flush=True)
 
 

@@ -69,9 +69,9 @@ class DemoProblem:
         forest.observe(self.values, np.ones((len(self.values), len(CLASSES))))
         return forest
 
-    def tell(self, forest: MemoryForest, row: int) -> None:
+    def answer(self, forest: MemoryForest, row: int) -> None:
         """Let a forest know the true class of a row."""
-        forest.tell(row, np.eye(len(CLASSES))[self.targets[row]])
+        forest.replace_contour(row, np.eye(len(CLASSES))[self.targets[row]])
 
     def accuracy(self, forest: MemoryForest) -> float:
         """Return the held-out accuracy of a forest."""
@@ -81,7 +81,7 @@ class DemoProblem:
         """Return the held-out accuracy after the true classes of the rows `order`."""
         forest = self.forest()
         for row in order:
-            self.tell(forest, int(row))
+            self.answer(forest, int(row))
         return self.accuracy(forest)
 
     def asking(self, budget: int) -> float:
@@ -90,7 +90,7 @@ class DemoProblem:
         for _ in range(budget):
             (choice,) = choose_rows(forest, np.flatnonzero(left), 1)
             left[choice.row] = False
-            self.tell(forest, choice.row)
+            self.answer(forest, choice.row)
         return self.accuracy(forest)
 
 
@@ -113,7 +113,7 @@ def draw(problem: DemoProblem, seed: int) -> RandomDraw:
     forest = problem.forest()
     accuracies = [problem.accuracy(forest)]
     for row in np.random.default_rng(seed).permutation(len(problem.targets)):
-        problem.tell(forest, int(row))
+        problem.answer(forest, int(row))
         accuracies.append(problem.accuracy(forest))
     return RandomDraw(seed, tuple(accuracies))
 

@@ -15,7 +15,7 @@ from quercus.client.results import Floats
 from quercus.demo.classifier import ClassifierState
 from quercus.demo.tables import write_table
 
-SAME = 0.02
+TOLERANCE = 0.02
 """Accuracies nearer than this are called about the same."""
 ROWS_SHOWN = 8
 TIE = 1e-9
@@ -106,7 +106,7 @@ def verdict(curves: Curves) -> str:
         words = "better than every random order"
     elif asked < low:
         words = "worse than every random order"
-    elif abs(asked - mean) <= SAME:
+    elif abs(asked - mean) <= TOLERANCE:
         words = "about the same as random"
     else:
         words = f"{'better' if asked > mean else 'worse'} than random on average, and within its range"
@@ -127,7 +127,7 @@ def caution(other_splits: Sequence[tuple[float, float]], row: float) -> str:
     row : what one held-out row is worth.
     """
     asked, at_random = np.array(other_splits).T
-    ahead, behind = int(np.sum(asked > at_random + SAME)), int(np.sum(asked < at_random - SAME))
+    ahead, behind = int(np.sum(asked > at_random + TOLERANCE)), int(np.sum(asked < at_random - TOLERANCE))
     return (
         f"Do not read much into one run, whichever way it went: another split gives another picture. On "
         f"{len(asked)} other splits the queries gave {asked.mean():.3f} on average ({asked.min():.3f} to "

@@ -86,7 +86,7 @@ class ManagedProcess:
         """Exit code; None while it runs or while its last lines are not read yet."""
         return None if self._reader.is_alive() else self.process.returncode
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         """Write a line to its standard input; one that is gone is found by its exit code."""
         stdin = _piped(self.process.stdin)
         with contextlib.suppress(BrokenPipeError):

@@ -151,7 +151,7 @@ class DemoRun:
         """
         split, folder = self._split, self._settings.folder
         data.write(split, folder)
-        self._screen.say(
+        self._screen.print_line(
             f"178 wines: {len(split.ids)} to learn from, all labels unknown, {split.budget} answers to spend; "
             f"{len(split.holdout_classes)} held out"
         )
@@ -205,7 +205,9 @@ class DemoRun:
                 )
                 shown = now
         if shown:
-            self._screen.say("the forest can grow; the kernels of other learners are compiled meanwhile")
+            self._screen.print_line(
+                "the forest can grow; the kernels of other learners are compiled meanwhile"
+            )
 
     def _start_server(self) -> ManagedProcess:
         server = self._family.start(
@@ -213,7 +215,7 @@ class DemoRun:
             listener=self._heard.server, may_end=False,
         )  # fmt: skip
         self._wait(lambda: bool(self._heard.address))
-        self._screen.say(
+        self._screen.print_line(
             f"server listens on {self._heard.address}, its store is {self._settings.folder / STORE}"
         )
         return server
@@ -230,7 +232,7 @@ class DemoRun:
         )
         client.create_model(MODEL, specification)
         self._await_forest(client)
-        self._screen.say(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
+        self._screen.print_line(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
 
     def _learn(self, client: Client) -> None:
         """Everybody at work, until all rows are pushed and the labellers have gone home."""
@@ -250,7 +252,7 @@ class DemoRun:
             self._screen.show(self._scene(client, time.monotonic() - started))
             self._compare(client)
         classifier.may_end = True
-        classifier.tell("finish")
+        classifier.send_line("finish")
         self._wait(lambda: classifier.code == 0)
         self._screen.show(self._scene(client, time.monotonic() - started), last=True)
 

@@ -74,7 +74,7 @@ class Screen:
     ) -> None:
         self.end_live()
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a step, with the time since the start."""
         self.end_live()
         seconds = time.monotonic() - self._started
@@ -85,7 +85,7 @@ class Screen:
     def wait(self, text: str) -> None:
         """Say what is waited for, with something that moves where that is possible."""
         if not self._is_live:
-            self.say(text)
+            self.print_line(text)
             return
         self.end_live()
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -30,11 +30,13 @@ def push(server: str, model: str, file: Path, rows_per_s: float) -> PushReport:
     ids = [row.pop("id") for row in table]
     rows = [numbers(row) for row in table]
 
-    def tell(report: PushReport) -> None:
+    def show_progress(report: PushReport) -> None:
         print(f"{report.rows} of {len(rows)} rows acknowledged", flush=True)
 
     with Client(server) as client:
-        return client.push(model, paced(rows, rows_per_s), ids=ids, batch_rows=BATCH_ROWS, on_progress=tell)
+        return client.push(
+            model, paced(rows, rows_per_s), ids=ids, batch_rows=BATCH_ROWS, on_progress=show_progress
+        )
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 SUFFIXES = (".csv", ".csv.gz", ".arff", ".arff.gz")
 KINDS = ("numeric", "nominal", "id")
-BESIDE = ("_masses", "_answers")  # endings of files that belong to a data set and are none
+COMPANION_ENDINGS = ("_masses", "_answers")  # endings of files that belong to a data set and are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def stem(path: Path) -> str:
 def files_in(folder: Path) -> dict[str, Path]:
     """Return the files of data sets in a folder, by the sets' names, in order of name."""
     files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(SUFFIXES))
-    return {stem(path): path for path in files if not stem(path).endswith(BESIDE)}
+    return {stem(path): path for path in files if not stem(path).endswith(COMPANION_ENDINGS)}
 
 
 def _masses_beside(path: Path) -> Path | None:

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 SHARE = 4
 """A learner that asks spends one answer for so many training rows (theory §8)."""
-ASKING = "ask-"
+ASKING_PREFIX = "ask-"
 """Prefix of the names of learners that ask; the strategy's name follows."""
 
 
@@ -128,7 +128,7 @@ _ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
 
 def _learners() -> dict[str, ComparedLearner]:
     asking = {
-        ASKING + name: ComparedLearner(
+        ASKING_PREFIX + name: ComparedLearner(
             f"{strategy.title}, n/{SHARE} answers", ActiveLearner(strategy), strategy.needs
         )
         for name, strategy in STRATEGIES.items()
@@ -156,7 +156,10 @@ DEFAULT = (
     "m-ibe-rf",
     "forest-precise",
     "forest-pignistic",
-    *(ASKING + name for name in (PUBLISHED, RECOMMENDED, "random", "activeml-margin", "activeml-committee")),
+    *(
+        ASKING_PREFIX + name
+        for name in (PUBLISHED, RECOMMENDED, "random", "activeml-margin", "activeml-committee")
+    ),
 )
 """Compared by default against the quality of labels: those of the papers' figures, and baselines."""
 TABLE = (*_ALGORITHMS, *_BASELINES)

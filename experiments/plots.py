@@ -33,7 +33,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vP*X"
 DASHES = ("-", "--", ":", "-.")
 Look = dict[str, Any]
-ACROSS = 3
+PANELS_PER_ROW = 3
 PANEL_INCHES = (3.6, 2.9)
 STYLE: dict[Any, Any] = {
     "savefig.dpi": 150,
@@ -90,7 +90,7 @@ def _lines(found: Curves, sweep: str) -> Figure:
     methods = _methods(found)
     looks = _looks(methods)
     names = sorted(found)
-    across = min(ACROSS, len(names))
+    across = min(PANELS_PER_ROW, len(names))
     down = math.ceil(len(names) / across)
     legend_columns = max(1, min(len(methods), across + (across == 1)))
     legend_inches = 0.22 * math.ceil(len(methods) / legend_columns) + 0.15

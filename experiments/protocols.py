@@ -28,12 +28,12 @@ Bools = NDArray[np.bool_]
 
 SWEEPS: Mapping[str, str] = {"V": "vacuous", "I": "imprecise", "N": "noise", "U": "uncertain"}
 NONE = Corruption()
-BESIDE: Mapping[str, str] = {"V": "", "I": "", "N": "U", "U": "N"}
+COMPATIBLE_SWEEPS: Mapping[str, str] = {"V": "", "I": "", "N": "U", "U": "N"}
 """The corruption that stays at the level of the grid's base while another is varied; the rest is 0 (Ma 2016, §4)."""
 GIVEN = "given"
 QUERIES, EXAMPLES = "queries", "examples"
 MAX_REPEATS = 1000
-TESTED = 1000
+TEST_ROWS = 1000
 """Restaurants, drawn afresh, that a tree of the learning curve is tested on."""
 
 
@@ -127,7 +127,11 @@ class LabelProtocol(Grid):
 
     def corruption(self, sweep: str, level: float) -> Corruption:
         """Return how labels are corrupted at a level of a sweep."""
-        levels = {kind: getattr(self.base, kind) for name, kind in SWEEPS.items() if name in BESIDE[sweep]}
+        levels = {
+            kind: getattr(self.base, kind)
+            for name, kind in SWEEPS.items()
+            if name in COMPATIBLE_SWEEPS[sweep]
+        }
         return Corruption(**(levels | {SWEEPS[sweep]: level}), unit=self.base.unit)
 
     def cells(self) -> Iterator[Job]:
@@ -217,7 +221,7 @@ class RestaurantProtocol(Grid):
             pool, test = self.data[cell.data], None
         else:
             pool = restaurants(self.examples, seed_of(self.seed, "restaurants", cell.repeat))
-            test = restaurants(TESTED, seed_of(self.seed, "tested", cell.repeat))
+            test = restaurants(TEST_ROWS, seed_of(self.seed, "tested", cell.repeat))
         drawn = np.random.default_rng(seed).integers(len(pool), size=int(max(self.levels)))[: int(level)]
         if test is None:
             left = np.setdiff1d(np.arange(len(pool)), drawn)

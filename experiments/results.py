@@ -99,8 +99,8 @@ class Job:
 KEYS = tuple(field.name for field in fields(Key))
 MEASURES = tuple(field.name for field in fields(Row))[1:]
 COLUMNS = (*KEYS, *MEASURES)
-_WHOLE = frozenset({"repeat", "fold", "train_rows", "test_rows", "nodes"})
-_TEXT = frozenset({"data", "method", "sweep"})
+_INTEGER_COLUMNS = frozenset({"repeat", "fold", "train_rows", "test_rows", "nodes"})
+_TEXT_COLUMNS = frozenset({"data", "method", "sweep"})
 
 
 class Results:
@@ -186,9 +186,9 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def _value(name: str, cell: str) -> Any:
-    if name in _TEXT:
+    if name in _TEXT_COLUMNS:
         return cell
-    return int(cell) if name in _WHOLE else float(cell)
+    return int(cell) if name in _INTEGER_COLUMNS else float(cell)
 
 
 def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
 from quercus.plot.style import colour, styled
 
-MOST = 16
+MAX_FOCAL_SETS = 16
 """Sets that are drawn: those of the largest masses."""
 
 
@@ -50,15 +50,15 @@ def mass_function(
     if mass.size != frame.size:
         raise InvalidInput("classes", f"has {frame.size} names, the mass function {mass.size} classes")
     ranked = sorted(mass.focal, key=lambda pair: (pair[1], -pair[0]))
-    shown = ranked[-MOST:]
+    shown = ranked[-MAX_FOCAL_SETS:]
     with styled(ax, height=0.9 + 0.34 * len(shown)) as axes:
         axes.barh(range(len(shown)), [value for _, value in shown], color=colour(0), height=0.6)
         axes.set_yticks(range(len(shown)), [_set_name(mask, frame) for mask, _ in shown])
         axes.set_xlim(0, 1)
         axes.grid(False, axis="y")
         axes.set_xlabel("mass")
-        if len(ranked) > MOST:
-            axes.set_title(f"{len(ranked) - MOST} smaller masses are not shown")
+        if len(ranked) > MAX_FOCAL_SETS:
+            axes.set_title(f"{len(ranked) - MAX_FOCAL_SETS} smaller masses are not shown")
     return axes
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from quercus.belief.errors import InvalidInput
 from quercus.plot.style import MUTED, colour, styled
 
-MOST = 20
+MAX_ATTRIBUTES = 20
 """Attributes that are drawn: those whose gain ratio may be largest."""
 
 
@@ -49,7 +49,7 @@ def gain_ratio_intervals(
         raise InvalidInput("node", "has no intervals: a leaf, or a learner without them")
     chosen = chosen if chosen is not None else getattr(node, "attribute", None)
     ranked = sorted(intervals.items(), key=lambda each: (each[1][1], each[1][0]))
-    shown = ranked[-MOST:]
+    shown = ranked[-MAX_ATTRIBUTES:]
     best = max(low for _, (low, _) in ranked)
     with styled(ax, height=0.9 + 0.32 * len(shown)) as axes:
         for row, (_, (low, high)) in enumerate(shown):
@@ -64,6 +64,6 @@ def gain_ratio_intervals(
         axes.grid(False, axis="y")
         axes.set_xlabel("gain ratio")
         rivals = sum(high >= best for _, (_, high) in ranked)
-        more = f"; {len(ranked) - MOST} more are not shown" if len(ranked) > MOST else ""
+        more = f"; {len(ranked) - MAX_ATTRIBUTES} more are not shown" if len(ranked) > MAX_ATTRIBUTES else ""
         axes.set_title(f"{'settled' if rivals == 1 else f'{rivals} attributes compete'}{more}")
     return axes

@@ -77,7 +77,7 @@ WRITES_HEALTH: Final = "quercus.v1.Writes"
 LOOK_AT_PARTS_S: Final = 1.0
 PING_EVERY_MS: Final = 30_000
 PING_TIMEOUT_MS: Final = 20_000
-UNTAKEN_S: Final = 3600
+UNREQUESTED_CALL_S: Final = 3600
 """Longest time, in seconds, that a call waits until the server takes it up.
 
 By default, gRPC cancels a call after 30 s. A busy machine takes up some hundreds of calls in this time; other callers
@@ -294,7 +294,7 @@ class Server:
                 # up on its own client after two of them
                 ("grpc.http2.max_ping_strikes", 0),
                 ("grpc.keepalive_permit_without_calls", 1),
-                ("grpc.server_max_unrequested_time_in_server", UNTAKEN_S),
+                ("grpc.server_max_unrequested_time_in_server", UNREQUESTED_CALL_S),
             ],
         )
         added: Any = ByName(server)

@@ -33,25 +33,25 @@ def kernel_cache() -> str | None:
     return path
 
 
-class _Noticed(event.Listener):
+class _CompilationListener(event.Listener):
     """Tells once that something is compiled, where it could not be loaded."""
 
-    def __init__(self, tell: Callable[[], object]) -> None:
-        self._tell: Callable[[], object] | None = tell
+    def __init__(self, notify: Callable[[], object]) -> None:
+        self._notify: Callable[[], object] | None = notify
 
     def on_start(self, event: Any) -> None:
-        tell, self._tell = self._tell, None
-        if tell is not None:
-            tell()
+        notify, self._notify = self._notify, None
+        if notify is not None:
+            notify()
 
     def on_end(self, event: Any) -> None:
         pass
 
 
 @contextmanager
-def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
-    """Call `tell` when a kernel is compiled inside, the first time; not when all are loaded."""
-    with event.install_listener("numba:compile", _Noticed(tell)):
+def noticing_compilation(notify: Callable[[], object]) -> Iterator[None]:
+    """Call `notify` when a kernel is compiled inside, the first time; not when all are loaded."""
+    with event.install_listener("numba:compile", _CompilationListener(notify)):
         yield
 
 
@@ -108,7 +108,7 @@ def _grow_forest() -> None:
     forest = MemoryForest(np.array([False, True, True]), 3, trees=2, seed=0, level=0.5)
     forest.observe(_ROWS, labels)
     list(choose_rows(forest, np.arange(30, 40), 2))
-    forest.tell(30, np.array([1.0, 0.5, 0.0]))
+    forest.replace_contour(30, np.array([1.0, 0.5, 0.0]))
     forest.predict(_ROWS)
 
 
@@ -179,12 +179,12 @@ class Progress:
     trees: bool
 
 
-def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
+def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
     """Load every kernel of solver, growth and strategies; what is not in the cache is compiled.
 
     Parameters
     ----------
-    tell : called with the progress, from the first kernel that is compiled on.
+    notify : called with the progress, from the first kernel that is compiled on.
     """
     done = 0
     compiles = False
@@ -192,7 +192,7 @@ def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
     def report() -> None:
         nonlocal compiles
         compiles = True
-        tell(Progress(done, TOTAL, done >= len(BEFORE_TREES)))
+        notify(Progress(done, TOTAL, done >= len(BEFORE_TREES)))
 
     with noticing_compilation(report):
         for number in ORDER:

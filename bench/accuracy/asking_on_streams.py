@@ -115,7 +115,7 @@ def prequential(
         right[start:end] = forest.predict(values[start:end]).klass == classes[start:end]
         forest.observe(values[start:end], np.ones((end - start, size)))
         for row in waiting:
-            forest.tell(row, np.eye(size)[classes[row]])
+            forest.replace_contour(row, np.eye(size)[classes[row]])
         due = int(share * end) - int(asked.sum())
         first = max(0, end - LAST)
         candidates = first + np.flatnonzero(~asked[first:end])

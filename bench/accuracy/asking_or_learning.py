@@ -33,7 +33,7 @@ SETS = "zoo,vote,ionosphere,sonar,soybean,car_evaluation,wifi_localization,digit
 def forest_learns(task: Task, told: list[int]) -> np.ndarray:
     model = untold_forest(task)
     for row in told:
-        model.tell(row, np.eye(task.size)[task.y[row]])
+        model.replace_contour(row, np.eye(task.size)[task.y[row]])
     return model.predict(task.test).klass
 
 

@@ -35,7 +35,7 @@ SETS = "penguins,wine,glass,ionosphere,ecoli,iris,sonar,wifi_localization"
 IN_DOUBT, GOOD, POOR, ALIKE = 0.4, 0.95, 0.55, 0.8
 
 
-class Said:
+class DoubtfulAnswers:
     """The labels of all rows: a set of classes (n, l) each, and the chance (n,) that it contains the true class."""
 
     def __init__(self, task: Task, work: str) -> None:
@@ -56,7 +56,9 @@ class Said:
         self.forced = drawn.argmax(axis=1)
 
 
-def forest(task: Task, said: Said, asking: str, contour: Callable[[Said, int], np.ndarray]) -> list[float]:
+def forest(
+    task: Task, said: DoubtfulAnswers, asking: str, contour: Callable[[DoubtfulAnswers, int], np.ndarray]
+) -> list[float]:
     model = MemoryForest(task.named, task.size, trees=100, seed=task.seed, level=0.75)
     model.observe(task.train, np.ones((len(task.train), task.size)))
     free = np.ones(len(task.train), dtype=bool)
@@ -65,13 +67,15 @@ def forest(task: Task, said: Said, asking: str, contour: Callable[[Said, int], n
         task, free, asking, lambda: [c.row for c in choose_rows(model, np.flatnonzero(free), BATCH)]
     ):
         for row in rows:
-            model.tell(row, contour(said, row))
+            model.replace_contour(row, contour(said, row))
         if len(free) - free.sum() in ANSWERS:
             found.append(float((model.predict(task.test).klass == task.truth).mean()))
     return found
 
 
-def random_forest(task: Task, said: Said, asking: str, rows_of: Callable[..., tuple]) -> list[float]:
+def random_forest(
+    task: Task, said: DoubtfulAnswers, asking: str, rows_of: Callable[..., tuple]
+) -> list[float]:
     train, test = task.one_hot(task.train), task.one_hot(task.test)
     rng = np.random.default_rng(task.seed)
     free = np.ones(len(train), dtype=bool)
@@ -106,24 +110,24 @@ def batches(task: Task, free: np.ndarray, asking: str, choose: Callable[[], obje
         yield rows
 
 
-def plain(said: Said, rows: np.ndarray) -> tuple:
+def plain(said: DoubtfulAnswers, rows: np.ndarray) -> tuple:
     return rows, said.forced[rows], None
 
 
-def pignistic(said: Said, rows: np.ndarray) -> tuple:
+def pignistic(said: DoubtfulAnswers, rows: np.ndarray) -> tuple:
     where, classes = np.nonzero(said.sets[rows])
     return rows[where], classes, (1.0 / said.sets[rows].sum(axis=1))[where]
 
 
-def weighed(said: Said, rows: np.ndarray) -> tuple:
+def weighed(said: DoubtfulAnswers, rows: np.ndarray) -> tuple:
     return rows, said.forced[rows], 2 * said.reliability[rows] - 1
 
 
-def discounted(said: Said, row: int) -> np.ndarray:
+def discounted(said: DoubtfulAnswers, row: int) -> np.ndarray:
     return said.reliability[row] * said.sets[row] + 1 - said.reliability[row]
 
 
-def exact(said: Said, row: int) -> np.ndarray:
+def exact(said: DoubtfulAnswers, row: int) -> np.ndarray:
     """The chance is exactly r, and a wrong answer names each other class equally often."""
     r, inside = said.reliability[row], said.sets[row]
     named = inside.sum()
@@ -131,7 +135,7 @@ def exact(said: Said, row: int) -> np.ndarray:
     return np.maximum(inside, min(1.0, outside))
 
 
-def wrong(said: Said, row: int) -> np.ndarray:
+def wrong(said: DoubtfulAnswers, row: int) -> np.ndarray:
     """The chance is exactly r, and nothing is known of wrong answers but that they are wrong."""
     r = said.reliability[row]
     return np.maximum(said.sets[row], min(1.0, (1 - r) / r))
@@ -171,7 +175,7 @@ def main() -> None:
         found = {}
         for method in OF_WORK[work]:
             runs = {
-                n: [METHODS[method](task, Said(task, work), options.asking) for task in tasks[n]]
+                n: [METHODS[method](task, DoubtfulAnswers(task, work), options.asking) for task in tasks[n]]
                 for n in names
             }
             short = {n: len(of[0]) for n, of in runs.items()}

@@ -82,7 +82,7 @@ def forest_asks(task: Task, model: MemoryForest) -> Iterator[list[int]]:
         for choice in choose_rows(model, np.flatnonzero(free), 1):
             told.append(choice.row)
             free[choice.row] = False
-            model.tell(choice.row, np.eye(task.size)[task.y[choice.row]])
+            model.replace_contour(choice.row, np.eye(task.size)[task.y[choice.row]])
         yield told
 
 

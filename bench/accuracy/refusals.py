@@ -47,7 +47,7 @@ def asked(world: World, seed: int, covers: bool) -> list[float]:
         if region[pool[choice.row]]:
             refused.append(choice.row)
         else:
-            forest.tell(choice.row, np.eye(size)[klass[pool[choice.row]]])
+            forest.replace_contour(choice.row, np.eye(size)[klass[pool[choice.row]]])
         if query in LOOKS:
             right = forest.predict(values[rest]).klass == klass[rest]
             found += [len(refused), right[~region[rest]].mean(), right.mean()]

@@ -51,7 +51,7 @@ def run(name: str, seed: int, level: float) -> tuple[list[bool], list[float]]:
         (choice,) = choose_rows(forest, np.array(sorted(left)), 1)
         left.discard(choice.row)
         contour = np.eye(size)[y[choice.row]]
-        forest.tell(choice.row, contour)
+        forest.replace_contour(choice.row, contour)
         asked = QueryPosition((), None, None, ())
         state = grow(state, [Answered(choice.row, contour, 1.0, asked)])
         decided.append(is_settled(state.context()))

@@ -15,7 +15,7 @@ from quercus.client.retrying import may_pass
 if TYPE_CHECKING:
     from quercus.client.aio.client import Client
 
-LOOK_S = 0.1
+CONDITION_POLL_S = 0.1
 """Seconds between two checks whether the tree contains the last answer."""
 
 
@@ -95,7 +95,7 @@ class AsyncHeldQueries:
                 return is_newer
             if time.monotonic() >= until:
                 return False
-            await async_sleep(LOOK_S)
+            await async_sleep(CONDITION_POLL_S)
         return False
 
     async def exchange(self, unseen: Query) -> Query | None:

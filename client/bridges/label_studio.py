@@ -32,7 +32,7 @@ MAX_ROWS_AT_ONCE: Final = 32
 """Rows per request to the server."""
 NOT_ASKED: Final = 1.0
 """Score of a row that is not on the agenda; rows on it have a lower score."""
-SAID: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"})
+ANNOTATION_ACTIONS: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"})
 """Events that report a label of a row; others are ignored."""
 
 
@@ -163,7 +163,7 @@ class LabelStudioBridge:
             When the server does not take it.
         """
         action = event.get("action")
-        if not isinstance(action, str) or action not in SAID:
+        if not isinstance(action, str) or action not in ANNOTATION_ACTIONS:
             return 0
         annotations, tasks = _several(event.get("annotation")), _several(event.get("task"))
         if len(annotations) > MAX_TASKS:

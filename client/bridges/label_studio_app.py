@@ -72,9 +72,9 @@ class RefusedRequestError(Exception):
         self.status = status
 
 
-def application(config: BackendConfig, tell: Callable[[str], None]) -> Starlette:
+def application(config: BackendConfig, notify: Callable[[str], None]) -> Starlette:
     """Return the application: ``/health``, ``/setup``, ``/predict`` and ``/webhook``."""
-    backend = _Backend(config, tell)
+    backend = _Backend(config, notify)
     paths: list[tuple[str, str, _Handler]] = [
         ("/health", "GET", backend.health),
         ("/setup", "POST", backend.setup),
@@ -94,8 +94,8 @@ _Handler = Callable[[Request], Awaitable[dict[str, Any]]]
 class _Backend:
     """Holds the connections, and answers each address."""
 
-    def __init__(self, config: BackendConfig, tell: Callable[[str], None]) -> None:
-        self._config, self._tell = config, tell
+    def __init__(self, config: BackendConfig, notify: Callable[[str], None]) -> None:
+        self._config, self._notify = config, notify
         self._bridge: LabelStudioBridge
 
     @asynccontextmanager
@@ -124,7 +124,7 @@ class _Backend:
                 return JSONResponse({"error": "the request holds half of a surrogate pair"}, 400)
             except (BadTaskError, errors.QuercusError) as error:
                 status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 502)
-                self._tell(f"{request.url.path.rpartition('/')[2] or 'health'}: {error}")
+                self._notify(f"{request.url.path.rpartition('/')[2] or 'health'}: {error}")
                 return JSONResponse({"error": str(error)}, status)
 
         return endpoint
@@ -164,7 +164,7 @@ class _Backend:
         sent = await _sent(request)
         stored = await self._bridge.take(sent)
         if stored:
-            self._tell(f"{sent['action']}: {stored} stated")
+            self._notify(f"{sent['action']}: {stored} stated")
         return {"stated": stored}
 
 

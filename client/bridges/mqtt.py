@@ -31,7 +31,7 @@ from quercus.client.errors import (
 )
 from quercus.client.retrying import may_pass
 
-QUEUE: Final = 10_000
+MAX_QUEUED: Final = 10_000
 """Messages that wait here; the broker holds the others back."""
 
 RETRY_S: Final = 1.0
@@ -111,7 +111,7 @@ class MqttBridge:
         Takes a line of JSON for each message that is no row of the model, before the message is acknowledged.
     batch_rows
         Rows of one push.
-    tell
+    notify
         Called with what a person should know.
     """
 
@@ -124,7 +124,7 @@ class MqttBridge:
         *,
         rejected: IO[str] | None = None,
         batch_rows: int = 500,
-        tell: Callable[[str], None] = lambda _: None,
+        notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._model = model
@@ -132,8 +132,8 @@ class MqttBridge:
         self._form = form
         self._rejected = rejected
         self._batch_rows = batch_rows
-        self._tell = tell
-        self._arrived: queue.Queue[_Arrived] = queue.Queue(QUEUE)
+        self._notify = notify
+        self._arrived: queue.Queue[_Arrived] = queue.Queue(MAX_QUEUED)
         self._session = (
             0  # a message of an earlier connection comes again: it is not acknowledged on this one
         )
@@ -198,12 +198,12 @@ class MqttBridge:
             self._refused = str(reason)
             return
         client.subscribe([(topic, 1) for topic in self._broker.topics])
-        self._tell(f"connected to {self._broker.url}, {', '.join(self._broker.topics)}")
+        self._notify(f"connected to {self._broker.url}, {', '.join(self._broker.topics)}")
 
     def _disconnected(self, *_: Any) -> None:
         self._session += 1
         if not self._stopping.is_set():
-            self._tell("the connection to the broker is lost; trying again")
+            self._notify("the connection to the broker is lost; trying again")
 
     def _message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
         """Take a message, in the thread of the connection; where many wait, so does the broker."""
@@ -268,7 +268,7 @@ class MqttBridge:
                     raise
                 if self._stopping.wait(max(RETRY_S, error.retry_s or 0.0)):
                     return False
-                self._tell(f"{error}; the broker keeps the messages meanwhile")
+                self._notify(f"{error}; the broker keeps the messages meanwhile")
             else:
                 self.tally.stored += report.stored
                 self.tally.known += report.known
@@ -276,7 +276,7 @@ class MqttBridge:
 
     def _reject(self, message: paho.MQTTMessage, reason: str) -> None:
         self.tally.rejected += 1
-        self._tell(f"message of {message.topic} is no row: {reason}")
+        self._notify(f"message of {message.topic} is no row: {reason}")
         if self._rejected is not None:
             line = {
                 "topic": message.topic,

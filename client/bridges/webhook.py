@@ -33,7 +33,7 @@ LONGEST_WISH_S: Final = 3600.0
 """Longest pause, in seconds, that a receiver may ask for with ``Retry-After``."""
 MOST_ANSWER_BYTES: Final = 1 << 16
 """Most bytes of a receiver's response, which is ignored; a longer one ends the connection."""
-LOOK_S: Final = 1.0
+STOP_POLL_S: Final = 1.0
 """Seconds between two checks of a waiting bridge whether it shall stop."""
 GONE: Final = 410
 
@@ -97,7 +97,7 @@ class WebhookBridge:
         Whether the values of rows are sent.
     given_up
         Takes a line of JSON for each event that was given up.
-    tell
+    notify
         Called with what a person should know.
     """
 
@@ -113,12 +113,12 @@ class WebhookBridge:
         with_values: bool = False,
         given_up: IO[str] | None = None,
         first_pause_s: float = FIRST_PAUSE_S,
-        tell: Callable[[str], None] = lambda _: None,
+        notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client, self._model = client, model
         self._receiver, self._signer, self._position = receiver, signer, position
         self._kinds, self._with_values = tuple(kinds), with_values
-        self._given_up, self._tell, self._first_pause_s = given_up, tell, first_pause_s
+        self._given_up, self._notify, self._first_pause_s = given_up, notify, first_pause_s
         self._stopping = threading.Event()
         timeout = urllib3.Timeout(POST_S)
         self._http = urllib3.PoolManager(
@@ -149,7 +149,7 @@ class WebhookBridge:
                 kinds=self._kinds,
                 with_values=self._with_values,
                 model_uid=self._position.model_uid,
-                timeout_s=LOOK_S,
+                timeout_s=STOP_POLL_S,
                 on_position=self._position.delivered,
             )
             try:
@@ -167,7 +167,7 @@ class WebhookBridge:
                 if not may_pass(error):
                     raise
                 attempt += 1
-                self._tell(f"{error}; waiting for the server")
+                self._notify(f"{error}; waiting for the server")
                 self._stopping.wait(backoff_s(attempt, error))
         return self.tally
 
@@ -187,7 +187,7 @@ class WebhookBridge:
                 self._give_up(event, body, trouble)
                 return True
             pause_s = max(growing_pause_s(attempt, self._first_pause_s, LONGEST_PAUSE_S), wish_s)
-            self._tell(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
+            self._notify(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
             self._stopping.wait(pause_s)
         return False
 
@@ -217,7 +217,7 @@ class WebhookBridge:
 
     def _give_up(self, event: LogEvent, body: bytes, trouble: str) -> None:
         self.tally.given_up += 1
-        self._tell(f"event {event.sequence} is given up: {trouble}")
+        self._notify(f"event {event.sequence} is given up: {trouble}")
         if self._given_up is not None:
             line = {"reason": trouble, "at": time.time(), "event": json.loads(body)}
             self._given_up.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -122,15 +122,15 @@ class Connection:
                 return
             sleep(pause_s)
 
-    def on_outage(self, tell: Callable[[float], None]) -> None:
-        """Call ``tell`` once per outage, when a server that answered before is away.
+    def on_outage(self, notify: Callable[[float], None]) -> None:
+        """Call ``notify`` once per outage, when a server that answered before is away.
 
         Parameters
         ----------
-        tell
+        notify
             Function of the seconds for which calls wait; a thread of the client may call it.
         """
-        self._outage.tell = tell
+        self._outage.notify = notify
 
     def wait_ready(self, timeout_s: float = 10.0) -> None:
         """Wait until the server answers; :class:`Unavailable` if it does not within ``timeout_s``."""

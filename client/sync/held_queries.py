@@ -16,7 +16,7 @@ from quercus.client.retrying import may_pass
 if TYPE_CHECKING:
     from quercus.client.sync.client import Client
 
-LOOK_S = 0.1
+CONDITION_POLL_S = 0.1
 """Seconds between two checks whether the tree contains the last answer."""
 
 
@@ -96,7 +96,7 @@ class HeldQueries:
                 return is_newer
             if time.monotonic() >= until:
                 return False
-            sleep(LOOK_S)
+            sleep(CONDITION_POLL_S)
         return False
 
     def exchange(self, unseen: Query) -> Query | None:

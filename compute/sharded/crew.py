@@ -12,7 +12,7 @@ from quercus.compute.dask_cluster import DaskExecutor
 from quercus.compute.errors import CrewLostError
 from quercus.compute.kept import KeptObject, call_kept
 from quercus.compute.names import open_executor, parse_executor
-from quercus.compute.pooled import LOOK_S
+from quercus.compute.pooled import WORKERS_POLL_S
 from quercus.compute.processes import ProcessPool, give_out
 from quercus.compute.sharded.shard import Rows, Shard
 from quercus.specification.model import Specification
@@ -145,7 +145,7 @@ class _DaskCrew(Crew):
 
     def _results(self, calls: list["Future[bytes]"]) -> list[Any]:
         try:
-            while wait(calls, LOOK_S).not_done:
+            while wait(calls, WORKERS_POLL_S).not_done:
                 gone = set(self._homes) - set(self._executor.homes)
                 if gone:
                     raise CrewLostError(f"lost {', '.join(sorted(gone))}")

@@ -16,7 +16,7 @@ import numpy as np
 from quercus.belief.errors import InvalidInput, shown
 from quercus.compute.errors import CrewLostError, ExecutorError
 from quercus.compute.sharded.crew import Crew, open_crew
-from quercus.compute.sharded.shard import Decided, NextLevel, NodeDecider, Rows, goes_on
+from quercus.compute.sharded.shard import DecidedNodes, NextLevel, NodeDecider, Rows, goes_on
 from quercus.specification.compute import EXECUTOR
 from quercus.specification.model import Specification
 from quercus.trees import FlatTree
@@ -154,7 +154,7 @@ class _Growth:
 
 
 def _take(
-    tree: NodeDecider, frontier: Ids, free: Bools, decided: Sequence[Decided]
+    tree: NodeDecider, frontier: Ids, free: Bools, decided: Sequence[DecidedNodes]
 ) -> tuple[Ids, Ids, Ints, Ints, Bools]:
     """Enter decided nodes and their children into the tree; return what the next level needs of those that go on."""
     nodes = tree.nodes

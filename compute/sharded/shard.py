@@ -56,7 +56,7 @@ class NextLevel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decided:
+class DecidedNodes:
     """Nodes that were decided, and their children.
 
     Attributes
@@ -72,8 +72,8 @@ class Decided:
     code: Ints
 
 
-OF_NODES = ("attribute", "judged", "stop", "contested", "gain_lower", "gain_upper", "rivals")
-OF_CHILDREN = ("count", "open", "theta", "silent", "belief", "plausibility", "stop")
+NODE_COLUMNS = ("attribute", "judged", "stop", "contested", "gain_lower", "gain_upper", "rivals")
+CHILD_COLUMNS = ("count", "open", "theta", "silent", "belief", "plausibility", "stop")
 
 
 class NodeDecider(GrowingTree):
@@ -101,7 +101,7 @@ class NodeDecider(GrowingTree):
         columns.open[nodes] = sums_of(cells, cells.counts * ~self._table.precise[cells.ids])
         return self._predict_nodes(nodes, cells)
 
-    def decide(self, depth: int, counted: Any) -> Decided:
+    def decide(self, depth: int, counted: Any) -> DecidedNodes:
         """Decide nodes of a depth; `counted` is a book of their cells, see `kernels.add_counts`."""
         group, cell, rows, first, contours, counts, used = counted
         n, entries = used.tolist()
@@ -120,11 +120,13 @@ class NodeDecider(GrowingTree):
         chosen = (split[group] >= 0) & (cell > 0) & (branch >= 0)
         chosen &= branch < self.layout.splits.branches[split[group]]
         parent, code = group[chosen].astype(np.int64), branch[chosen].astype(np.int64)
-        nodes = {name: getattr(columns, name)[here] for name in OF_NODES}
+        nodes = {name: getattr(columns, name)[here] for name in NODE_COLUMNS}
         below = columns.add(here[parent], code.astype(np.int32), np.full(parent.size, depth + 1, np.int32))
         if parent.size:
             self.predict(below, cells.of(chosen))
-        return Decided(nodes, {name: getattr(columns, name)[below] for name in OF_CHILDREN}, parent, code)
+        return DecidedNodes(
+            nodes, {name: getattr(columns, name)[below] for name in CHILD_COLUMNS}, parent, code
+        )
 
 
 class Shard:
@@ -217,7 +219,7 @@ class Shard:
             )
         return parts
 
-    def decide(self, depth: int, free: Bools, sizes: Ints, parts: Sequence[bytes]) -> list[Decided]:
+    def decide(self, depth: int, free: Bools, sizes: Ints, parts: Sequence[bytes]) -> list[DecidedNodes]:
         """Decide nodes of a depth.
 
         Parameters

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from quercus.client.answers import Answer, AnswerFilter
 from quercus.console.web import page, session_of
 
-MOST = 200
+MAX_ANSWERS = 200
 KINDS = {
     "answered": "answered",
     "refused": "nobody can tell",
@@ -32,7 +32,9 @@ async def history(request: Request) -> Response:
     name = request.path_params["model"]
     model = await session.client.get_model(name)
     wanted = AnswerFilter(labellers=[session.labeller])
-    found = [each async for each in session.client.answers(name, wanted, limit=MOST, newest_first=True)]
+    found = [
+        each async for each in session.client.answers(name, wanted, limit=MAX_ANSWERS, newest_first=True)
+    ]
     return page(
         request,
         "history.html",
@@ -44,7 +46,7 @@ async def history(request: Request) -> Response:
         is_chosen=is_chosen,
         kinds=KINDS,
         states=STATES,
-        most=MOST,
+        most=MAX_ANSWERS,
         flash=session.take_flash(),
     )
 

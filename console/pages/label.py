@@ -19,7 +19,7 @@ from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe
 from quercus.console.display import value_text
-from quercus.console.labeller_queue import ACTS, LabellerQueue, PendingAnswer, label_of
+from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, fragment, page, posted, session_of
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
@@ -194,7 +194,7 @@ async def act(request: Request) -> Response:
     session = session_of(request)
     given = await posted(request, session)
     what = request.path_params["act"]
-    if what not in ACTS:
+    if what not in LABELLING_ACTIONS:
         raise HTTPException(404)
     is_form = "form_token" in given
     name = _text(given, "query")

@@ -26,9 +26,9 @@ from quercus.specification.attributes import Nominal
 
 PING_S = 15.0
 MAX_STREAMS = 4
-KEPT = 1_000
+LISTED_VERSIONS = 1_000
 MAX_NODES = 20_000
-SMALL = 60
+UNFOLDED_NODES = 60
 """Most nodes of a tree that is listed as a whole."""
 OPEN_DEPTH = 4
 MOST_LISTED = 250
@@ -168,7 +168,7 @@ def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
         ),
         "selected": selected.index,
         "panel": _panel(tree, selected, nominal),
-        "oldest": max(1, model.tree_version - KEPT + 1),
+        "oldest": max(1, model.tree_version - LISTED_VERSIONS + 1),
         "newest": max(model.tree_version, tree.version),
         "colours": list(enumerate(tree.classes[:COLOURS])),
         "leaves": len(tree.leaves),
@@ -178,7 +178,7 @@ def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
 
 def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
     """Return the nodes whose children are listed at first: of a large tree the upper ones, and the way to one."""
-    if len(tree.nodes) <= SMALL:
+    if len(tree.nodes) <= UNFOLDED_NODES:
         return frozenset(node.index for node in tree.nodes)
     opened, listed, queue = set[int](), 1, deque([tree.root])
     while queue and queue[0].depth < OPEN_DEPTH:

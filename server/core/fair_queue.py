@@ -19,7 +19,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 MAX_REMEMBERED: Final = 10_000
 """Labellers whose last turn is remembered."""
-AT_ONCE: Final = 64
+MAX_GROUP: Final = 64
 """Turns of one model that are served together."""
 
 
@@ -85,7 +85,7 @@ class FairQueue(Generic[A, R]):
         if model in self._serving:
             return
         line = self._in_order(model)
-        turns, left = line[:AT_ONCE], line[AT_ONCE:]
+        turns, left = line[:MAX_GROUP], line[MAX_GROUP:]
         if left:
             self._waiting[model] = left
         if turns:

@@ -35,7 +35,7 @@ class _WriteJob:
 
 
 _STOP: Final = None
-LOOK_S: Final = 1.0
+STORE_POLL_S: Final = 1.0
 """Seconds between two checks whether the store takes writes, or takes them again."""
 GATHER_S: Final = 0.05
 """Longest time, in seconds, that pushes gather while others come; if none comes, they gather for one commit's time.
@@ -69,7 +69,7 @@ class Writer:
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
         self._failure = ""  # an unexpected error, until a look succeeds
-        self._look_at = time.monotonic() + LOOK_S
+        self._look_at = time.monotonic() + STORE_POLL_S
         self._removing = False  # rows of deleted models, between other writes
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 
@@ -197,7 +197,7 @@ class Writer:
         now = time.monotonic()
         if now < self._look_at:
             return False
-        self._look_at = now + LOOK_S
+        self._look_at = now + STORE_POLL_S
         self._removing = self._store.removes and not self._store.is_read_only
         with suppress(StorageError):  # which the store remembers
             if self._store.write_trouble:

@@ -30,7 +30,7 @@ OPERATOR: Final = "operator"
 ROLES: Final = (READER, SENSOR, LABELLER, CORRECTOR, OPERATOR)
 
 FRESH_S: Final = 0.5
-MISS_S: Final = 0.1
+MISSING_TOKEN_AGE_S: Final = 0.1
 """Least time, in seconds, before the store is read again for an unknown token."""
 
 _ANYONE: Final = frozenset(ROLES)
@@ -306,8 +306,8 @@ class Authority:
         age = asked_at - self._loaded_at
         if token_id in self._records and age <= FRESH_S:
             return self._records[token_id]
-        if token_id not in self._records and age < MISS_S:  # it may have been made a moment ago
-            await asyncio.sleep(MISS_S - age)
+        if token_id not in self._records and age < MISSING_TOKEN_AGE_S:  # it may have been made a moment ago
+            await asyncio.sleep(MISSING_TOKEN_AGE_S - age)
         async with self._loading:
             if self._loaded_at < asked_at:  # else somebody else has looked meanwhile
                 await self._load_all()

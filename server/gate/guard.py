@@ -42,8 +42,8 @@ LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/GetCaller", "A
 REFUSALS_PER_S: Final = 1.0
 """Refused calls per second of one caller, or of all strangers, in the audit log: they must not fill the disk."""
 
-STRANGER: Final = "a stranger"
-UNREAD: Final = "unread"
+UNKNOWN_CALLER: Final = "a stranger"
+UNREAD_TARGET: Final = "unread"
 """The target of a call whose message is malformed or was not read."""
 
 REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
@@ -280,15 +280,15 @@ class _GuardedMethod:
     async def _about(self, data: bytes, outcome: str) -> str:
         """Return the target of a call; a large message of a refused caller is not read for this."""
         if outcome in REFUSED and len(data) > INLINE_BYTES:
-            return UNREAD
+            return UNREAD_TARGET
         try:
             return _target_of(await self._reader.read(data))
         except (InvalidInput, DecodeError, MemoryError):
-            return UNREAD
+            return UNREAD_TARGET
 
     def _is_worth_a_line(self, who: str) -> bool:
         try:
-            self._bounds.refusals.take(STRANGER if who.startswith(STRANGER) else who)
+            self._bounds.refusals.take(UNKNOWN_CALLER if who.startswith(UNKNOWN_CALLER) else who)
         except ResourceExhausted:
             return False
         return True
@@ -299,9 +299,9 @@ class _GuardedMethod:
         try:
             return (await self._authority.admit(metadata_of(context, AUTHORIZATION))).name
         except Unauthenticated:
-            return f"{STRANGER} at {context.peer()}"
+            return f"{UNKNOWN_CALLER} at {context.peer()}"
         except StorageError:  # the line is written nevertheless, and bounded as a stranger's
-            return f"{STRANGER} at {context.peer()}, the tokens cannot be read"
+            return f"{UNKNOWN_CALLER} at {context.peer()}, the tokens cannot be read"
 
 
 def _caller_name(principal: Principal | None, context: Any) -> str:

@@ -10,7 +10,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.storage import StorageError
 
 _log = logging.getLogger(__name__)
-LOOK_S: Final = 0.5
+TOKENS_POLL_S: Final = 0.5
 """Between two looks; a look reads the live leases alone."""
 
 
@@ -23,4 +23,4 @@ async def give_back_revoked(core: ServiceCore) -> None:
                 _log.info("%d leases of revoked or expired tokens were ended", count)
         except StorageError as error:  # the store is in trouble, which is told elsewhere; it may pass
             _log.warning("leases of revoked tokens cannot be ended now: %s", error)
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(TOKENS_POLL_S)

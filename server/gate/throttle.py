@@ -21,7 +21,7 @@ BURST_S: Final = 2.0
 MAX_CALLERS: Final = 10_000
 """Callers whose rate is remembered; the one quiet longest is forgotten first, and begins with a full bucket."""
 
-LOOK_S: Final = 0.25
+MEMORY_POLL_S: Final = 0.25
 SHED_RETRY_S: Final = 1.0
 SAFE_SHARE: Final = 0.9
 """Shedding ends when memory is below this share of the bound."""
@@ -156,7 +156,7 @@ class MemoryWatch:
             )
 
     def _watch(self) -> None:
-        while not self._stopping.wait(LOOK_S):
+        while not self._stopping.wait(MEMORY_POLL_S):
             self.look()
 
 

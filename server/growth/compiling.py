@@ -30,11 +30,11 @@ class _Compilation:
 
     Parameters
     ----------
-    tell : called with the progress, once something had to be compiled.
+    notify : called with the progress, once something had to be compiled.
     """
 
-    def __init__(self, tell: Callable[[Progress], object]) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[Progress], object]) -> None:
+        self._notify = notify
         self._helper: subprocess.Popen[bytes] | None = None
         self._changed = threading.Condition()
         self._compiles = False
@@ -77,7 +77,7 @@ class _Compilation:
     def _report(self) -> None:
         if self._compiles:
             done = self._done.union(range(self._back, len(STEPS)))
-            self._tell(Progress(len(done), TOTAL, done.issuperset(BEFORE_TREES)))
+            self._notify(Progress(len(done), TOTAL, done.issuperset(BEFORE_TREES)))
 
     def end(self) -> None:
         """End the other process, if it is still there."""
@@ -86,7 +86,7 @@ class _Compilation:
             self._helper.communicate()
 
 
-def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
+def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
     """Compile every kernel of solver, growth and strategies that is not in the cache, and load the others.
 
     Where the cache is known to hold them all, only those for forests and precise labels are loaded: that is faster,
@@ -94,13 +94,13 @@ def prepare(tell: Callable[[Progress], object] = lambda _: None) -> None:
 
     Parameters
     ----------
-    tell : called with the progress, from the first kernel that is compiled on, from either of two threads.
+    notify : called with the progress, from the first kernel that is compiled on, from either of two threads.
     """
     if is_all_compiled():
         for number in BEFORE_TREES:
             STEPS[number]()
         return
-    compilation = _Compilation(tell)
+    compilation = _Compilation(notify)
     try:
         with noticing_compilation(compilation.begin):
             for number in ORDER:

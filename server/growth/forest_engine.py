@@ -8,7 +8,7 @@ from itertools import islice
 
 from quercus.belief.codec import decode_contours
 from quercus.server.growth.grown_trees import GrownTrees
-from quercus.server.growth.log_events import Heard
+from quercus.server.growth.log_events import LabelUpdate
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.growth.tree_engine import IncrementalEngine, as_active
 from quercus.specification.algorithms import ActiveForest
@@ -47,21 +47,21 @@ class ForestEngine(IncrementalEngine):
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        for said in self._log.read(parts):
-            self._state = grow(self._state, [self._event(said)])
-            self._follow(said)
+        for entry in self._log.read(parts):
+            self._state = grow(self._state, [self._event(entry)])
+            self._follow(entry)
 
-    def _follow(self, said: InstanceColumns | Heard | Specification) -> None:
-        """Let the forest know; of a row that something was said of it believes what the tree does."""
-        match said:
+    def _follow(self, entry: InstanceColumns | LabelUpdate | Specification) -> None:
+        """Update the forest; the label of a row is the one that the tree has."""
+        match entry:
             case InstanceColumns():
                 self._forest.observe(
-                    said.values, decode_contours(said.labels, self._specification.frame.size)
+                    entry.values, decode_contours(entry.labels, self._specification.frame.size)
                 )
             case Specification():
-                self._forest.level = algorithm_of(said).prediction_level
-            case Heard(row):
-                self._forest.tell(row, self._state.contour(row))
+                self._forest.level = algorithm_of(entry).prediction_level
+            case LabelUpdate(row):
+                self._forest.replace_contour(row, self._state.contour(row))
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of the folded events, with the tree."""

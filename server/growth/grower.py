@@ -64,7 +64,7 @@ class Grower:
     interval_s : between two trees of a model while rows arrive, in seconds.
     agenda_share : of the time, for choosing the queries of a model.
     learners : who learns again what is learned from all evidence; None: processes of its own.
-    tell : called with the name of a model before each step of it, with nothing after it.
+    notify : called with the name of a model before each step of it, with nothing after it.
     share : which models are this grower's, where several share the store; None: all are.
     """
 
@@ -76,7 +76,7 @@ class Grower:
         agenda_share: float = AGENDA_SHARE.default,
         *,
         learners: LearnerPool | None = None,
-        tell: Callable[[str], object] = lambda _: None,
+        notify: Callable[[str], object] = lambda _: None,
         share: GrowerShare | None = None,
     ) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class Grower:
         self._interval_s = interval_s
         self._agenda_share = agenda_share
         self._learners = LearnerPool(store.url) if learners is None else learners
-        self._tell = tell
+        self._notify = notify
         self._share = share
         self._members: Sequence[str] = ()  # as they were in the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
@@ -164,7 +164,7 @@ class Grower:
         key = record.key
         self._busy.discard(key)
         self._wake_at.pop(key, None)
-        self._tell(record.name)
+        self._notify(record.name)
         try:
             folding = self._folding(record)
             if folding.step(record, others_behind):
@@ -177,7 +177,7 @@ class Grower:
             self._failures.pop(key, None)
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
-        self._tell("")
+        self._notify("")
 
     def _lost(self, record: ModelRecord) -> None:
         """Another grower has the model. It gives it back in a moment, where the model is to be grown here."""
@@ -303,7 +303,7 @@ def main() -> None:
         arguments.snapshot_interval_s,
         arguments.agenda_share,
         learners=learners,
-        tell=pulse.at,
+        notify=pulse.at,
         share=share,
     )
     try:

@@ -17,7 +17,7 @@ def prepare(pulse: HeartbeatWriter) -> None:
     began = time.monotonic()
     last: Progress | None = None
 
-    def tell(now: Progress) -> None:
+    def report(now: Progress) -> None:
         nonlocal last
         pulse.compiling(now.ready, now.total, now.trees)
         if last is None:
@@ -31,7 +31,7 @@ def prepare(pulse: HeartbeatWriter) -> None:
         last = now
 
     try:
-        compiling.prepare(tell)
+        compiling.prepare(report)
     finally:
         pulse.compiling(0, 0, trees=True)
     if last is not None:

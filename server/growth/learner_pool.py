@@ -96,11 +96,11 @@ class _LearnerProcess:
 
     def learn(self, learning: RunningTask) -> None:
         self.learning = learning
-        self.tell(encode_order(learning.task))
+        self.send_line(encode_order(learning.task))
         if self.ended:  # its reader may have found that out before there was anything to end
             self._end(LearningFailedError("the learner has ended"))
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         with contextlib.suppress(
             BrokenPipeError, ValueError
         ):  # it has just ended, which its reader finds out
@@ -204,7 +204,7 @@ class LearnerPool:
     def set_log_level(self, level: str) -> None:
         """Have them log from `level` on."""
         for each in self._processes:
-            each.tell(f"{level}\n")
+            each.send_line(f"{level}\n")
 
     def close(self) -> None:
         """End all of them."""

@@ -10,26 +10,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.evidence import Said
+from quercus.belief.evidence import ReportedLabel
 from quercus.belief.label import Label
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.wire.evidence import said_in
+from quercus.server.wire.evidence import reported_label
 from quercus.specification.model import Specification
 from quercus.storage import Event, EventKind, InstanceColumns
 
 
-class Heard(NamedTuple):
+class LabelUpdate(NamedTuple):
     """An event about the label of an instance.
 
     Attributes
     ----------
-    instance : its ordinal.
-    said : what.
-    asked : of the query that this settles; empty where there is none.
+    instance : ordinal of the instance.
+    reported : its label, as the event reports it.
+    asked : position of the query that the event settles; empty if there is none.
     """
 
     instance: int
-    said: Said[Label]
+    reported: ReportedLabel[Label]
     asked: bytes
 
 
@@ -57,13 +57,13 @@ class LogEvents:
         return np.array(self._instances, np.int64)  # a view would keep the array from growing
 
     def restore(self, sequences: NDArray[np.int64], specification: bytes) -> None:
-        """Go on behind these instances."""
+        """Continue behind these instances."""
         self._instances = array("q", sequences.tobytes())
         self.specification = specification
 
     def read(
         self, parts: Sequence[InstanceColumns | Event]
-    ) -> Iterator[InstanceColumns | Heard | Specification]:
+    ) -> Iterator[InstanceColumns | LabelUpdate | Specification]:
         """Yield the events of the next part of the log: rows, label events, a specification in force."""
         for part in parts:
             if isinstance(part, InstanceColumns):
@@ -72,5 +72,5 @@ class LogEvents:
             elif part.kind is EventKind.SPECIFICATION:
                 self.specification = part.specification or b""
                 yield specification_of(self.specification)
-            elif (said := said_in(part, self._size)) is not None:
-                yield Heard(bisect_left(self._instances, part.instance), said, part.asked or b"")
+            elif (reported := reported_label(part, self._size)) is not None:
+                yield LabelUpdate(bisect_left(self._instances, part.instance), reported, part.asked or b"")

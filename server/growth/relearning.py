@@ -11,8 +11,8 @@ import numpy as np
 from quercus.belief.codec import decode
 from quercus.belief.contour import is_vacuous
 from quercus.server.growth.grown_trees import GrownTrees, Names, specification_of
-from quercus.server.growth.log_events import Heard, LogEvents
-from quercus.server.growth.rows_told import MOST
+from quercus.server.growth.log_events import LabelUpdate, LogEvents
+from quercus.server.growth.rows_told import MAX_JUDGED_ROWS
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_current
@@ -125,7 +125,7 @@ class RelearningEngine:
         contours = self._evidence.contours()
         told = ~is_vacuous(contours)
         told[: len(self._told)] &= ~self._told
-        rows = np.flatnonzero(told)[-MOST:]
+        rows = np.flatnonzero(told)[-MAX_JUDGED_ROWS:]
         if not rows.size:
             return blocks
         said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))
@@ -134,17 +134,17 @@ class RelearningEngine:
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         evidence = self._evidence
-        for said in self._log.read(parts):
-            match said:
+        for entry in self._log.read(parts):
+            match entry:
                 case InstanceColumns():
                     known = {
-                        data: decode(data, evidence.specification.frame.size) for data in set(said.labels)
+                        data: decode(data, evidence.specification.frame.size) for data in set(entry.labels)
                     }
-                    evidence.observe(said.values, [known[data] for data in said.labels])
+                    evidence.observe(entry.values, [known[data] for data in entry.labels])
                 case Specification():
-                    evidence.specification = said
-                case Heard():
-                    evidence.hear(said.instance, said.said)
+                    evidence.specification = entry
+                case LabelUpdate():
+                    evidence.add_label(entry.instance, entry.reported)
 
     def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of the folded events."""

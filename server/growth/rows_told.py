@@ -21,7 +21,7 @@ from quercus.trees import (
     count_rows,
 )
 
-MOST: int = 2_000
+MAX_JUDGED_ROWS: int = 2_000
 """Rows of one part that are looked at, the newest: more would fall out of the blocks at once."""
 
 Ints = NDArray[np.int64]
@@ -54,7 +54,7 @@ class AccuracyCounter:
             return blocks
         sample = after.evidence
         rows = np.append(np.array(self._untold, np.int64), np.arange(self._count, after.instance_count))
-        rows = rows[~sample.table.vacuous[sample.ids[rows]]][-MOST:]
+        rows = rows[~sample.table.vacuous[sample.ids[rows]]][-MAX_JUDGED_ROWS:]
         if not rows.size:
             return blocks
         codes = sample.codes[rows]

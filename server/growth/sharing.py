@@ -20,7 +20,7 @@ from quercus.storage import Fence, Fenced, StorageError, Store
 _log = logging.getLogger(__name__)
 RENEWALS: Final = 3
 """Number of times that the membership is renewed before it would end."""
-LOOK_S: Final = 0.2
+MEMBERS_POLL_S: Final = 0.2
 """Longest time between two looks at the other members, in seconds."""
 
 
@@ -104,7 +104,7 @@ class GrowerShare:
                 self._doubtful.discard(key)
 
     def _renew_forever(self) -> None:
-        while not self._stopping.wait(min(LOOK_S, self._ttl_s / RENEWALS)):
+        while not self._stopping.wait(min(MEMBERS_POLL_S, self._ttl_s / RENEWALS)):
             try:
                 self._look()
             except StorageError as error:

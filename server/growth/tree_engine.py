@@ -8,7 +8,7 @@ from dataclasses import replace
 from quercus.belief.codec import decode_contours
 from quercus.belief.label import contour
 from quercus.server.growth.grown_trees import GrownTrees, specification_of
-from quercus.server.growth.log_events import Heard, LogEvents
+from quercus.server.growth.log_events import LabelUpdate, LogEvents
 from quercus.server.growth.rows_told import AccuracyCounter
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
@@ -62,7 +62,7 @@ class IncrementalEngine:
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        events = [self._event(said) for said in self._log.read(parts)]
+        events = [self._event(entry) for entry in self._log.read(parts)]
         told = AccuracyCounter(self._state, events)
         self._state = grow(self._state, events)
         if self._grown is not None:
@@ -127,21 +127,21 @@ class IncrementalEngine:
         self._log.restore(saved.columns["sequences"], stored)
 
     def _event(
-        self, said: InstanceColumns | Heard | Specification
+        self, entry: InstanceColumns | LabelUpdate | Specification
     ) -> Observed | Answered | Refused | Corrected | Respecified:
         size = self._specification.frame.size
-        match said:
+        match entry:
             case InstanceColumns():
-                return Observed(said.values, decode_contours(said.labels, size))
+                return Observed(entry.values, decode_contours(entry.labels, size))
             case Specification():
-                self._specification = said
-                return Respecified(self._followed(said))
-            case Heard():
-                label, reliability, replaces = said.said
+                self._specification = entry
+                return Respecified(self._followed(entry))
+            case LabelUpdate():
+                label, reliability, replaces = entry.reported
                 known = None if label is None else contour(label, size)
                 if replaces:
-                    return Corrected(said.instance, known, reliability)
-                asked = decode_asked(said.asked)
+                    return Corrected(entry.instance, known, reliability)
+                asked = decode_asked(entry.asked)
                 if known is None:
-                    return Refused(said.instance, asked)
-                return Answered(said.instance, known, reliability, asked)
+                    return Refused(entry.instance, asked)
+                return Answered(entry.instance, known, reliability, asked)

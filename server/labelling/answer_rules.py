@@ -12,9 +12,9 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, Masses, contour
 from quercus.server.labelling.combined_labels import (
-    Voice,
+    LabellerLabel,
     combine_answers,
-    voice_of,
+    decode_labeller_label,
     weighed_label,
 )
 from quercus.server.labelling.reliability import Crowd
@@ -102,21 +102,23 @@ class LabellerReply:
         self.together = None
         return self._submitted(conflict, settles=True, combined=None)
 
-    def _among(self, context: AnswerContext, partial: dict[str, Voice]) -> SubmittedAnswer:
+    def _among(self, context: AnswerContext, partial: dict[str, LabellerLabel]) -> SubmittedAnswer:
         """Return one of several answers: the last of them settles the query with the combination of all."""
         size, said = self._schema.frame.size, self._said
         others = {author: words for author, words in partial.items() if author != context.labeller}
-        voices = others | {context.labeller: Voice(said.label, self.reliability, said.declared is None)}
-        self.together = together = combine_answers(list(voices.values()), size)
+        labels = others | {
+            context.labeller: LabellerLabel(said.label, self.reliability, said.declared is None)
+        }
+        self.together = together = combine_answers(list(labels.values()), size)
         last = context.queries_answered + 1 >= context.budget  # nobody else will be asked
         settles = last or _is_enough(context.policy, len(others) + 1, together.conflict)
         combined, conflict = None, False
         if settles:
-            label = weighed_label(voices, size, self._crowd) or Masses(together.mass)
+            label = weighed_label(labels, size, self._crowd) or Masses(together.mass)
             conflict = evidence.update(
                 known_contour(context.history, size), contour(label, size), 1.0
             ).conflict
-            combined = CombinedAnswer(encode(label), " + ".join(voices)[:MAX_AUTHOR_CHARACTERS])
+            combined = CombinedAnswer(encode(label), " + ".join(labels)[:MAX_AUTHOR_CHARACTERS])
         return self._submitted(conflict, settles=settles, combined=combined)
 
     def _submitted(
@@ -178,7 +180,7 @@ class Amendment:
         given = partial_answers(context.history, context.number, size)
         given.pop(self.labeller, None)
         if self.label is not None:
-            given[self.labeller] = Voice(self.label, reliability, self.declared is None)
+            given[self.labeller] = LabellerLabel(self.label, reliability, self.declared is None)
         if not given:
             return make(label=None)
         together = combine_answers(list(given.values()), size)
@@ -207,15 +209,15 @@ def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set
     return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
 
 
-def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, Voice]:
+def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, LabellerLabel]:
     """Return the current answer of each labeller to a query that wants several, by name."""
-    said: dict[str, Voice] = {}
+    said: dict[str, LabellerLabel] = {}
     for event in history:
         if event.kind is not EventKind.OPINION or event.query != number:
             continue
         said.pop(event.author, None)
         if event.label is not None:
-            said[event.author] = voice_of(event, event.label, size)
+            said[event.author] = decode_labeller_label(event, event.label, size)
     return said
 
 

@@ -1,6 +1,6 @@
 """The current label of each labeller of an instance, and their combination.
 
-The log keeps every word. Of a labeller the newest counts, whether it answers a query or was stated unasked.
+The log keeps every label. The newest label of each labeller counts, whether it answers a query or is a statement.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class LabelEvent:
 
     Attributes
     ----------
-    event : of the log.
-    kind : LabelKind
-    former : what it took the place of, or took back.
-    later : what took its place, or took it back.
-    state : LabelState
+    event : event of the log.
+    kind : action of the labeller.
+    former : earlier label that this one replaced or took back.
+    later : label that replaced this one or took it back.
+    state : current state of the label.
     """
 
     event: Event
@@ -73,16 +73,16 @@ class LabelEvent:
 
 
 def label_events(history: Sequence[Event]) -> list[LabelEvent]:
-    """Return what labellers said of an instance, one by one, oldest first.
+    """Return the labels that labellers gave to an instance, one by one, oldest first.
 
     Parameters
     ----------
-    history : everything said about the instance, oldest first. What follows from several answers is no words.
+    history : all events of the instance, oldest first. The combination of several answers is not a label of its own.
     """
     return _HistoryReader(history).said
 
 
-class Voice(NamedTuple):
+class LabellerLabel(NamedTuple):
     """The label of a labeller for an instance; `assumed`: the reliability was not sent with it."""
 
     label: Label
@@ -90,12 +90,12 @@ class Voice(NamedTuple):
     assumed: bool
 
 
-def voice_of(event: Event, label: bytes, size: int) -> Voice:
+def decode_labeller_label(event: Event, label: bytes, size: int) -> LabellerLabel:
     """Return the label of an event with its reliability."""
-    return Voice(decode(label, size), event.reliability, event.assumed)
+    return LabellerLabel(decode(label, size), event.reliability, event.assumed)
 
 
-def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Voice]:
+def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, LabellerLabel]:
     """Return the labels of an instance that count, by the name of the labeller."""
     newest: dict[str, Event] = {}
     for each in label_events(history):
@@ -103,7 +103,7 @@ def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Voice]:
             newest.pop(each.event.author, None)
             newest[each.event.author] = each.event
     return {
-        author: voice_of(event, event.label, size)
+        author: decode_labeller_label(event, event.label, size)
         for author, event in newest.items()
         if event.label is not None
     }
@@ -138,7 +138,7 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
     return join
 
 
-def weighed_label(voices: Mapping[str, Voice], size: int, crowd: Crowd | None) -> Label | None:
+def weighed_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None) -> Label | None:
     """Return the combination of an instance's labels by the confusion matrices of a crowd.
 
     A label that was sent without a reliability is weighed by its labeller's matrix (theory §13.4); the contours of all
@@ -146,34 +146,32 @@ def weighed_label(voices: Mapping[str, Voice], size: int, crowd: Crowd | None) -
 
     Parameters
     ----------
-    voices : by labeller, one or more.
+    labels : by labeller, one or more.
     size : number of classes.
     crowd : None where reliability is not estimated.
     """
     if crowd is None:
         return None
     found = {
-        name: crowd.weighed(name, contour(voice.label, size))
-        for name, voice in voices.items()
-        if voice.assumed
+        name: crowd.weighed(name, contour(each.label, size)) for name, each in labels.items() if each.assumed
     }
     weighed = {name: said for name, said in found.items() if said is not None}
-    return _product_of(voices, weighed, size) if weighed else None
+    return _product_of(labels, weighed, size) if weighed else None
 
 
 def _product_of(
-    voices: Mapping[str, Voice], weighed: Mapping[str, NDArray[np.float64]], size: int
+    labels: Mapping[str, LabellerLabel], weighed: Mapping[str, NDArray[np.float64]], size: int
 ) -> Plausibilities:
-    """Multiply contours, those that have no matrix as they are discounted; rounded, so that few are different."""
+    """Multiply contours, and discount those that have no matrix; round the product, so that few contours differ."""
     logs = np.zeros(size)
-    for name, voice in voices.items():
-        d = min(voice.reliability, agreement.MOST_RELIABLE)
-        said = weighed[name] if name in weighed else d * contour(voice.label, size) + (1.0 - d)
+    for name, each in labels.items():
+        d = min(each.reliability, agreement.MOST_RELIABLE)
+        said = weighed[name] if name in weighed else d * contour(each.label, size) + (1.0 - d)
         logs += np.log(said)
     return Plausibilities(tuple(np.exp(logs - logs.max()).round(DIGITS).tolist()))
 
 
-def combine_answers(answers: Sequence[Voice], size: int) -> Consensus:
+def combine_answers(answers: Sequence[LabellerLabel], size: int) -> Consensus:
     """Combine several answers; plausibilities count as their consonant mass function."""
     return agreement.combine([(_mass_of(each.label, size), each.reliability) for each in answers])
 

@@ -22,9 +22,9 @@ from quercus.server.wire.trees import TreeClassifier
 from quercus.storage import Event, FailedPrecondition, QueryState, Store
 from quercus.trees import TreeModel
 
-LOOKED_AT: Final = 1_000
-MOST: Final = 20
-USUAL: Final = 5
+SEARCHED_ROWS: Final = 1_000
+MAX_NEIGHBOURS: Final = 20
+DEFAULT_NEIGHBOURS: Final = 5
 DIFFERING: Final = 3
 Floats = NDArray[np.float64]
 
@@ -42,9 +42,9 @@ async def list_neighbours(
     """Return the neighbours of a query's row, for its holder."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
-    if not 0 <= request.limit <= MOST:
-        raise InvalidInput("limit", f"is {request.limit}, must be 0 to {MOST}")
-    asked = _Asked(model, number, request.lease_token, request.limit or USUAL)
+    if not 0 <= request.limit <= MAX_NEIGHBOURS:
+        raise InvalidInput("limit", f"is {request.limit}, must be 0 to {MAX_NEIGHBOURS}")
+    asked = _Asked(model, number, request.lease_token, request.limit or DEFAULT_NEIGHBOURS)
     classifier, _ = await core.catalogue.pair(model)
     found = await core.read(_find, core.store, asked, classifier)
     if found is None:
@@ -82,7 +82,7 @@ def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.
     holder = store.holder(asked.model, asked.number, asked.token)
     if query.state is not QueryState.LEASED or not holder or holder != query.labeller:
         raise asked.ended
-    rows = [*store.newest_rows(asked.model, LOOKED_AT), query.instance]
+    rows = [*store.newest_rows(asked.model, SEARCHED_ROWS), query.instance]
     histories = store.history(asked.model, sorted(set(rows)))
     schema = ModelSchema.read(store, asked.model)  # after the rows: it names all their values
     if schema.key != classifier.key:  # what was read may be of another, too

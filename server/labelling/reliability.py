@@ -18,7 +18,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, Reliability, Store
 
-NEWEST: Final = 2000
+MAX_LABELS: Final = 2000
 """Answers that reliability is estimated from: the newest, so that a labeller may get better."""
 
 MOST_CELLS: Final = 1 << 21
@@ -104,7 +104,7 @@ def _newest_answer(store: Store, model: str) -> int:
 
 
 def _estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
-    events = store.opinions(schema.model, NEWEST)
+    events = store.opinions(schema.model, MAX_LABELS)
     if store.get_model(schema.model).key != schema.key:  # what was read may be of another
         return 0, NOBODY
     return events[-1].sequence if events else 0, crowd_of(events, schema.frame.size)

@@ -12,7 +12,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import ANY, LeasedQueries, LeaseOptions, lease_of
 from quercus.storage import Idle, Leased, NotFound, Store
 
-_WORTH_TELLING = (
+_REPORTED_REASONS = (
     Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ class QuerySearch:
         """Say why nothing was leased: of several reasons the one that is worth most."""
         told = Leased([], Idle.NOTHING_TO_ASK, 0)
         for tried in self._tried.values():
-            if tried.leased.idle in _WORTH_TELLING:
+            if tried.leased.idle in _REPORTED_REASONS:
                 told = tried.leased
                 break
         again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)

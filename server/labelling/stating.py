@@ -14,7 +14,7 @@ from quercus.server.gate.access import labeller_of
 from quercus.server.labelling.answer_rules import check_declared
 from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.combined_labels import label_combiner
-from quercus.server.labelling.reliability import NEWEST, Crowd, crowd_of
+from quercus.server.labelling.reliability import MAX_LABELS, Crowd, crowd_of
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import check_id, parse_model
 from quercus.server.wire.request_checks import check_labeller
@@ -110,7 +110,7 @@ def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[_SentState
     Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
     crowd is weighed by all of itself.
     """
-    events = [*store.opinions(schema.model, NEWEST), *_as_events(store, schema, spoken)]
+    events = [*store.opinions(schema.model, MAX_LABELS), *_as_events(store, schema, spoken)]
     return crowd_of(events, schema.frame.size)
 
 

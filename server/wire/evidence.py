@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.codec import decode
-from quercus.belief.evidence import Said, combined, known_after
+from quercus.belief.evidence import ReportedLabel, combined, known_after
 from quercus.belief.label import Label, contour
 from quercus.storage import Event, EventKind
 
-APART = frozenset({EventKind.OPINION, EventKind.STATEMENT})
+KINDS_WITHOUT_EVIDENCE = frozenset({EventKind.OPINION, EventKind.STATEMENT})
 """Kinds of events with the label of one labeller, which counts through the event of the combination that follows."""
 
 
-def said_in(event: Event, size: int) -> Said[Label] | None:
+def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
     """Return the label that an event reports; None if it counts only through the combination of all labels.
 
     Parameters
@@ -25,10 +25,10 @@ def said_in(event: Event, size: int) -> Said[Label] | None:
     event : of an instance, of any kind.
     size : number of classes.
     """
-    if event.kind in APART:
+    if event.kind in KINDS_WITHOUT_EVIDENCE:
         return None
     label = None if event.label is None else decode(event.label, size)
-    return Said(label, event.reliability, replaces=event.kind is EventKind.CORRECTION)
+    return ReportedLabel(label, event.reliability, replaces=event.kind is EventKind.CORRECTION)
 
 
 def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
@@ -45,7 +45,7 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
     pushed = known = contour(decode(label, size), size)
     as_contour = partial(contour, size=size)
     for event in history[1:]:
-        said = said_in(event, size)
-        if said is not None:
-            known = known_after(pushed, known, said.converted(as_contour), combined)
+        reported = reported_label(event, size)
+        if reported is not None:
+            known = known_after(pushed, known, reported.converted(as_contour), combined)
     return known

@@ -54,17 +54,17 @@ class MovedModel:
     was_there: bool
 
 
-Tell = Callable[[MovedModel], None]
+MoveObserver = Callable[[MovedModel], None]
 
 
-def move_store(source_url: str, target_url: str, tell: Tell = lambda _: None) -> list[MovedModel]:
+def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _: None) -> list[MovedModel]:
     """Move all models, tokens and the audit log of a store that no server uses.
 
     Parameters
     ----------
     source_url : of a store, whose schema is brought to this version first. Nothing else of it is changed.
     target_url : of a new store, or of one to which a part of the source was moved already.
-    tell : called with each model when it has been moved.
+    notify : called with each model when it has been moved.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def move_store(source_url: str, target_url: str, tell: Tell = lambda _: None) ->
         moved = []
         for key in _model_keys(source):
             moved.append(_move_model(source, target, key))
-            tell(moved[-1])
+            notify(moved[-1])
         _move_rest(source, target)
         if source.newest_change() != newest:
             raise StoreBusy(

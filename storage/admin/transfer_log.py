@@ -11,18 +11,18 @@ from quercus.storage.records import EventKind
 MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one after the other
 WIDTH = 8  # bytes of a value
 
-_ABOUT = {"instance", "query", "label", "comment", "took_s", "shown", "assumed"}
+_ANSWER_FIELDS = {"instance", "query", "label", "comment", "took_s", "shown", "assumed"}
 # Of each kind what it must have, and what it may have beside; of the columns that are not of all.
 FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
     EventKind.INSTANCE: ({"id", "values", "label"}, {"display"}),
-    EventKind.ANSWER: ({"instance", "label", "asked"}, _ABOUT),
-    EventKind.REFUSAL: ({"instance", "asked"}, _ABOUT - {"label", "assumed"}),
+    EventKind.ANSWER: ({"instance", "label", "asked"}, _ANSWER_FIELDS),
+    EventKind.REFUSAL: ({"instance", "asked"}, _ANSWER_FIELDS - {"label", "assumed"}),
     EventKind.SPECIFICATION: ({"specification"}, set()),
-    EventKind.CORRECTION: ({"instance"}, _ABOUT),
-    EventKind.OPINION: ({"instance"}, _ABOUT),
+    EventKind.CORRECTION: ({"instance"}, _ANSWER_FIELDS),
+    EventKind.OPINION: ({"instance"}, _ANSWER_FIELDS),
     EventKind.STATEMENT: ({"instance", "request"}, {"label", "comment", "assumed"}),
 }
-_OF_SOME = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
+_OPTIONAL_FIELDS = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
 
 
 class LogReader:
@@ -123,7 +123,7 @@ class LogReader:
 
 def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:
     needed, allowed = FIELDS[kind]
-    there = {name for name in _OF_SOME if event.get(name) is not None}
+    there = {name for name in _OPTIONAL_FIELDS if event.get(name) is not None}
     if missing := sorted(needed - there):
         raise InvalidInput(where, f"lacks {', '.join(missing)}, which an event of kind {int(kind)} has")
     if other := sorted(there - needed - allowed):

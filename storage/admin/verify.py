@@ -18,7 +18,7 @@ from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
 from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
-SPEAKS = log.c.instance.is_not(None)  # so that the index of what was said serves
+CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of what was said serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,10 @@ def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
 
 def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
     """Yield statements that no event with the combined label follows, and statements about no instance."""
-    joint, mine = log.alias("joint"), (log.c.model_id == row.id, log.c.kind == EventKind.STATEMENT, SPEAKS)
+    joint, mine = (
+        log.alias("joint"),
+        (log.c.model_id == row.id, log.c.kind == EventKind.STATEMENT, CONCERNS_INSTANCE),
+    )
     same = (joint.c.model_id == row.id, joint.c.instance == log.c.instance, joint.c.query.is_(None))
     follows = exists().where(*same, joint.c.kind == EventKind.CORRECTION, joint.c.sequence > log.c.sequence)
     for (sequence,) in connection.execute(select(log.c.sequence).where(*mine, ~follows)):

@@ -10,16 +10,16 @@ from quercus.storage.schema import AnyRow, query, query_history
 
 OPEN, LEASED, WITHDRAWN = QueryState.OPEN, QueryState.LEASED, QueryState.WITHDRAWN
 ANSWERED, REFUSED = QueryState.ANSWERED, QueryState.REFUSED
-BACK = {OPEN, WITHDRAWN}
-GIVEN_BACK = {Step.RELEASED, Step.EXPIRED, Step.POSTPONED, Step.EVICTED}
-SAID = {Step.ANSWERED, Step.REFUSED}
+STATES_WHEN_RETURNED = {OPEN, WITHDRAWN}
+RETURNING_STEPS = {Step.RELEASED, Step.EXPIRED, Step.POSTPONED, Step.EVICTED}
+SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
 # Step: from which states, to which. Skipping, correcting and undoing may also leave the state as it is.
-MAY: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
+ALLOWED_STATES: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     Step.LEASED: ({OPEN}, {LEASED}),
-    Step.RELEASED: ({LEASED}, BACK),
-    Step.EXPIRED: ({LEASED}, BACK),
-    Step.POSTPONED: ({LEASED}, BACK),
-    Step.EVICTED: ({LEASED}, BACK),
+    Step.RELEASED: ({LEASED}, STATES_WHEN_RETURNED),
+    Step.EXPIRED: ({LEASED}, STATES_WHEN_RETURNED),
+    Step.POSTPONED: ({LEASED}, STATES_WHEN_RETURNED),
+    Step.EVICTED: ({LEASED}, STATES_WHEN_RETURNED),
     Step.SKIPPED: ({OPEN, LEASED, WITHDRAWN}, {OPEN, LEASED, WITHDRAWN}),
     Step.ANSWERED: ({OPEN, LEASED}, {ANSWERED, OPEN}),
     Step.REFUSED: ({OPEN, LEASED}, {REFUSED}),
@@ -28,7 +28,7 @@ MAY: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     # of several answers one: the query stays as it is
     Step.UNDONE: ({ANSWERED, REFUSED, OPEN, LEASED}, {WITHDRAWN, ANSWERED, OPEN, LEASED}),
 }
-AMENDED = {Step.CORRECTED, Step.UNDONE}
+AMENDING_STEPS = {Step.CORRECTED, Step.UNDONE}
 
 
 @dataclass(slots=True)
@@ -85,11 +85,11 @@ def _faults_of_end(of: _Query, row: AnyRow) -> Iterator[str]:
 def _faults_of_step(of: _Query, row: AnyRow) -> Iterator[str]:
     """Take a step; yield its faults."""
     step, state, what = Step(row.step), QueryState(row.state), f"step {row.id}: query {row.number}"
-    before, after = MAY.get(step, (set(), set()))
-    stays = step not in AMENDED or state in {of.state, WITHDRAWN}
+    before, after = ALLOWED_STATES.get(step, (set(), set()))
+    stays = step not in AMENDING_STEPS or state in {of.state, WITHDRAWN}
     if of.state not in before or state not in after or not stays:
         yield f"{what} was {of.state.name}, {step.name} and then {state.name}, which cannot be"
-    if step in GIVEN_BACK | SAID and of.token and row.token != of.token:
+    if step in RETURNING_STEPS | SETTLING_STEPS and of.token and row.token != of.token:
         yield f"{what} was {step.name} by one while another held it"
     if step is Step.LEASED:
         if of.token:

@@ -19,7 +19,7 @@ from quercus.storage.prepared import driver_of
 from quercus.storage.records import EventKind
 from quercus.storage.schema import log
 
-AT_ONCE: Final = 1000
+ROWS_PER_STATEMENT: Final = 1000
 """Most rows of one statement: its columns are copied once more in memory."""
 
 REPEATED: Final = (IntegrityError, sqlite3.IntegrityError)
@@ -96,6 +96,6 @@ def _equal_length_runs(
     start = 0
     for (width, length), same in groupby(zip(map(len, values), map(len, labels), strict=True)):
         stop = start + sum(1 for _ in same)
-        for at in range(start, stop, AT_ONCE):
-            yield at, min(at + AT_ONCE, stop), width, length
+        for at in range(start, stop, ROWS_PER_STATEMENT):
+            yield at, min(at + ROWS_PER_STATEMENT, stop), width, length
         start = stop

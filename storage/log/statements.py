@@ -25,7 +25,7 @@ from quercus.storage.schema import log as log_table
 T = TypeVar("T")
 UNASKED = "its label was stated unasked"
 NAMED = 5  # instances that an error names
-WORDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
+LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ def _not_there(name: str, missing: list[str], count: int) -> NotFound:
 
 def _newest_of_labeller(said: Sequence[Event], labeller: str) -> Event | None:
     """The newest words of a labeller about an instance; a refusal is none."""
-    mine = (event for event in reversed(said) if event.author == labeller and event.kind in WORDS)
+    mine = (event for event in reversed(said) if event.author == labeller and event.kind in LABEL_KINDS)
     return next((event for event in mine if event.query or event.kind is EventKind.STATEMENT), None)
 
 

@@ -9,7 +9,7 @@ from quercus.storage.clocks import Timestamps
 from quercus.storage.log.event_log import SOURCE
 from quercus.storage.records import EventKind
 
-AT_ONCE: Final = 10_000
+ROWS_PER_STATEMENT: Final = 10_000
 """Rows of one statement: its columns are copied once more in memory."""
 
 _TOGETHER: Final = f"""
@@ -30,6 +30,6 @@ def insert_together(  # noqa: PLR0917 - columns of one table
     now: Timestamps,
 ) -> None:
     """Insert the rows; see `quercus.storage.log.bulk.insert_instances`."""
-    for start in range(0, len(ids), AT_ONCE):
-        columns = (list(column[start : start + AT_ONCE]) for column in (ids, values, labels))
+    for start in range(0, len(ids), ROWS_PER_STATEMENT):
+        columns = (list(column[start : start + ROWS_PER_STATEMENT]) for column in (ids, values, labels))
         connection.exec_driver_sql(_TOGETHER, (model_id, first + start, now.wall, now.clock, *columns))

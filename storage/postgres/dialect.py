@@ -35,7 +35,7 @@ POOL_OVERFLOW: Final = 24  # more threads than this at once wait for a connectio
 IDLE_S: Final = 5.0
 """A transaction in which nothing happens for so long is ended by the server, and what it holds is free."""
 
-LOOK_S: Final = 0.02
+COUNTER_MAX_AGE_S: Final = 0.02
 """Between two looks at the counter of changes, unless somebody announces some."""
 
 CHANNEL: Final = "quercus"
@@ -214,7 +214,7 @@ class PostgresDialect:
         connection.execute(text(f"NOTIFY {CHANNEL}"))
 
     def change_token(self, engine: Engine) -> int:
-        """The counter of changes, as it was `LOOK_S` ago at most, or when the newest change was announced."""
+        """Return the counter of changes: at most `COUNTER_MAX_AGE_S` old, and read anew after an announcement."""
         with self._token_lock:
             try:
                 if self._listener is None:
@@ -222,7 +222,7 @@ class PostgresDialect:
                 told = [True for _ in self._listener.notifies(timeout=0)]
                 if told or self._committed or time.monotonic() >= self._look_at:
                     self._committed = False
-                    self._look_at = time.monotonic() + LOOK_S
+                    self._look_at = time.monotonic() + COUNTER_MAX_AGE_S
                     row = self._listener.execute("SELECT number FROM change_counter").fetchone()
                     self._token = int(row[0]) if row else 0
             except DRIVER_ERRORS:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
-KEPT: Final = 200  # texts of statements
+CACHED_STATEMENTS: Final = 200  # texts of statements
 
 
 def fetch(connection: Connection, asked: Sequence[tuple[Select[Any], Mapping[str, Any]]]) -> list[list[Any]]:
@@ -35,7 +35,7 @@ def fetch(connection: Connection, asked: Sequence[tuple[Select[Any], Mapping[str
     return found
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED_STATEMENTS)
 def text_of(statement: Select[Any], dialect: Dialect) -> tuple[str, dict[str, Any]]:
     """The text of a statement, and its parameters that are always the same."""
     compiled = statement.compile(dialect=dialect)

@@ -25,7 +25,7 @@ from quercus.storage.rows import lock_now
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 KEPT_WITHDRAWN = 1000
-UNNAMED = "growth does not want this label any more"
+DROPPED_BY_GROWTH = "growth does not want this label any more"
 _MOVED = ("position", "asked", "reason", "tree_version")
 _MOVE = updating(
     query, {"model_id": "move_of", "number": "move_which"}, {name: f"move_{name}" for name in _MOVED}
@@ -149,7 +149,7 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
     asked = max(int(row.sequence_asked), agenda.as_of)
-    drop_queries(connection, row, unnamed, UNNAMED, now)
+    drop_queries(connection, row, unnamed, DROPPED_BY_GROWTH, now)
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update_waiting(connection, row, waiting, wanted, version)
     _insert_queries(connection, row, fresh, version, now)

@@ -35,7 +35,7 @@ from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Policy, QueryState
 from quercus.storage.schema import LIVE, AnyRow, model, policy, query
 
-ALL = 2**31 - 1  # rows
+ALL_ROWS = 2**31 - 1  # rows
 NAMED: Final[ScalarSelect[Any]] = (
     select(model.c.id).where(model.c.name == bindparam("wanted"), LIVE).correlate(None).scalar_subquery()
 )

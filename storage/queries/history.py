@@ -29,7 +29,7 @@ from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 
 NEWEST_TIMES = 1000
 GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
-SAID = {Step.ANSWERED, Step.REFUSED}
+SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
     """
     steps = {Step(row.given_step) for row in rows}
     ends = max(row.given_until for row in rows if row.given_step in (Step.LEASED, Step.EXPIRED))
-    said = next((row.given_sequence for row in reversed(rows) if row.given_step in SAID), 0)
-    used = bool(steps & SAID) or rows[0].has_answered
+    said = next((row.given_sequence for row in reversed(rows) if row.given_step in SETTLING_STEPS), 0)
+    used = bool(steps & SETTLING_STEPS) or rows[0].has_answered
     lease = Lease(token, ends, bool(steps & GIVEN_UP), used)
     return GrantedLease(lease, rows[0].given_labeller, rows[0].given_clock, said or 0)
 

@@ -90,7 +90,7 @@ def hand_out(connection: Connection, name: str, request: LeaseRequest, clock: Cl
     request.check()
     row = lock(connection, name)
     BeyondLog.check(request.min_sequence, name, row.sequence_committed)
-    most = request.limit if request.accept is None else choosing.ALL
+    most = request.limit if request.accept is None else choosing.ALL_ROWS
     view = choosing.look(connection, row.id, request.labeller, most, clock)
     return _hand_out(connection, row, request, view)
 

@@ -28,8 +28,8 @@ from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import held, lock
 from quercus.storage.schema import AnyRow
 
-MOST: Final = 1000  # free queries that are read at once
-SPARE: Final = 16
+MAX_FREE_QUERIES: Final = 1000  # free queries that are read at once
+SPARE_QUERIES: Final = 16
 """Free queries that are read beyond those asked for, because some labellers pass some over."""
 
 
@@ -135,7 +135,7 @@ def look(
     """
     if not clock.clocks.is_in_database:  # it is asked here, so the model must be held before
         lock(connection, name)
-    most = min(sum(asking.values()), MOST) + SPARE if asking else 0
+    most = min(sum(asking.values()), MAX_FREE_QUERIES) + SPARE_QUERIES if asking else 0
     moment, named = clock.clocks.moment, {"wanted": name, **clock.clocks.given()}
     wanted: list[tuple[Select[Any], Mapping[str, Any]]] = [
         (rows.BY_NAME_TO_HOLD, named),

@@ -54,8 +54,8 @@ class RowMemory:
         self._next += rows.size
         self._count = end
 
-    def hear(self, row: int, *, told: bool) -> None:
-        """Something is known of a row now, or nothing."""
+    def set_told(self, row: int, *, told: bool) -> None:
+        """Note whether the evidence of a row is informative now."""
         if not told:
             self._moment[row] = UNTOLD
         elif self._moment[row] == UNTOLD:

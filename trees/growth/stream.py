@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contour, check_contours, is_vacuous
 from quercus.belief.errors import InvalidInput
-from quercus.belief.evidence import Said, combined, known_after
+from quercus.belief.evidence import ReportedLabel, combined, known_after
 from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
@@ -267,14 +267,16 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
         for event in run:
             match event:
                 case Answered():
-                    _hear(grown, event.instance, Said(event.contour, event.reliability))
+                    _fold_label(grown, event.instance, ReportedLabel(event.contour, event.reliability))
                     grown.answers += 1
                     grown.asked = event.asked
                 case Refused():
                     grown._live.learn(event.instance, None)
                     grown.asked = event.asked
                 case Corrected():
-                    _hear(grown, event.instance, Said(event.contour, event.reliability, replaces=True))
+                    _fold_label(
+                        grown, event.instance, ReportedLabel(event.contour, event.reliability, replaces=True)
+                    )
                 case Respecified():
                     grown.specification = event.specification
                     grown._live.follow(rules_of(event.specification))
@@ -334,16 +336,16 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
         state._memory.append(~is_vacuous(contours))
 
 
-def _hear(state: GrowthState, instance: int, said: Said[Floats]) -> None:
+def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Floats]) -> None:
     """Fold a label event; if it takes the answers back, the instance may be asked about again."""
     live = state._live
     known = live.contour_id(instance)
     pushed = state._pushed.setdefault(instance, known)
     contours = live.table.contours
-    contour = known_after(contours[pushed], contours[known], said, combined)
-    live.learn(instance, contour, askable=said.label is None)
+    contour = known_after(contours[pushed], contours[known], reported, combined)
+    live.learn(instance, contour, askable=reported.label is None)
     if state._memory is not None:
-        state._memory.hear(instance, told=not is_vacuous(contour))
+        state._memory.set_told(instance, told=not is_vacuous(contour))
 
 
 def rules_of(specification: Specification) -> TreeRules:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quercus.belief import evidence
 from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
-from quercus.belief.evidence import Said, known_after
+from quercus.belief.evidence import ReportedLabel, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster, discount
@@ -102,7 +102,7 @@ class Evidence:
         self.specification = specification
         self._values: list[Floats] = []
         self._labels: dict[Label, int] = {}  # number of each different label
-        self._said: list[KnownLabel] = []  # by each label, in order of number
+        self._distinct: list[KnownLabel] = []  # the distinct labels, in order of their numbers
         self._which = array("i")  # number of the label of each instance
         self._known: dict[int, KnownLabel] = {}  # after answers
 
@@ -125,17 +125,17 @@ class Evidence:
             if label not in self._labels:
                 known = KnownLabel.of(label, size)
                 known = replace(known, mass=few_sets(known.mass))
-                self._labels[label] = len(self._said)
-                self._said.append(known)
+                self._labels[label] = len(self._distinct)
+                self._distinct.append(known)
         self._values.append(checked)
         self._which.extend(self._labels[label] for label in labels)
 
-    def hear(self, instance: int, said: Said[Label]) -> None:
-        """Fold a label event of an instance, by its ordinal."""
-        known, pushed = self.known(instance), self._said[self._which[instance]]
+    def add_label(self, instance: int, reported: ReportedLabel[Label]) -> None:
+        """Fold a label that an event reports for an instance, by its ordinal."""
+        known, pushed = self.known(instance), self._distinct[self._which[instance]]
         size = self.specification.frame.size
         now = known_after(
-            pushed, known, said.converted(lambda label: KnownLabel.of(label, size)), KnownLabel.after
+            pushed, known, reported.converted(lambda label: KnownLabel.of(label, size)), KnownLabel.after
         )
         if now is pushed:
             self._known.pop(instance, None)
@@ -152,7 +152,7 @@ class Evidence:
         """
         if not 0 <= instance < len(self):
             raise InvalidInput("instance", f"is {instance}, there are {len(self)} instances")
-        return self._known.get(instance) or self._said[self._which[instance]]
+        return self._known.get(instance) or self._distinct[self._which[instance]]
 
     @property
     def values(self) -> Floats:
@@ -165,7 +165,7 @@ class Evidence:
     def contours(self) -> Floats:
         """Return the present contour of each row, (n, l)."""
         size = self.specification.frame.size
-        of_labels = np.array([known.contour for known in self._said]).reshape(-1, size)
+        of_labels = np.array([known.contour for known in self._distinct]).reshape(-1, size)
         found: Floats = of_labels[np.array(self._which, dtype=np.int64)]
         for instance, known in self._known.items():
             found[instance] = known.contour
@@ -181,7 +181,7 @@ class Evidence:
         values, contours = self.values, self.contours()
         given = None
         if self._known or any(isinstance(label, Masses) for label in self._labels):
-            masses = [self._said[number].mass for number in self._which]
+            masses = [self._distinct[number].mass for number in self._which]
             for instance, known in self._known.items():
                 masses[instance] = known.mass
             given = tuple(masses)

@@ -21,7 +21,7 @@ from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import Learned, TreeModel
 from quercus.trees.memory_forest.served import ServedForest
-from quercus.trees.memory_forest.stored import columns_of, voices_of
+from quercus.trees.memory_forest.stored import columns_of, members_of
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 
@@ -101,7 +101,7 @@ def restore_model(
     else:
         alone = [TreeModel(attributes, flat.theta.shape[1], flat, edges) for flat in flats]
         if form.kind == "active-forest":
-            return ServedForest(attributes, size, alone[0], voices_of(columns, size))
+            return ServedForest(attributes, size, alone[0], members_of(columns, size))
         models = [*alone]
         if form.kind == "one-against-rest":
             models = [
@@ -165,7 +165,7 @@ def fitted_columns(model: Learned) -> dict[str, NDArray[Any]]:
     Belief-entropy trees fitted something at their nodes; the forest of many memories has its members.
     """
     if isinstance(model, ServedForest):
-        return columns_of(model.voices)
+        return columns_of(model.members)
     members = model.models if isinstance(model, ForestModel) else (model,)
     entropic = [member for member in members if isinstance(member, BeliefEntropyModel)]
     if not entropic:

@@ -11,7 +11,7 @@ from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.memory_forest import nodes
-from quercus.trees.memory_forest.apart import Apart
+from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import BAYES, memories_of
@@ -128,13 +128,13 @@ class Coverage:
         evidence = forest.evidence
         codes = evidence.codes()
         rows = sample_rows(np.arange(len(evidence)), most)
-        if forest.apart is None or not forest.apart.fits(evidence.book, rows):
-            forest.apart = Apart(evidence.book, rows, codes)
-        self._far = forest.apart.far(pool, codes)
+        if forest.distances is None or not forest.distances.fits(evidence.book, rows):
+            forest.distances = DistanceCache(evidence.book, rows, codes)
+        self._far = forest.distances.far(pool, codes)
         held = remembered_rows(forest)
         known = [sample_rows(np.sort(np.append(told, refused)), KNOWN * most) for told, _ in held]
         near = np.zeros(len(rows))
-        for distance, (told, weight) in zip(forest.apart.near(known, codes), held, strict=True):
+        for distance, (told, weight) in zip(forest.distances.near(known, codes), held, strict=True):
             first = told.min() if len(told) < len(evidence.told) else 0
             near += weight * np.where(rows >= first, distance, 0)
         self._near = np.rint(near).astype(np.int64)

@@ -187,7 +187,7 @@ class ForestEvidence(WritableArrays):
         informed = np.flatnonzero(kinds != UNTOLD)
         self._told.append(first + informed, kinds[informed])
 
-    def say(self, row: int, kind: int) -> int | None:
+    def replace_contour(self, row: int, kind: int) -> int | None:
         """Replace the contour of a row.
 
         Returns

@@ -14,7 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
-from quercus.trees.memory_forest.apart import Apart
+from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import ForestEvidence, Moment
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
@@ -56,7 +56,7 @@ class MemoryForest:
         self._members: Members | None = None
         self._before: Members | None = None  # what was grown last
         self.recent = RecentScores(self._grow(self.evidence.now()))
-        self.apart: Apart | None = None  # distances that queries share
+        self.distances: DistanceCache | None = None  # distances that queries share
 
     def observe(self, values: Floats, contours: Floats) -> None:
         """Add rows (n, K) with their contours (n, l); constant contours are vacuous."""
@@ -75,11 +75,11 @@ class MemoryForest:
             self.recent.end_block(self.evidence.now())
         self._add(values[taken:], kinds[taken:])
 
-    def tell(self, row: int, contour: Floats) -> None:
+    def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""
         (kind,) = self.evidence.contours.numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
         told = len(self.evidence.told)
-        withdrawn = self.evidence.say(row, int(kind))
+        withdrawn = self.evidence.replace_contour(row, int(kind))
         self._members = None
         if withdrawn is not None:
             self.recent.withdraw(withdrawn)
@@ -98,10 +98,10 @@ class MemoryForest:
         """Whether nothing was told since its members were grown."""
         return self._members is not None
 
-    def go_on(self, evidence: ForestEvidence, recent: RecentScores) -> None:
-        """Go on from what another forest knew."""
+    def continue_from(self, evidence: ForestEvidence, recent: RecentScores) -> None:
+        """Continue from the state of another forest."""
         self.evidence, self.recent = evidence, recent
-        self._members, self._before, self.apart = None, recent.judges, None
+        self._members, self._before, self.distances = None, recent.judges, None
 
     def _grow(self, moment: Moment) -> Members:
         self._before = Members.of(moment, self.trees, self.seed, self._before)

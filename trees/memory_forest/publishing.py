@@ -10,7 +10,7 @@ from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import nodes_of
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
-from quercus.trees.memory_forest.served import BayesTable, ServedForest, Voices
+from quercus.trees.memory_forest.served import BayesTable, ServedForest, ServedMembers
 
 
 def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: int) -> MemoryForest:
@@ -26,16 +26,16 @@ def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: in
 
 def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:
     """Return the forest as it is now, beside a tree of the same log."""
-    return ServedForest(tree.attributes, tree.size, tree, voices(forest))
+    return ServedForest(tree.attributes, tree.size, tree, served_members(forest))
 
 
-def voices(forest: MemoryForest) -> Voices:
+def served_members(forest: MemoryForest) -> ServedMembers:
     """Return the members as they are now."""
     members = forest.members()
     trees, l = members.trees, members.size
     distinct = {id(each): each for each in members.bayes}
     order = {key: number for number, key in enumerate(distinct)}
-    return Voices(
+    return ServedMembers(
         book=members.book,
         size=l,
         keys=np.array([tree.key for tree in trees], dtype=np.uint64),

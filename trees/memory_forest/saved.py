@@ -98,7 +98,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
     )
     judged = [JudgedBlock(trees, np.array(a), np.array(b)) for trees, a, b in blocks]
     early = _early_of(evidence, columns, saved.piece_begun, forest)
-    forest.go_on(evidence, RecentScores.of(judges, judged, saved.begun, early))
+    forest.continue_from(evidence, RecentScores.of(judges, judged, saved.begun, early))
 
 
 def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:

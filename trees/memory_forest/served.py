@@ -72,7 +72,7 @@ class BayesTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Voices:
+class ServedMembers:
     """The members.
 
     Parameters
@@ -108,7 +108,7 @@ class Voices:
     level: float
     told: int
 
-    def say(self, values: Floats) -> Predictions:
+    def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
         said = np.zeros((len(values), 3, self.size))
         if not self.told:
@@ -210,14 +210,14 @@ class ServedForest(Learned):
         Number of classes.
     tree
         The active tree of the same log: where rows end in it is said with their predictions, which it has no part in.
-    voices
+    members
         The members.
     """
 
     attributes: tuple[Attribute, ...]
     size: int
     tree: TreeModel
-    voices: Voices
+    members: ServedMembers
 
     @property
     def flats(self) -> tuple[FlatTree, ...]:
@@ -234,9 +234,9 @@ class ServedForest(Learned):
         InvalidInput
             When a row has more than 4,096 combinations of values.
         """
-        said, read = self.voices.say(cells.values), self.tree.predict_cells(cells)
+        said, read = self.members.predict(cells.values), self.tree.predict_cells(cells)
         for row in sorted({row for row, _ in cells.parts}):
-            of_row = self.voices.say(self._combinations(cells, row))
+            of_row = self.members.predict(self._combinations(cells, row))
             for mine, other in ((said.theta, of_row.theta), (said.belief, of_row.belief)):
                 mine[row] = other.mean(axis=0)
             said.plausibility[row] = of_row.plausibility.mean(axis=0)
@@ -254,7 +254,7 @@ class ServedForest(Learned):
         choices = []
         for k, value in enumerate(cells.values[row].tolist()):
             parts = cells.parts.get((row, k), ((value, value),))
-            cuts = self.voices.book.cuts[k]
+            cuts = self.members.book.cuts[k]
             choices.append(np.concatenate([_points(low, high, cuts) for low, high in parts]))
         count = math.prod(len(each) for each in choices)
         if count > MAX_ALTERNATIVES:
@@ -268,7 +268,7 @@ class ServedForest(Learned):
         return np.array(logs).reshape(-1, 1 << self.size)
 
     def _masses(self, theta: Floats) -> Iterator[MassFunction]:
-        told = self.voices.told
+        told = self.members.told
         for row in (theta * told / (told + 1.0)).tolist():
             rest = ((1 << self.size) - 1, max(0.0, 1.0 - sum(row)))
             yield MassFunction.of(self.size, [*((1 << c, m) for c, m in enumerate(row)), rest])

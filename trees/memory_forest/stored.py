@@ -7,41 +7,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.served import BayesTable, Voices
+from quercus.trees.memory_forest.served import BayesTable, ServedMembers
 
 Columns = Mapping[str, NDArray[Any]]
 
 
-def columns_of(voices: Voices) -> dict[str, NDArray[Any]]:
+def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
     """Return the columns; their names begin with `forest_`."""
-    tables = [table for each in voices.bayes for table in each.frequencies]
-    l = voices.size
+    tables = [table for each in members.bayes for table in each.frequencies]
+    l = members.size
     return {
-        "forest_named": voices.book.named,
-        "forest_cut_counts": np.array([len(cuts) for cuts in voices.book.cuts]),
-        "forest_cuts": np.concatenate([np.empty(0), *voices.book.cuts]),
-        "forest_keys": voices.keys,
-        "forest_node_counts": voices.node_counts,
-        "forest_opinion_counts": voices.opinion_counts,
-        "forest_nodes": voices.nodes,
-        "forest_opinions": voices.opinions,
-        "forest_priors": np.array([each.prior for each in voices.bayes]).reshape(-1, l),
-        "forest_means": np.concatenate([np.empty((0, l)), *(each.means for each in voices.bayes)]),
-        "forest_deviations": np.concatenate([np.empty((0, l)), *(each.deviations for each in voices.bayes)]),
+        "forest_named": members.book.named,
+        "forest_cut_counts": np.array([len(cuts) for cuts in members.book.cuts]),
+        "forest_cuts": np.concatenate([np.empty(0), *members.book.cuts]),
+        "forest_keys": members.keys,
+        "forest_node_counts": members.node_counts,
+        "forest_opinion_counts": members.opinion_counts,
+        "forest_nodes": members.nodes,
+        "forest_opinions": members.opinions,
+        "forest_priors": np.array([each.prior for each in members.bayes]).reshape(-1, l),
+        "forest_means": np.concatenate([np.empty((0, l)), *(each.means for each in members.bayes)]),
+        "forest_deviations": np.concatenate([np.empty((0, l)), *(each.deviations for each in members.bayes)]),
         "forest_name_counts": np.array([len(table) for table in tables], dtype=np.int64),
         "forest_frequencies": np.concatenate([np.empty((0, l)), *tables]),
-        "forest_bayes": voices.bayes_numbers,
-        "forest_weights": voices.weights,
-        "forest_level": np.array([voices.level]),
-        "forest_told": np.array([voices.told]),
+        "forest_bayes": members.bayes_numbers,
+        "forest_weights": members.weights,
+        "forest_level": np.array([members.level]),
+        "forest_told": np.array([members.told]),
     }
 
 
-def voices_of(columns: Columns, size: int) -> Voices:
+def members_of(columns: Columns, size: int) -> ServedMembers:
     """Return the members that `columns_of` was made of; `size` is the number of classes."""
     named = columns["forest_named"]
     cuts = np.split(columns["forest_cuts"], np.cumsum(columns["forest_cut_counts"])[:-1])
-    return Voices(
+    return ServedMembers(
         book=Codebook(named, tuple(cuts)),
         size=size,
         keys=columns["forest_keys"],

@@ -210,7 +210,7 @@ def test_a_writer_that_stood_still_learns_why_it_failed(
 def test_a_server_that_comes_back_is_used_again(
     opened: Store, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_dialect, "LOOK_S", 0.0)  # else the last look may still be good
+    monkeypatch.setattr(postgres_dialect, "COUNTER_MAX_AGE_S", 0.0)  # else the last look may still be good
     push(opened, "a")
     opened.change_token()
     postgres.stop(signal.SIGQUIT)  # as if it had lost its power
@@ -261,7 +261,7 @@ def test_other_processes_are_told_of_a_tree_and_of_nothing_else(opened: Store, p
 def test_whoever_listens_sees_a_tree_before_the_next_look(
     opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_dialect, "LOOK_S", 1e6)
+    monkeypatch.setattr(postgres_dialect, "COUNTER_MAX_AGE_S", 1e6)
     with Store.open(postgres_url) as other:
         token = other.change_token()
         push(opened, "a")

@@ -91,7 +91,7 @@ def test_what_is_not_taken_is_posted_again_under_its_id(
     ]
     receiver = receive(lambda _, before: answers[before] if before < len(answers) else None)
     told: list[str] = []
-    made = bridge(client, hooked, receiver.url, tmp_path / "state", 2, tell=told.append)
+    made = bridge(client, hooked, receiver.url, tmp_path / "state", 2, notify=told.append)
     assert (made.tally.delivered, made.tally.attempts) == (2, 5)
     assert [each.event["data"]["sequence"] for each in receiver.posted] == [1, 1, 1, 1, 2]
     assert len({each.id for each in receiver.posted[:4]}) == 1
@@ -125,7 +125,7 @@ def test_a_receiver_that_is_away_is_waited_for(
         first_pause_s=0.01,
     )
     away = threading.Event()
-    made._tell = lambda _: away.set()
+    made._notify = lambda _: away.set()
     thread = threading.Thread(target=made.run)
     thread.start()
     try:

@@ -86,7 +86,7 @@ def test_an_mqtt_bridge_outlives_what_passes(
     client.create_model(name, Specification([Nominal("X", "ab")], ["o", "s"]))
     told: list[str] = []
     bridge = MqttBridge(
-        behind, name, Broker(broker.url, [f"{name}/#"], name), MessageFormat(), tell=told.append
+        behind, name, Broker(broker.url, [f"{name}/#"], name), MessageFormat(), notify=told.append
     )
     tallies: list[BridgeTally] = []
     thread = threading.Thread(target=lambda: tallies.append(bridge.run(len(PASSING))))

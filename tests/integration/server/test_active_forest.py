@@ -52,10 +52,10 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
     expected = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)
     expected.observe(rows[:40], np.ones((40, 2)))
     for row in told[:4]:
-        expected.tell(row, np.eye(2)[truth[row]])
+        expected.replace_contour(row, np.eye(2)[truth[row]])
     expected.observe(rows[40:], np.ones((20, 2)))
     for row in told[4:]:
-        expected.tell(row, np.eye(2)[truth[row]])
+        expected.replace_contour(row, np.eye(2)[truth[row]])
     said = expected.predict(rows)
     np.testing.assert_allclose(found.theta, said.theta, atol=1e-12)
     np.testing.assert_allclose(found.belief, said.belief, atol=1e-12)

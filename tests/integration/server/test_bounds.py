@@ -71,7 +71,7 @@ def test_work_is_refused_while_memory_is_short_and_status_is_not(
         return used[0]
 
     monkeypatch.setattr(throttle, "resident_bytes", resident)
-    monkeypatch.setattr(throttle, "LOOK_S", 0.01)
+    monkeypatch.setattr(throttle, "MEMORY_POLL_S", 0.01)
     live = start_live(tmp_path / "store.db", max_memory_bytes=1, grower=False)
 
     def await_look() -> None:

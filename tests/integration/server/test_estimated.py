@@ -11,7 +11,7 @@ from support.statements import statements_noted
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
-from quercus.server.labelling.reliability import NEWEST, crowd_of
+from quercus.server.labelling.reliability import MAX_LABELS, crowd_of
 from quercus.storage import AgendaEntry, Policy, Reliability, Store, file_url
 
 ROWS = 20
@@ -30,7 +30,7 @@ def stated(labeller: str, wrong: int) -> instance_pb2.StateEvidenceRequest:
 
 
 def estimated(store: Store, labeller: str) -> float:
-    return crowd_of(store.opinions("m", NEWEST), 3).reliability(labeller)
+    return crowd_of(store.opinions("m", MAX_LABELS), 3).reliability(labeller)
 
 
 def test_what_an_answer_counts_is_estimated_once(start_live: Callable[..., Any], tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_what_an_answer_counts_is_estimated_once(start_live: Callable[..., Any],
     readers: list[str] = []
 
     def note(_connection: Any, _cursor: Any, _statement: str, parameters: Any, *_: Any) -> None:
-        if NEWEST in (parameters.values() if isinstance(parameters, dict) else parameters):
+        if MAX_LABELS in (parameters.values() if isinstance(parameters, dict) else parameters):
             readers.append(threading.current_thread().name)
 
     with Store.open(file_url(file)) as store:

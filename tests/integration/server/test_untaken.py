@@ -16,7 +16,7 @@ BUSY_S = 2.5
 CALLS = 20
 
 
-@pytest.mark.parametrize("untaken_s", [SHORT_S, app.UNTAKEN_S])
+@pytest.mark.parametrize("untaken_s", [SHORT_S, app.UNREQUESTED_CALL_S])
 def test_a_call_that_waits_to_be_taken_up_is_not_cancelled(
     untaken_s: int,
     start_live: Callable[..., Any],
@@ -24,7 +24,7 @@ def test_a_call_that_waits_to_be_taken_up_is_not_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a short bound gRPC cancels them, which shows what the bound is for."""
-    monkeypatch.setattr(app, "UNTAKEN_S", untaken_s)
+    monkeypatch.setattr(app, "UNREQUESTED_CALL_S", untaken_s)
     live = start_live(tmp_path / "store.db", grower=False)
     live.api.create("m")
     ended, busy = threading.Event(), threading.Event()

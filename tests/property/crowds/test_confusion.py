@@ -15,11 +15,11 @@ from quercus.crowds.coin import CELL, LEAST, MOST, likeliest_coins, prior_cells
 FEW = 4
 """Rounds: where answers are as good for one class as for another, many of them would turn rounding into a choice."""
 
-Said = list[tuple[int, int, tuple[float, ...]]]  # instance, labeller, plausibilities
+Answers = list[tuple[int, int, tuple[float, ...]]]  # instance, labeller, plausibilities
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> tuple[Said, int]:
+def crowds(draw: st.DrawFn) -> tuple[Answers, int]:
     """Up to 16 answers of up to 4 labellers about up to 6 instances: classes, sets, plausibilities, or nothing."""
     size = draw(st.integers(2, 4))
     value = st.sampled_from([0.0, 0.0, 0.3, 1.0])
@@ -28,14 +28,14 @@ def crowds(draw: st.DrawFn) -> tuple[Said, int]:
     return draw(st.lists(answer, min_size=1, max_size=16, unique_by=lambda each: each[:2])), size
 
 
-def estimated(said: Said, rounds: int = 100) -> CrowdEstimate:
+def estimated(said: Answers, rounds: int = 100) -> CrowdEstimate:
     instances, labellers, contours = zip(*said, strict=True)
     return estimate_crowd(
         CrowdAnswers.of(np.array(instances), np.array(labellers), np.array(contours)), rounds
     )
 
 
-def slow(said: Said, size: int, rounds: int) -> tuple[list[list[float]], list[list[list[float]]]]:
+def slow(said: Answers, size: int, rounds: int) -> tuple[list[list[float]], list[list[list[float]]]]:
     """Return the classes of instances and the cells of labellers after so many rounds, by the page's formulas."""
     n, m = max(i for i, _, _ in said) + 1, max(j for _, j, _ in said) + 1
     classes, names = range(size), range(m)
@@ -59,7 +59,7 @@ def slow(said: Said, size: int, rounds: int) -> tuple[list[list[float]], list[li
     def likelihood(j: int, c: int, pl: tuple[float, ...]) -> float:
         return sum(math.exp(logs[j][c][a]) * pl[a] for a in classes)
 
-    def posterior(answers: Said, i: int) -> list[float]:
+    def posterior(answers: Answers, i: int) -> list[float]:
         joint = [
             math.exp(shares[c]) * math.prod(likelihood(j, c, pl) for k, j, pl in answers if k == i)
             for c in classes
@@ -106,7 +106,7 @@ def likeliest_coin(logs: list[list[float]], size: int) -> float:
 
 @given(crowds())
 @settings(max_examples=12, deadline=None)
-def test_it_is_what_plain_loops_compute(crowd: tuple[Said, int]) -> None:
+def test_it_is_what_plain_loops_compute(crowd: tuple[Answers, int]) -> None:
     said, size = crowd
     found = estimated(said, FEW)
     classes, cells = slow(said, size, len(found.bound))
@@ -116,7 +116,7 @@ def test_it_is_what_plain_loops_compute(crowd: tuple[Said, int]) -> None:
 
 @given(crowds(), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_names_and_order_do_not_matter(crowd: tuple[Said, int], random: object) -> None:
+def test_names_and_order_do_not_matter(crowd: tuple[Answers, int], random: object) -> None:
     """Answers in another order give the same to the bit; other numbers of classes and labellers permute the result."""
     said, _ = crowd
     found = estimated(said, FEW)
@@ -135,7 +135,7 @@ def test_names_and_order_do_not_matter(crowd: tuple[Said, int], random: object) 
 
 @given(crowds())
 @settings(max_examples=60, deadline=None)
-def test_what_holds_whatever_was_said(crowd: tuple[Said, int]) -> None:
+def test_what_holds_whatever_was_said(crowd: tuple[Answers, int]) -> None:
     said, size = crowd
     found = estimated(said)
     assert (np.diff(found.bound) > -1e-7).all()

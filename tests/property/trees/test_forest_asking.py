@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.specification.strategies import FOREST_STRATEGIES
 from quercus.trees.ask.strategies.row_sample import row_hashes
-from quercus.trees.memory_forest.apart import Apart
 from quercus.trees.memory_forest.asking import Coverage, choose_rows
+from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import BAYES, LADDER
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
@@ -40,7 +40,7 @@ def forest_of(
     for row in rng.permutation(rows)[:told].tolist():
         contour = PRECISE[rng.integers(CLASSES)] if rng.random() < 0.6 else np.array([1.0, 0.4, 0.0])
         labels[row] = contour
-        forest.tell(row, contour)
+        forest.replace_contour(row, contour)
     return forest, values, labels
 
 
@@ -202,7 +202,7 @@ def test_weights_are_those_of_the_scores_of_the_last_blocks(uncertain: bool) -> 
         forest = MemoryForest(NAMED, CLASSES, trees=trees, seed=2, level=0.5)
         forest.observe(values, np.ones((len(values), CLASSES)))
         for row in range(told):
-            forest.tell(row, contours[row])
+            forest.replace_contour(row, contours[row])
         return forest
 
     memory = [tree % len(LADDER) for tree in range(trees)]
@@ -284,7 +284,7 @@ def test_what_old_answers_cover_counts_as_the_memories_do_that_hold_them(told: i
     cover = Coverage(forest, pool, len(values), refused)
     expected = aged_distances(forest, values, refused.tolist())
     assert cover._near.tolist() == expected
-    at_once = Apart(forest.evidence.book, np.arange(len(values)), forest.evidence.codes())
+    at_once = DistanceCache(forest.evidence.book, np.arange(len(values)), forest.evidence.codes())
     (unaged,) = at_once.near([np.append(forest.evidence.told, refused)], forest.evidence.codes())
     if trees == 8:  # else members with a short memory hardly count
         assert (told > 200) == bool((cover._near > unaged).any())
@@ -324,9 +324,9 @@ def test_what_is_asked_is_one_whatever_the_looks_the_batches_and_the_restarts(se
     for number, row in enumerate(said[:290].tolist()):
         back = int(said[rng.integers(number + 1)])
         for each in (looked, never, restarted):
-            each.tell(row, contours[row])
+            each.replace_contour(row, contours[row])
             if number % 29 == 7:
-                each.tell(back, np.ones(CLASSES))
+                each.replace_contour(back, np.ones(CLASSES))
             if number == 250:
                 each.observe(values[300:], np.ones((rows - 300, CLASSES)))
         if number % 40 == 0 or number > 280:

@@ -260,7 +260,7 @@ def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
         row = int(rng.integers(300))
         contour = np.ones(3) if rng.random() < 0.1 else contours[int(rng.integers(300))]
         for each in (often, never):
-            each.tell(row, contour)
+            each.replace_contour(row, contour)
         if i % 20 == 7 and looks >> i // 20 & 1:
             often.predict(values[:2])
     assert_same(often, never)
@@ -292,8 +292,8 @@ def test_saved_columns_are_not_written_to() -> None:
     restore_forest(after, replace(saved, columns=columns))
     for each in (found, after):
         each.observe(values[600:], contours[600:])
-        each.tell(3, np.array([1.0, 0.0, 0.5]))
-        each.tell(int(each.evidence.told[5]), np.ones(3))
+        each.replace_contour(3, np.array([1.0, 0.0, 0.5]))
+        each.replace_contour(int(each.evidence.told[5]), np.ones(3))
     assert_same(after, found)
     for name, column in columns.items():
         np.testing.assert_array_equal(column, kept[name], err_msg=name)
@@ -320,7 +320,7 @@ def test_a_restart_changes_nothing(seed: int, rows: int, steps: list[tuple[int, 
         for each in (often, never):
             each.observe(values[start:end], contours[start:end])
             for row, said in spoken:
-                each.tell(row, contours[said] if said < rows else np.ones(3))
+                each.replace_contour(row, contours[said] if said < rows else np.ones(3))
         if then != "none":
             often.predict(values[:2])
         if then == "restart":
@@ -334,7 +334,7 @@ def test_saved_columns_that_do_not_fit_are_refused() -> None:
     values, named, contours = world(2, 700, 3)
     found = forest(named, 3)
     found.observe(values, contours)
-    found.tell(3, np.array([1.0, 0.0, 0.5]))
+    found.replace_contour(3, np.array([1.0, 0.0, 0.5]))
     assert saved_forest(found) is None  # it is to be grown first
     found.members()
     saved = saved_forest(found)
@@ -376,7 +376,7 @@ def test_long_memories_move_in_steps(seed: int, rows: int, steps: list[tuple[int
         for each in (often, never):
             each.observe(values[start:end], contours[start:end])
             for row, contour in said:
-                each.tell(row, contour)
+                each.replace_contour(row, contour)
         if then != "none":
             often.predict(values[:2])
         if then == "restart":
@@ -500,9 +500,9 @@ def test_a_log_that_nobody_looked_at_is_scored_at_its_end_as_if_somebody_had() -
     for row in range(1_500):
         again = int(rng.integers(row + 1))
         for each in (often, never):
-            each.tell(row, contours[row])
+            each.replace_contour(row, contours[row])
             if row % 7 == 0:
-                each.tell(again, contours[(again + 1) % 1_500])
+                each.replace_contour(again, contours[(again + 1) % 1_500])
         if row % 150 == 0:
             often.members()
     assert len(often.evidence.told) > 1_100
@@ -587,9 +587,9 @@ def test_the_first_rows_are_judged_in_pieces_after_a_restart_too(told: int) -> N
         each.observe(values, np.ones(contours.shape))
     for at, row in enumerate(rows):
         for each in (at_once, looked_at, after):
-            each.tell(row, contours[row])
+            each.replace_contour(row, contours[row])
             if at == 12:
-                each.tell(rows[3], np.ones(3))
+                each.replace_contour(rows[3], np.ones(3))
         looked_at.members()
         if at == told:
             after = restarted(after, named)

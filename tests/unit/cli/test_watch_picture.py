@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from quercus.cli.watch_picture import BRANCHES, KEPT, WatchedMoment, picture, rising_line
+from quercus.cli.watch_picture import DRAWN_BRANCHES, MAX_MOMENTS, WatchedMoment, picture, rising_line
 from quercus.client.results import Model, Specification
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 from quercus.specification.attributes import Numeric
@@ -75,14 +75,14 @@ def test_numbers_and_the_top_of_the_tree() -> None:
 def test_many_branches_are_counted() -> None:
     wide = (node(0, None, 0, tuple(range(1, 12))), *(node(k, 0, 1) for k in range(1, 12)))
     text = "\n".join(drawn([moment(0.0, wide, 1)]))
-    assert f"{11 - BRANCHES} more" in text
+    assert f"{11 - DRAWN_BRANCHES} more" in text
     assert "class-11" not in text
 
 
 def test_a_line_of_many_trees_fits() -> None:
-    lines = drawn([moment(float(k), DEEP, k) for k in range(KEPT)])
+    lines = drawn([moment(float(k), DEEP, k) for k in range(MAX_MOMENTS)])
     assert max(map(len, lines)) <= 80
-    assert any(len(line.split()[-1]) == KEPT for line in lines if line.startswith("answers"))
+    assert any(len(line.split()[-1]) == MAX_MOMENTS for line in lines if line.startswith("answers"))
 
 
 def test_a_line_goes_from_least_to_most() -> None:

@@ -94,7 +94,7 @@ def test_steps_break_between_words_at_a_terminal_and_nowhere_in_a_file() -> None
         console = Console(
             file=io.StringIO(), width=30, height=30, force_terminal=is_terminal, color_system=None
         )
-        Screen(console).say("twelve words of a step that is longer than the line is wide")
+        Screen(console).print_line("twelve words of a step that is longer than the line is wide")
         text = console.file.getvalue()  # type: ignore[attr-defined]
         assert text.count("\n") == (3 if is_terminal else 1)
         assert "twelve words of a step that is longer than the line is wide" in " ".join(text.split())

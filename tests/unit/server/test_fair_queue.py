@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quercus.server.core.fair_queue import AT_ONCE, FairQueue, Turn, fair_share
+from quercus.server.core.fair_queue import MAX_GROUP, FairQueue, Turn, fair_share
 
 WAIT_S = 10.0
 Line = FairQueue[int, int]
@@ -88,9 +88,9 @@ def test_a_long_line_is_served_in_several_groups() -> None:
             for turn in turns:
                 turn.outcome.set_result(turn.asked)
 
-        turns = [line.join("m", f"l{i}", i, serve) for i in range(AT_ONCE + 5)]
-        assert await asyncio.gather(*(turn.outcome for turn in turns)) == list(range(AT_ONCE + 5))
-        assert sizes == [AT_ONCE, 5]
+        turns = [line.join("m", f"l{i}", i, serve) for i in range(MAX_GROUP + 5)]
+        assert await asyncio.gather(*(turn.outcome for turn in turns)) == list(range(MAX_GROUP + 5))
+        assert sizes == [MAX_GROUP, 5]
 
     run(work())
 

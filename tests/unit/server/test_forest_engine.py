@@ -138,7 +138,7 @@ def test_the_forest_that_is_served_is_the_estimators_forest() -> None:
     forest = MemoryForest(np.array([False, False, True]), 3, trees=8, seed=3, level=0.75)
     forest.observe(values, np.ones((ROWS, 3)))
     for row in told:
-        forest.tell(row, np.eye(3)[klass[row]])
+        forest.replace_contour(row, np.eye(3)[klass[row]])
     expected = forest.predict(values)
     stored = Snapshot(1, 9, engine.grown({2: ("blue",)}).encode(), 0.0)
     classifier = TreeClassifier.of(1, stored, SPECIFICATION)

@@ -207,7 +207,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_thread(
             await asyncio.sleep(0.001)
 
     async def run() -> str:
-        monkeypatch.setattr(writer_module, "LOOK_S", 0.01)
+        monkeypatch.setattr(writer_module, "STORE_POLL_S", 0.01)
         monkeypatch.setattr(store, failing, fail)
         async with writing(store) as writer:
             await asyncio.wait_for(until_trouble(writer, there=True), 10)

@@ -77,6 +77,6 @@ def test_forests_of_any_size_compile_nothing_after_it() -> None:
         forest = MemoryForest(np.array([False, True, True]), 3, trees=trees, seed=0, level=0.5)
         forest.observe(values, labels)
         list(choose_rows(forest, np.arange(40, 60), 2))
-        forest.tell(40, np.array([1.0, 0.5, 0.0]))
+        forest.replace_contour(40, np.array([1.0, 0.5, 0.0]))
         forest.predict(values)
     assert (set(growing.grow.signatures), set(routing.add_opinions.signatures)) == before  # type: ignore[attr-defined]

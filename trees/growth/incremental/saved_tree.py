@@ -19,7 +19,7 @@ from quercus.trees.growth.incremental.tally import ContourCounts
 
 Columns = Mapping[str, NDArray[Any]]
 
-_OF_NODES: Final = (
+_NODE_COLUMNS: Final = (
     "attribute", "code", "depth", "count", "open", "stop", "first", "judged", "gain_lower", "gain_upper", "contested",
     "silent", "theta", "belief", "plausibility",
 )  # fmt: skip
@@ -40,7 +40,7 @@ def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
     order, above = nodes.preorder(tree.root)
     blocks = nodes.block[order]
     deep = nodes.depth[order] >= tree._deepest
-    columns: dict[str, NDArray[Any]] = {name: getattr(nodes, name)[order] for name in _OF_NODES}
+    columns: dict[str, NDArray[Any]] = {name: getattr(nodes, name)[order] for name in _NODE_COLUMNS}
     columns |= {
         "rivals": nodes.rivals[order].view(np.int8),
         "above": above.astype(np.int32),
@@ -83,7 +83,7 @@ def _restore_nodes(tree: GrowingTree, columns: Columns) -> Ids:
     fresh = np.full(above.size - 1, NONE, np.int32)
     numbers: Ids = np.append(np.int32(tree.root), nodes.add(fresh, code[1:], columns["depth"][1:]))
     nodes.parent[numbers[1:]] = numbers[above[1:]]
-    for name in _OF_NODES:
+    for name in _NODE_COLUMNS:
         getattr(nodes, name)[numbers] = columns[name]
     nodes.rivals[numbers] = columns["rivals"].view(np.uint8)
     inner = attribute >= 0
@@ -129,7 +129,7 @@ def _check(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> N
     n, m, contours, nodes = live.count, columns["above"].size, live.table.size, tree.nodes
     widths = nodes.width
     _within("taken", columns["taken"], 0, n + 1)
-    for name in _OF_NODES:
+    for name in _NODE_COLUMNS:
         if columns[name].shape != (m, *getattr(nodes, name).shape[1:]):
             raise ValueError(f"column {name} has the shape {columns[name].shape}")
     for name, shape in (

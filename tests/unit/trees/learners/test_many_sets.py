@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quercus.belief.evidence import Said
+from quercus.belief.evidence import ReportedLabel
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, Masses, vacuous
 from quercus.belief.mass import MassFunction
@@ -29,7 +29,7 @@ def test_a_model_learns_from_answers_of_thousands_of_sets() -> None:
     labels: list[Label] = [Masses(many(0, 3_000)), vacuous(FRAME)]
     evidence.observe(np.array([[0.0], [1.0]]), labels)
     for instance in (0, 1):
-        evidence.hear(instance, Said(Masses(many(1, 3_000)), 0.9))
+        evidence.add_label(instance, ReportedLabel(Masses(many(1, 3_000)), 0.9))
     for instance in (0, 1):
         found = evidence.known(instance).mass.contour()
         np.testing.assert_allclose(found / found.max(), evidence.known(instance).contour, atol=1e-9)

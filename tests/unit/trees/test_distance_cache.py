@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from quercus.trees.ask.strategies import covering
-from quercus.trees.memory_forest.apart import Apart, ordered
 from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.distance_cache import DistanceCache, ordered
 
 
 @pytest.mark.parametrize(("attributes", "number_bytes"), [(78, 2), (79, 4)])
@@ -17,13 +17,13 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
     codes = np.repeat(np.arange(1, 9, dtype=np.uint16)[:, np.newaxis], attributes, axis=1)
     codes[4:, ::3] = 1
     rows = np.arange(3)
-    apart, others = Apart(book, rows, codes), ordered(codes[rows], book.bins())
+    cache, others = DistanceCache(book, rows, codes), ordered(codes[rows], book.bins())
     for candidates in (np.array([7, 5]), np.array([5, 6, 7, 1])):  # some are known, in another order
-        far = apart.far(candidates, codes)
+        far = cache.far(candidates, codes)
         expected = covering.distances(ordered(codes[candidates], book.bins()), others, book.bins())
         assert np.array_equal(far, expected)
     assert far.max() == covering.UNIT * attributes
-    assert apart._far.itemsize == number_bytes
+    assert cache._far.itemsize == number_bytes
 
 
 def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() -> None:
@@ -34,7 +34,7 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
     values[rng.random(values.shape) < 0.1] = np.nan
     book = Codebook.of(values, named)
     codes, rows = book.codes(values), np.arange(0, 90, 2)
-    apart, others = Apart(book, rows, codes), ordered(codes[rows], book.bins())
+    cache, others = DistanceCache(book, rows, codes), ordered(codes[rows], book.bins())
     for _ in range(60):
         groups = [
             np.sort(rng.choice(90, int(rng.integers(0, 25)), replace=False))
@@ -43,7 +43,7 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
         if rng.random() < 0.5:
             groups.sort(key=len)
             groups = [np.unique(np.concatenate(groups[: n + 1])) for n in range(len(groups))]
-        near = apart.near(groups, codes)
+        near = cache.near(groups, codes)
         assert len(near) == len(groups)
         for known, found in zip(groups, near, strict=True):
             expected = covering.nearest(others, ordered(codes[known], book.bins()), book.bins())

@@ -11,7 +11,7 @@ from quercus.trees.memory_forest.codes import Codebook, Codes
 Ints = NDArray[np.int64]
 
 
-class Apart:
+class DistanceCache:
     """Distances of candidates, and of known rows, from some rows.
 
     From one agenda to the next few candidates change, and few known rows come or go: only their distances are counted.
