@@ -62,7 +62,7 @@ def check_python() -> Finding:
 
 
 def check_packages() -> Finding:
-    """Whether everything is installed that the extra ``server`` names."""
+    """Check that everything that the extra ``server`` names is installed."""
     missing = []
     for line in importlib.metadata.requires("quercus") or ():
         name, _, marker = line.partition(";")
@@ -80,12 +80,12 @@ def check_packages() -> Finding:
 
 
 def has_server() -> bool:
-    """Whether the parts of the server can be imported at all."""
+    """Return whether the packages that the server needs are installed."""
     return all(importlib.util.find_spec(name) for name in ("numba", "sqlalchemy", "pydantic_settings"))
 
 
 def check_kernels() -> Finding:
-    """Whether compiled kernels can be kept, and whether any are there."""
+    """Check that the folder of compiled kernels is writable, and count the kernels in it."""
     from quercus.trees.precompile import kernel_cache  # noqa: PLC0415  (Numba)
 
     folder = kernel_cache()
@@ -165,7 +165,7 @@ def check_disk(config: Config) -> Finding:
 
 
 def check_port(config: Config) -> Finding:
-    """Whether the server can listen, or a server answers there already."""
+    """Check that the server can listen on its address, or that a server already answers there."""
     from quercus.server.gate.listening import check_address, join_address  # noqa: PLC0415  (the server extra)
     from quercus.server.wire.errors import BadStart  # noqa: PLC0415
 
@@ -180,7 +180,7 @@ def check_port(config: Config) -> Finding:
 
 
 def _speaks_http2(config: Config) -> bool:
-    """Whether what listens speaks gRPC's protocol; with TLS that cannot be told so simply, and is assumed."""
+    """Return whether the listening program speaks HTTP/2, as gRPC does; with TLS this is assumed."""
     if config.tls_cert:
         return True
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104 - asked, not bound
@@ -193,7 +193,7 @@ def _speaks_http2(config: Config) -> bool:
 
 
 def check_certificate(config: Config) -> Finding:
-    """Whether certificate and key fit, and how long the certificate counts."""
+    """Check that certificate and key belong together, and how long the certificate is valid."""
     from quercus.server.gate.certificate_dates import certificate_end  # noqa: PLC0415  (the server extra)
 
     if not config.tls_cert:
@@ -213,7 +213,7 @@ def check_certificate(config: Config) -> Finding:
 
 
 def check_clock() -> Finding:
-    """Whether the system's clock is kept by a time server. Leases do not depend on it; times shown and tokens do."""
+    """Check that a time service keeps the system's clock. Displayed times and tokens depend on it; leases do not."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     state = _kernel_clock()
     if state is not None and state & STA_UNSYNC:

@@ -21,7 +21,7 @@ EXIT_CODES: Final = {
 
 
 def wants_json(arguments: list[str]) -> bool:
-    """Whether a command line asks for JSON.
+    """Return whether a command line asks for JSON.
 
     Examples
     --------

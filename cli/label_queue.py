@@ -167,7 +167,7 @@ class TerminalQueue:
 
     @property
     def ended(self) -> bool:
-        """Whether no more queries will come."""
+        """True if no more queries will come."""
         with self._changed:
             return self._ended
 
@@ -180,7 +180,7 @@ class TerminalQueue:
 
     @property
     def _is_left(self) -> bool:
-        """Whether a query is shown, and no key was pressed for longer than a lease."""
+        """True if a query is shown and no key was pressed for longer than a lease."""
         return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
     def submit(self, said: UnsentAnswer) -> None:

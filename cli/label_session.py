@@ -54,7 +54,7 @@ class Tally:
     labeller: str = ""
 
     def has_any(self) -> bool:
-        """Whether anything is counted."""
+        """Return whether any number is positive."""
         return any(count for name, count in asdict(self).items() if name != "labeller")
 
     def text(self) -> str:
@@ -87,7 +87,7 @@ class LabellingSession:
 
     @property
     def reached_limit(self) -> bool:
-        """Whether the labeller has given as many answers as were wanted."""
+        """True if the labeller has given as many answers as the session's limit."""
         return self.limit is not None and self.tally.answered >= self.limit
 
 

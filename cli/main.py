@@ -267,7 +267,7 @@ def _end_interrupted(as_json: bool) -> NoReturn:
 
 
 def _is_told(error: Exception) -> bool:
-    """Whether an error is for the user, in words, and no fault of the program."""
+    """Return whether an error is reported to the user in words, because the program itself is not at fault."""
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415
     from quercus.cli.common import CommandFailure  # noqa: PLC0415  (gRPC comes with it)
     from quercus.client.errors import QuercusError  # noqa: PLC0415

@@ -29,7 +29,7 @@ class AnswerFileOptions:
 
 
 def is_answer_file(table: FileTable, specification: Specification, given: AnswerColumns) -> bool:
-    """Whether a file has answers: an option names such a column, or it has none of the model's attributes."""
+    """Return whether a file contains answers: an option names such a column, or no column is an attribute."""
     return given.is_given or not {each.name for each in specification.attributes} & set(table.names)
 
 

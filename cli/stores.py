@@ -61,7 +61,7 @@ def store_url(given: str | None, *, create: str | None = None) -> str:
 
 
 def is_named(given: str | None) -> bool:
-    """Whether somebody said which store is meant."""
+    """Return whether the store is named, by an option or by ``QUERCUS_STORE``."""
     return given is not None or "QUERCUS_STORE" in os.environ
 
 

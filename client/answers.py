@@ -182,7 +182,7 @@ class AnswerReader:
         return answer(message, self._classes)
 
     is_over = False
-    """Whether as many answers as were asked for have come."""
+    """True if as many answers as were asked for have come."""
 
 
 def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:

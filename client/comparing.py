@@ -1,4 +1,4 @@
-"""Whether a model is of the specification that somebody gives."""
+"""Comparison of a model's specification with a given one."""
 
 from __future__ import annotations
 

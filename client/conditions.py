@@ -41,7 +41,7 @@ class Condition:
     is_impossible: bool = False
 
     def holds(self, value: str | float | None) -> bool:
-        """Whether a row with this value of the attribute passes; ``None`` is a missing value."""
+        """Return whether a row with this value of the attribute passes; ``None`` is a missing value."""
         if self.is_impossible:
             return False
         if value is None or self.is_missing:

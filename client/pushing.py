@@ -56,7 +56,7 @@ class Batch:
     request: instance_pb2.PushInstancesRequest
     rows: int
     is_all: bool = False
-    """Whether it is the only batch of a push, which needs no stream."""
+    """True if it is the only batch of a push, which needs no stream."""
     start: int = 0
     """Position of its first row, counted from 0 in the given order."""
 
@@ -117,7 +117,7 @@ class Batcher:
         self._stale = False
 
     def wants_renewal(self, chunk: Chunk) -> bool:
-        """Whether the chunk has values that were not listed but that earlier batches may have added."""
+        """Return whether the chunk has values that were not listed, but that earlier batches may have added."""
         return self._stale and self._rows.encode(chunk)[1]
 
     def batch(self, chunk: Chunk) -> Batch:
@@ -237,7 +237,7 @@ class PushState:
 
     @property
     def full(self) -> bool:
-        """Whether no further batch may be sent before an acknowledgement."""
+        """True if no further batch may be sent before an acknowledgement."""
         return len(self._pending) >= self.window
 
     def sent(self, batch: Batch) -> None:
@@ -336,7 +336,7 @@ def alone(batch: Batch) -> instance_pb2.PushBatchRequest:
 
 
 def is_final(error: Exception) -> bool:
-    """Whether the stream itself failed, so that no acknowledgement will come."""
+    """Return whether the stream itself failed, so that no acknowledgement will come."""
     return isinstance(error, QuercusError) and error.report is not None
 
 

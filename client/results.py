@@ -192,12 +192,12 @@ class Status:
 
     @property
     def grower_well(self) -> bool:
-        """Whether the grower runs, or none is wanted."""
+        """True if the grower runs, or if the server runs without one."""
         return self.grower in ("off", "running")
 
     @property
     def well(self) -> bool:
-        """Whether the store can be used and the grower is well."""
+        """True if the store can be used and the grower is well."""
         return not self.store_trouble and self.grower_well
 
 
@@ -226,11 +226,11 @@ class Caller:
     methods: frozenset[str]
 
     def may_call(self, method: str) -> bool:
-        """Whether the caller may call an RPC, as in ``"TreeService/GetTree"``."""
+        """Return whether the caller may call an RPC, as in ``"TreeService/GetTree"``."""
         return method in self.methods
 
     def may_use(self, model: str) -> bool:
-        """Whether the caller may use a model."""
+        """Return whether the caller may use a model."""
         return self.models is None or model in self.models
 
 

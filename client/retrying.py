@@ -82,7 +82,7 @@ def service_config() -> dict[str, Any]:
 
 
 class Outage:
-    """Whether a call that found no server is worth another try.
+    """The state of the connection, which decides whether a call that found no server is tried again.
 
     A server that never answered is not waited for: the address may be wrong. One that has answered before is tried
     again for ``outage_s`` seconds.
@@ -102,17 +102,17 @@ class Outage:
         self._is_told = False
 
     def begin(self, left_s: float) -> None:
-        """The server is away: tell it, once an outage."""
+        """Note that the server is unreachable, and call `notify` once per outage."""
         if self.notify is not None and not self._is_told:
             self._is_told = True
             self.notify(left_s)
 
     def end(self) -> None:
-        """The server answered."""
+        """Note that the server answered, which ends the outage."""
         self.reached, self._is_told = True, False
 
     def trial(self) -> CallAttempts:
-        """The attempts of one call."""
+        """Return a counter for the attempts of one call."""
         return CallAttempts(self)
 
 
@@ -125,7 +125,7 @@ class CallAttempts:
         self._attempts = 0
 
     def succeeded(self) -> None:
-        """The server answered; the next outage is another one."""
+        """Note that the server answered: the next outage is a new one."""
         self._outage.end()
         self._since, self._attempts = None, 0
 

@@ -45,7 +45,7 @@ class Chunk:
 
 
 def is_frame(rows: object) -> bool:
-    """Whether something is a pandas DataFrame; pandas is never imported for this test."""
+    """Return whether an object is a pandas DataFrame; this test never imports pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, pandas.DataFrame)
 

@@ -33,7 +33,7 @@ class StreamOptions:
 
     @property
     def is_one_model(self) -> bool:
-        """Whether the queries are of one model."""
+        """True if all queries belong to one model."""
         return self.model != ANY
 
 
@@ -41,7 +41,7 @@ class Awaited(Protocol):
     """A future, of either kind."""
 
     def done(self) -> bool:
-        """Whether it has a result."""
+        """Return whether the future has a result."""
 
     def set_result(self, result: Any, /) -> None:
         """Give it its result."""

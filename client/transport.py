@@ -106,7 +106,7 @@ def mass_rows(rows: int, classes: int) -> int:
 
 
 def is_beyond(error: QuercusError) -> bool:
-    """Whether the server says that a log ends before ``min_sequence``: the number is of a model that is gone."""
+    """Return whether a log ends before ``min_sequence``: the number then belongs to a deleted model."""
     return isinstance(error, FailedPrecondition) and any(v.field == "min_sequence" for v in error.violations)
 
 

@@ -43,7 +43,7 @@ class TreeNode:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the node does not split."""
+        """True if the node does not split."""
         return self.attribute is None
 
 
@@ -161,7 +161,7 @@ class Watched:
         self._version = 0
 
     def is_new(self, update: tree_pb2.WatchTreeResponse) -> bool:
-        """Whether a tree was not seen before; :class:`FailedPrecondition` when it is another model's."""
+        """Return whether a tree is new; raise :class:`FailedPrecondition` if it belongs to another model."""
         if self._uid not in {"", update.model_uid}:
             raise replaced(self._model)
         self._uid = update.model_uid

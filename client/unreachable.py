@@ -44,7 +44,7 @@ _REFUSED = (
 
 
 def is_transport(details: str) -> bool:
-    """Whether gRPC itself reports the error, and not a server."""
+    """Return whether gRPC itself reports the error, and not a server."""
     return any(phrase in details.lower() for phrase in _PHRASES)
 
 

@@ -44,7 +44,7 @@ TERMS: Final = {
 
 
 def is_vacuous(contour: Sequence[float]) -> bool:
-    """Whether nothing is known: every class is fully plausible."""
+    """Return whether a contour is vacuous: every class is fully plausible."""
     return bool(contour) and all(value >= 1.0 for value in contour)
 
 

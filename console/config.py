@@ -83,12 +83,12 @@ class ConsoleConfig:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only programs of this machine reach the console."""
+        """True if only programs on this machine can reach the console."""
         return is_loopback(self.host)
 
     @property
     def encrypted(self) -> bool:
-        """Whether browsers speak TLS, to the console or to what stands before it."""
+        """True if browsers use TLS, with the console or with a proxy in front of it."""
         return bool(self.tls_cert) or self.plaintext
 
     @property

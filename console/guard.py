@@ -122,7 +122,7 @@ def _without_port(host: str) -> str:
 
 
 def _is_own(headers: Headers, host: str) -> bool:
-    """Whether a browser says that a page of the console itself makes the request."""
+    """Return whether, by the browser's headers, a page of the console itself makes the request."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"

@@ -101,7 +101,7 @@ class LabellerQueue:
         return query
 
     async def has_newer_tree(self, wait_s: float) -> bool:
-        """Whether a tree knows this labeller's answers that did not know them before."""
+        """Return whether a new tree contains this labeller's answers; each such tree is reported once."""
         return await self._queries.has_newer_tree(wait_s)
 
     async def exchange(self, unseen: str) -> Query | None:

@@ -45,7 +45,7 @@ class Session:
     upload: Upload | None = field(repr=False, default=None)
 
     def may(self, method: str) -> bool:
-        """Whether the server lets the caller make a call, as in ``TreeService/GetTree``."""
+        """Return whether the server permits a call, as in ``TreeService/GetTree``."""
         return self.caller.may_call(method)
 
     def take_flash(self) -> str:
@@ -54,7 +54,7 @@ class Session:
         return said
 
     def accepts(self, form_token: str) -> bool:
-        """Whether a form or a script of this session sends a request."""
+        """Return whether a token belongs to this session: then a form or a script of it sends the request."""
         return hmac.compare_digest(form_token.encode(), self.form_token.encode())
 
     def drop_upload(self) -> None:

@@ -133,7 +133,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a script of a page asks."""
+    """Return whether a script, which accepts JSON, makes the request."""
     return "application/json" in request.headers.get("accept", "")
 
 

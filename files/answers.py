@@ -36,7 +36,7 @@ class AnswerColumns:
 
     @property
     def is_given(self) -> bool:
-        """Whether any is named."""
+        """True if any column is named."""
         return self != AnswerColumns()
 
 

@@ -40,9 +40,9 @@ class ColumnContent:
 
 
 def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
-    """Whether a column holds nothing but classes, and sets of them.
+    """Return whether a column contains only classes and sets of classes.
 
-    Of a column of numbers it takes all classes: few numbers are among few others by chance.
+    A column of numbers must contain every class, because a few small numbers easily coincide.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
 
 
 def names_sets(column: ColumnContent, frame: Sequence[str]) -> bool:
-    """Whether a column holds nothing but classes and sets of them, and at least one such set.
+    """Return whether a column contains only classes and sets of classes, and at least one set.
 
     Attributes may share their values with the classes (yes and no), but not their sets.
     """

@@ -50,7 +50,7 @@ def format_of(file: Path) -> Format | None:
 
 
 def is_packed(file: Path) -> bool:
-    """Whether a file's name says that it is written with gzip."""
+    """Return whether a file is compressed with gzip, by its name."""
     return file.name.lower().endswith(".gz")
 
 
@@ -144,7 +144,7 @@ def shielded(cell: Any) -> Any:
 
 
 def _may_run(text: str) -> bool:
-    """Whether a text begins like a formula, or with a tab or a line end; what cannot be seen is passed over."""
+    """Return whether a text begins with a tab, a line end or, after invisible characters, like a formula."""
     if text.startswith(("\t", "\r", "\n")):
         return True
     seen = (each for each in text if not (each.isspace() or unicodedata.category(each) in ("Cc", "Cf")))

@@ -120,7 +120,7 @@ class Config(BaseSettings):
 
     @property
     def needs_tokens(self) -> bool:
-        """Whether every call needs a bearer token."""
+        """True if every call needs a bearer token."""
         return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
 
     @cached_property  # asked for with every message

@@ -37,7 +37,7 @@ class TokenRecord:
     revoked_at: float | None
 
     def is_live(self, now: float) -> bool:
-        """Whether the token counts at the time `now`."""
+        """Return whether the token is valid at the time `now`."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 

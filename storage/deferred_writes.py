@@ -46,7 +46,7 @@ def begin(connection: Connection) -> None:
 
 
 def takes_several(connection: Connection) -> bool:
-    """Whether the database takes several changes in one statement."""
+    """Return whether the database takes several changes in one statement."""
     return takes_arrays(connection)
 
 
@@ -69,7 +69,7 @@ def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[s
 
 
 def is_waiting(connection: Connection) -> bool:
-    """Whether any write waits to be sent."""
+    """Return whether any write waits to be sent."""
     return bool(connection.info[_WAITING])
 
 

@@ -100,7 +100,7 @@ class GrowthCalls(StoreCalls):
 
     @property
     def may_be_shared(self) -> bool:
-        """Whether several growers may use the store, each as a member."""
+        """True if several growers may use the store, each as a member."""
         return not self._database.dialect.one_writer
 
     def renew_grower(self, member: str, place: str, duration_s: float) -> None:

@@ -58,7 +58,7 @@ class RowWrite:
 
 
 def takes_arrays(connection: Connection) -> bool:
-    """Whether a parameter may be an array."""
+    """Return whether a parameter may be an array."""
     return connection.dialect.name == "postgresql"
 
 

@@ -124,7 +124,7 @@ class Store(QueryCalls, GrowthCalls):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the store was opened read-only."""
+        """True if the store was opened read-only."""
         return self._database.dialect.read_only
 
     @property
@@ -272,7 +272,7 @@ class Store(QueryCalls, GrowthCalls):
 
     @property
     def removes(self) -> bool:
-        """Whether rows of deleted models may be left: by this process, or, once a minute, by another one."""
+        """True if rows of deleted models may be left: after a deletion here or, once a minute, by another process."""
         return self._removes or time.monotonic() - self._removal_looked >= LOOK_FOR_REMOVALS_S
 
     def remove_deleted(self, rows: int = removal.ROWS) -> bool:

@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _starts(path: Path) -> bool:
-    """Whether the tests of a file start other programs."""
+    """Return whether the tests of a file start other programs."""
     return any(path.is_relative_to(folder) for folder in OTHER_PROGRAMS)
 
 

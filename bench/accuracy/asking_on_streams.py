@@ -1,4 +1,4 @@
-"""Whom to ask on streams that change: how right the forest that asks is, with few labels that come late.
+"""Query strategies on streams that change: accuracy of the active forest, with few labels that come late.
 
 Run: python bench/accuracy/asking_on_streams.py RESULTS.csv [--data FOLDER --kinds KINDS.json]
      [--sets electricity,weather_noaa] [--ways random,margin] [--seeds 3] [--first-seed 0] [--rows 20000] [--trees 100]

@@ -1,4 +1,4 @@
-"""Whether asking or learning makes the difference: forest and extra-trees learn from the rows that the other asked for.
+"""Asking compared with learning: forest and extra-trees learn from the rows that the other one asked for.
 
 Run: python bench/accuracy/asking_or_learning.py --data FOLDER --kinds KINDS.json [--seeds 100,101] [--sets zoo,vote]
 

@@ -28,7 +28,7 @@ BUDGET = 100
 
 
 def run(name: str, seed: int, level: float) -> tuple[list[bool], list[float]]:
-    """Whether the tree is decided, and the accuracy, after each number of answers."""
+    """Return, after each number of answers, whether the tree is decided, and its accuracy."""
     data = SETS[name]()
     train, test = train_test_split(
         np.arange(len(data.target)), test_size=0.5, stratify=data.target, random_state=seed

@@ -83,7 +83,7 @@ class AsyncHeldQueries:
         return self._held.pop(name, None)
 
     async def has_newer_tree(self, wait_s: float = 5.0) -> bool:
-        """Whether there is a tree that contains this client's answers, and that was not reported before.
+        """Return whether a new tree contains this client's answers; each such tree is reported once.
 
         Wait up to ``wait_s`` seconds for such a tree.
         """

@@ -113,7 +113,7 @@ def _field(attribute: Attribute, view: AttributeView, k: int, given: Mapping[str
 
 
 def _has_members(algorithm: Any) -> bool:
-    """Whether a model has several trees, so that a row has no one path. The active forest has one to read beside it."""
+    """Return whether a row has several paths because the model has several trees, and no single tree to read."""
     return name_of(algorithm) in ("forest", "total-uncertainty")
 
 

@@ -52,13 +52,13 @@ async def history(request: Request) -> Response:
 
 
 def can_change(answer: Answer) -> bool:
-    """Whether an answer stands, so that it may be corrected."""
+    """Return whether an answer is in force, so that it may be corrected."""
     stands = answer.state in ("counts", "pending") or (answer.kind == "refused" and answer.later is None)
     return answer.query is not None and stands
 
 
 def is_chosen(answer: Answer, name: str) -> bool:
-    """Whether a class is one of those that an answer says."""
+    """Return whether a class is among the most plausible classes of an answer."""
     if isinstance(answer.label, str):
         return answer.label == name
     if isinstance(answer.label, dict):

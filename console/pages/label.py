@@ -99,7 +99,7 @@ async def article(request: Request, session: Session, query: Query, model: Model
 
 
 def _may_compare(session: Session, model: Model) -> bool:
-    """Whether a labeller may see rows of known class that are like the one asked about."""
+    """Return whether a labeller may see similar rows of known class."""
     look = model.specification.presentation
     return session.may("QueryService/ListNeighbours") and (look is None or "neighbours" not in look.withheld)
 

@@ -161,5 +161,5 @@ def _read_leasable(store: Store, records: Sequence[ModelRecord]) -> dict[int, Le
 
 
 def _has_something(record: ModelRecord) -> bool:
-    """Whether a query of the model may be leased by anybody."""
+    """Return whether the model has an open query, and budget left for it."""
     return bool(record.queries_open) and record.queries_answered + record.queries_leased < record.budget

@@ -123,11 +123,11 @@ class Principal:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may act for others."""
+        """True if the caller is an operator, who may act for others."""
         return OPERATOR in self.roles
 
     def may_touch(self, model: str) -> bool:
-        """Whether the model is granted."""
+        """Return whether the caller is granted a model."""
         return self.models is None or model in self.models
 
 
@@ -156,7 +156,7 @@ def labeller_of(labeller: str) -> str:
 
 
 def corrects_all() -> bool:
-    """Whether the caller may correct answers of others regardless of the labelling policy."""
+    """Return whether the caller may correct answers of others regardless of the labelling policy."""
     principal = _caller.get()
     return principal is not None and CORRECTOR in principal.roles
 

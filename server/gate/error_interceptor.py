@@ -43,7 +43,7 @@ class ErrorInterceptor(aio.ServerInterceptor):
 
     @property
     def has_streams(self) -> bool:
-        """Whether a stream to a client is open."""
+        """True if a stream to a client is open."""
         return self._streams > 0
 
     async def intercept_service(

@@ -142,9 +142,9 @@ _REFUSING: Final[dict[bool, Handler]] = {
 
 
 def _reads_first(method: str, handler: Handler) -> bool:
-    """Whether gRPC reads a request before the handler is called, and nothing but the token is wanted of it.
+    """Return whether the guard needs only the token, since gRPC reads the request before it calls the handler.
 
-    The audit log keeps what administrative calls were about, also of strangers.
+    The guard reads administrative calls itself: the audit log records their targets, also for unknown callers.
     """
     is_audited = short_name(method) in ADMINISTRATIVE
     return not (handler.request_streaming or is_audited or method.startswith(OPEN_PREFIX))

@@ -1,4 +1,4 @@
-"""Whether an address can be listened on, asked before gRPC is: it would log lines of its own about a refusal."""
+"""Check of the address to listen on. It precedes gRPC, which would log lines of its own about a refusal."""
 
 from __future__ import annotations
 

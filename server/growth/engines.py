@@ -56,14 +56,14 @@ class TreeEngine(QueryEngine, Protocol):
 
     @property
     def settled(self) -> bool | None:
-        """Whether the tree that asks is settled; None if it asks all the same."""
+        """True if the active tree is settled; None if it asks regardless."""
 
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
 
 
 def learns_again(specification: Specification) -> bool:
-    """Whether the learner learns again from all evidence; others follow the log."""
+    """Return whether the learner learns from all evidence each time; others follow the log."""
     match specification.algorithm:
         case algorithms.Abc45() | algorithms.E2m(informed_only=False) | algorithms.ActiveForest():
             return False
@@ -123,7 +123,7 @@ class ActiveE2mEngine:
 
     @property
     def settled(self) -> bool | None:
-        """Whether the active tree is settled; None if it asks all the same."""
+        """True if the active tree is settled; None if it asks regardless."""
         return self._active_tree.settled
 
     @property

@@ -102,11 +102,11 @@ class LogFolder:
         self._saved.remove()
 
     def is_behind(self, record: ModelRecord) -> bool:
-        """Whether there are events to fold."""
+        """Return whether there are events to fold."""
         return record.sequence_committed > self._folded
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
-        """Whether only a few rows remain to be folded, for which nobody waits."""
+        """Return whether only a few rows are left to fold, and nobody waits for them."""
         return (
             record.sequence_committed - self._folded <= GROWTH_ROWS // UNREAD_SHARE
             and record.sequence_committed - record.instance_count == self._heard
@@ -114,7 +114,7 @@ class LogFolder:
         )
 
     def rests(self, change: Change) -> bool:
-        """Whether a change brings nothing but more of the rows that are left unread until `wake_at`."""
+        """Return whether a change consists only of rows that may stay unread until `wake_at`."""
         return self._is_resting and self.may_rest(change)
 
     def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
@@ -228,7 +228,7 @@ class LogFolder:
         )  # fmt: skip
 
     def _has_time(self, now: float) -> bool:
-        """Whether queries may be chosen now: there is time for it, or none is left to ask."""
+        """Return whether queries may be chosen now: there is time for it, or no query is left."""
         return now >= self._choosing.ready_at or not self._store.has_queries(self._model)
 
     def _publish_agenda(self) -> None:
@@ -289,7 +289,7 @@ class RelearningFolder(LogFolder):
         return query_engine(specification)
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
-        """Whether `LogFolder.may_rest` holds and no model is being learned, whose outcome would wait."""
+        """Return whether `LogFolder.may_rest` holds and no model is being learned, whose result would have to wait."""
         return self._learning is None and super().may_rest(record)
 
     def close(self) -> None:
@@ -351,5 +351,5 @@ class RelearningFolder(LogFolder):
 
 
 def _is_outdated(store: Store, record: ModelRecord) -> bool:
-    """Whether the newest tree is stored in a format of another version: then it is grown and stored anew."""
+    """Return whether the newest tree is stored in another version's format: then it is grown and stored anew."""
     return record.tree_version > 0 and not snapshots.is_current(store.snapshot(record.name).data)

@@ -129,7 +129,7 @@ class Grower:
                 self._busy.add(change.key)
 
     def _rests(self, change: Change) -> bool:
-        """Whether the model has its time to wake, and nothing is new but rows."""
+        """Return whether the model waits for its time to wake, and the change consists only of rows."""
         folding = self._models.get(change.key)
         return folding is not None and folding.rests(change)
 
@@ -138,7 +138,7 @@ class Grower:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the growers that share the store are those of the last round."""
+        """True if the growers that share the store are those of the last round."""
         return self._share is None or self._share.members is self._members
 
     def _forget(self, key: int) -> None:

@@ -1,4 +1,4 @@
-"""Whether the cache holds every kernel of these sources, noted beside them in a file."""
+"""A note beside the compiled kernels: the cache contains every kernel of these sources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _what_compiled_code_depends_on() -> str:
 
 
 def is_all_compiled() -> bool:
-    """Whether the cache was seen to hold every kernel of these sources: any can be loaded when it is first called."""
+    """Return whether the note says that every kernel is in the cache: then each is loaded at its first call."""
     folder = kernel_cache()
     if folder is None:
         return False
@@ -41,7 +41,7 @@ def is_all_compiled() -> bool:
 
 
 def note_all_compiled() -> None:
-    """Remember that the cache holds every kernel; where that cannot be written the next process looks again."""
+    """Write the note; if the folder is not writable, the next process checks the kernels again."""
     folder = kernel_cache()
     if folder is not None:
         with suppress(OSError):

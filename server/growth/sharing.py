@@ -68,7 +68,7 @@ class GrowerShare:
             self._store.leave_growers(self._member)
 
     def owns(self, key: int) -> bool:
-        """Whether this grower is to grow a model."""
+        """Return whether this grower is responsible for a model."""
         return owner_of(key, self._members) == self._member
 
     def fence(self, key: int, name: str) -> Fence:

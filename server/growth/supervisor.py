@@ -76,13 +76,13 @@ class Supervisor:
 
     @property
     def is_well(self) -> bool:
-        """Whether the grower runs, was heard of and does not compile, or none is wanted."""
+        """True if the grower runs, has reported and does not compile, or if the server runs without one."""
         well = admin_pb2.GrowerStatus
         return self.status().state in (well.STATE_OFF, well.STATE_RUNNING)
 
     @property
     def is_silent(self) -> bool:
-        """Whether the process runs but makes no progress."""
+        """True if the process runs but makes no progress."""
         return self.pid is not None and self._silent_s >= SILENCE_S
 
     def status(self) -> admin_pb2.GrowerStatus:

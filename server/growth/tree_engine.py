@@ -75,7 +75,7 @@ class IncrementalEngine:
 
     @property
     def settled(self) -> bool | None:
-        """Whether no split is contested and every leaf has a told row; None if the tree asks all the same."""
+        """True if no split is contested and every leaf has an informed row; None if the tree asks regardless."""
         return self._state.settled
 
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:

@@ -40,7 +40,7 @@ class AnswerSelection:
     until: float | None = None
 
     def accepts(self, words: LabelEvent, frame: Frame) -> bool:
-        """Whether kind, state and class are wanted; the store has checked the rest."""
+        """Return whether kind, state and class match the request; the store has checked the rest."""
         if self.kinds and words.kind not in self.kinds:
             return False
         if self.states and words.state not in self.states:

@@ -53,7 +53,7 @@ class NewAnswer:
     took_s: float | None
     shown: str
     is_refusal: bool = False
-    """Whether the label is vacuous; it counts as an answer if somebody has answered already."""
+    """True if the label is vacuous; it counts as an answer if somebody has answered already."""
 
 
 class LabellerReply:
@@ -194,12 +194,12 @@ def _check_same_model(schema: ModelSchema, key: int) -> None:
 
 
 def _conflicts(history: Sequence[Event], label: Label, reliability: float, size: int) -> bool:
-    """Whether a label contradicts the one that the instance was pushed with."""
+    """Return whether a label contradicts the one that the instance was pushed with."""
     return evidence.update(known_contour(history[:1], size), contour(label, size), reliability).conflict
 
 
 def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
-    """Whether `count` answers with a degree of conflict settle a query."""
+    """Return whether `count` answers with a degree of conflict settle a query."""
     wanted = policy.answers_per_query
     return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
 

@@ -95,7 +95,7 @@ class LeaseOptions:
     principal: Principal | None = None
 
     def may_touch(self, model: str) -> bool:
-        """Whether the caller may touch a model."""
+        """Return whether the caller is granted a model."""
         return self.principal is None or self.principal.may_touch(model)
 
 

@@ -46,7 +46,7 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
         return pb.ServerLiveResponse(live=True)
 
     async def ServerReady(self, request: pb.ServerReadyRequest, context: Any) -> pb.ServerReadyResponse:  # noqa: N802
-        """Whether the store can be read."""
+        """Return whether the store can be read."""
         return pb.ServerReadyResponse(ready=not self._core.changes.trouble)
 
     async def ServerMetadata(  # noqa: N802
@@ -56,7 +56,7 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
         return pb.ServerMetadataResponse(name="quercus", version=__version__)
 
     async def ModelReady(self, request: pb.ModelReadyRequest, context: Any) -> pb.ModelReadyResponse:  # noqa: N802
-        """Whether there is a tree that classifies."""
+        """Return whether the model has a tree, which can classify."""
         model = check_model_id(request.name, "name")
         try:
             classifier, _ = await self._core.catalogue.pair(model)

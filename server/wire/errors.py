@@ -147,7 +147,7 @@ def error_fields(error: Exception) -> dict[str, Any] | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception, or the one that it came of, says that there was no memory, in whosever words."""
+    """Return whether an exception, or one of its causes, reports a lack of memory."""
     told: BaseException | None = error
     while told is not None:
         if isinstance(told, MemoryError) or (isinstance(told, OSError) and told.errno == errno.ENOMEM):

@@ -82,7 +82,7 @@ class MessageShape:
 
     @cached_property
     def has_numbers(self) -> bool:
-        """Whether a list of numbers is in it, or in a message within it."""
+        """True if the message, or a message within it, contains a list of numbers."""
         return any(each.is_numbers for shape in self._all() for each in shape.fields.values())
 
     @cached_property

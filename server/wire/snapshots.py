@@ -84,7 +84,7 @@ def encode_snapshot(head: tree_pb2.Tree, model: Learned) -> bytes:
 
 
 def is_current(data: bytes) -> bool:
-    """Whether this version can read a stored tree."""
+    """Return whether this version can read a stored tree."""
     return len(data) >= _HEADER.size and bool(_HEADER.unpack_from(data)[0] == FORMAT)
 
 

@@ -191,7 +191,7 @@ def _check_place(source: Path, target: Path) -> None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to the same file, through any links, or would."""
+    """Return whether two paths lead to the same file, through any links; the files need not exist."""
     try:
         return one.samefile(other)
     except OSError:  # one of them is not there

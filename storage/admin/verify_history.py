@@ -1,4 +1,4 @@
-"""Whether the history of a model's queries holds together: steps that may follow each other, one holder at a time."""
+"""Check of the history of a model's queries: steps may follow each other, and each query has one holder at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

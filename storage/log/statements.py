@@ -183,7 +183,7 @@ def _allows_corrections(connection: Connection, model_id: int) -> bool:
 
 
 def _is_overtaken(connection: Connection, row: AnyRow, planned: StatementPlan) -> bool:
-    """Whether something was said of these instances since, it is not allowed any more, or they are of another model."""
+    """Return whether the plan is out of date: new labels, a policy that forbids it, or another model of the name."""
     if planned.corrects and not _allows_corrections(connection, row.id):
         return True
     since = (log_table.c.model_id == row.id, log_table.c.sequence > planned.as_of)
@@ -194,7 +194,7 @@ def _is_overtaken(connection: Connection, row: AnyRow, planned: StatementPlan) -
 
 
 def is_spoken_of(connection: Connection, model_id: int, instance: int) -> bool:
-    """Whether anything was ever stated of an instance."""
+    """Return whether any statement about an instance was ever made."""
     mine = (log_table.c.model_id == model_id, log_table.c.instance == instance)
     wanted = select(log_table.c.sequence).where(*mine, log_table.c.kind == EventKind.STATEMENT)
     return connection.execute(wanted.limit(1)).first() is not None

@@ -109,7 +109,7 @@ def follow_agenda(
 
 
 def has_queries(connection: Connection, name: str) -> bool:
-    """Whether anything is asked: what is open, or is open again if it is given back."""
+    """Return whether the model has queries: open ones, or leased ones that are open again when they are returned."""
     live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
     mine = (
         select(query.c.number)

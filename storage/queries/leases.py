@@ -165,7 +165,7 @@ def evict_revoked(connection: Connection, clock: Clock) -> int:
 
 
 def has_revoked(connection: Connection, clock: Clock) -> bool:
-    """Whether a query is held by an access token that counts no more."""
+    """Return whether a caller whose access token is no longer valid holds a query."""
     return connection.execute(_of_dead_tokens(clock()).limit(1)).first() is not None
 
 

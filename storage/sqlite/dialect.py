@@ -131,7 +131,7 @@ class SqliteDialect:
         return self.path.with_name(self.path.name + suffix)
 
     def _has_log(self) -> bool:
-        """Whether there are commits that the file itself may not have yet."""
+        """Return whether the write-ahead log has commits that the file itself may not contain yet."""
         with suppress(OSError):
             return self.beside("-wal").stat().st_size > 0
         return False

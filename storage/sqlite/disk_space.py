@@ -115,7 +115,7 @@ class DiskSpace:
             self.keep(driver)
 
     def is_short(self) -> bool:
-        """Whether less is kept than should be."""
+        """Return whether the reserve is smaller than it should be."""
         return _size_bytes(self.reserve) < RESERVE_BYTES
 
     def keep(self, driver: sqlite3.Connection) -> None:

@@ -34,7 +34,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process holds the lock."""
+    """Return whether another process holds the lock."""
     return _MEANINGS.get(primary_code(error)) is _BUSY
 
 

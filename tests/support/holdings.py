@@ -32,11 +32,11 @@ class Cut:
     token_id: str = ""
 
     def strikes(self, held: Holding) -> bool:
-        """Whether the lease may have ended by it, perhaps before its holder took the query up."""
+        """Return whether this may have ended the lease, perhaps before its holder began with the query."""
         return held.asked <= self.until and self.is_of(held)
 
     def is_of(self, held: Holding) -> bool:
-        """Whether the query, the labeller or the token is the same."""
+        """Return whether the query, the labeller or the token is the same."""
         theirs = (self.query, self.labeller, self.token_id)
         mine = (held.query, held.labeller, held.token_id)
         return any(a == b for a, b in zip(theirs, mine, strict=True) if a)

@@ -253,7 +253,7 @@ class Trial:
                 self.store.publish(MODEL, as_of=seen, snapshot=b"", agenda=agenda, keep=1)
 
     def _live(self) -> bool:
-        """Whether a query waits for an answer: also one that has some, and whose instance is settled otherwise."""
+        """Return whether a query waits for an answer, also if it has some and its instance is settled otherwise."""
         return bool(self.store.list_queries(MODEL, [QueryState.OPEN, QueryState.LEASED], limit=1))
 
     async def _label(self, deadline_s: float) -> None:

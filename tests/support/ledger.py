@@ -61,7 +61,7 @@ class Ledger:
 
     @property
     def is_settled(self) -> bool:
-        """Whether a query about it is answered or refused, or its label was stated: it need not be asked."""
+        """True if a query about the instance is answered or refused, or its label was stated: no query is needed."""
         return bool(self.stated) or any(
             query.settled or bool(query.refused) for query in self.queries.values()
         )
@@ -200,7 +200,7 @@ class Ledgers:
                     ledger.correct(query, author, self._voice(event))
 
     def _follows_opinion(self, event: Event) -> bool:
-        """Whether it is what all answers come to after one of them was corrected or taken back."""
+        """Return whether the event combines all answers after one of them was corrected or taken back."""
         before = self._before
         return before is not None and (before.kind, before.query, before.author) == (
             EventKind.OPINION, event.query, event.author,

@@ -27,7 +27,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def has_open(pid: int, suffix: str) -> bool:
-    """Whether a process has a file open whose name ends so."""
+    """Return whether a process has a file open whose name ends with `suffix`."""
     try:
         return any(str(entry.readlink()).endswith(suffix) for entry in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:  # it, or one of them, is gone meanwhile

@@ -1,4 +1,4 @@
-"""Whether a growing state is the batch induction of its evidence: node for node, query for query.
+"""Comparison of a growing state with the batch induction of its evidence: node for node, query for query.
 
 Decisions compare numbers up to ``TIE``. Where two numbers are nearer to each other than `NEAR`, what is left of
 rounding may rightly decide otherwise: such a difference is excused, and counted, so that a test can say how many it

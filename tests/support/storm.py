@@ -55,7 +55,7 @@ KINDS: Final = {
 
 
 async def says_the_server(call: Any) -> bool:
-    """Whether the server said how a call ended: it names every request; what gRPC says by itself has no name."""
+    """Return whether the server ended a call: it names every request, which gRPC's own errors do not."""
     return any(key == "x-request-id" for key, _ in await call.trailing_metadata() or ())
 
 

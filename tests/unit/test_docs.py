@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,36 @@ def test_no_founding_note_is_cited_that_the_repository_does_not_hold() -> None:
     grep = ["git", "grep", "-lE", "ALGORITHMS §|DESIGN §", "--", "*.py", "*.md", "*.proto"]
     found = subprocess.run(grep, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
     assert set(found) <= {"CHANGELOG.md", "tests/unit/test_docs.py"}
+
+
+SUBORDINATE = re.compile(r'^\s*r?"""(What|Who|Whose|Whom|Which|How|Where|When|Whether|Of|Be)\b', re.MULTILINE)
+"""The beginning of a docstring that is a subordinate clause, a preposition or an order to nobody."""
+
+
+def subordinate_docstrings(root: Path, files: Iterable[str]) -> list[str]:
+    """Return the docstrings that begin with neither a subject nor a verb: the file and the first word of each."""
+    return [f"{file}: {word}" for file in files for word in SUBORDINATE.findall((root / file).read_text())]
+
+
+def has_kernels(file: str) -> bool:
+    """Return whether a changed byte of a file makes everybody compile its kernels again."""
+    return "/solver/" in file or "solver.compiled import" in (ROOT / file).read_text()
+
+
+def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
+    command = ["git", "ls-files", "*.py"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    files = [file for file in listed if (ROOT / file).is_file() and not has_kernels(file)]
+    assert len(files) > 500
+    assert not subordinate_docstrings(ROOT, files)
+
+
+@pytest.mark.parametrize(
+    "word", ["What", "Who", "Whose", "Which", "How", "Where", "When", "Whether", "Of", "Be"]
+)
+def test_a_docstring_that_begins_with_a_subordinate_clause_is_found(tmp_path: Path, word: str) -> None:
+    (tmp_path / "planted.py").write_text(f'"""A module."""\n\ndef f():\n    """{word} it is."""\n')
+    assert subordinate_docstrings(tmp_path, ["planted.py"]) == [f"planted.py: {word}"]
 
 
 def test_make_help_lists_every_target() -> None:

@@ -179,7 +179,7 @@ class Decision:
 
     @property
     def undecided(self) -> bool:
-        """Whether the node is split, or left whole as no split is earned, but labels could still settle it."""
+        """True if labels may still change the decision of the node: its split, or that no split is earned."""
         choice = self.choice
         return choice is not None and choice.undecided and self.stop in {None, Stop.NOT_SIGNIFICANT}
 

@@ -93,12 +93,12 @@ class ContourTable:
 
     @property
     def precise(self) -> Bools:
-        """Whether each contour leaves one class, (d,)."""
+        """(d,) whether each contour leaves one class."""
         return self._precise[: self._size]
 
     @property
     def vacuous(self) -> Bools:
-        """Whether each contour is vacuous, (d,)."""
+        """(d,) whether each contour is vacuous."""
         return self._vacuous[: self._size]
 
     def solver(self, alpha: float) -> IntervalSolver:

@@ -196,7 +196,7 @@ class GrowthState:
 
     @property
     def settled(self) -> bool | None:
-        """Whether no split is contested and every leaf has a told row; None if it asks all the same."""
+        """True if no split is contested and every leaf has an informed row; None if the tree asks regardless."""
         return is_settled(self.context()) if self.specification.ask == WHILE_CONTESTED else None
 
     def context(self) -> QueryContext:

@@ -103,7 +103,7 @@ class UncertainValues:
 
     @property
     def uncertain(self) -> NDArray[np.bool_]:
-        """Whether each row has a value in parts, (n,)."""
+        """(n,) whether each row has an uncertain value, a set or a range."""
         found = np.zeros(len(self), dtype=bool)
         found[[row for row, _ in self.parts]] = True
         return found

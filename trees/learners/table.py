@@ -199,7 +199,7 @@ class Table:
 
     @cached_property
     def precise(self) -> NDArray[np.bool_]:
-        """Whether each label names one class, (n,)."""
+        """(n,) whether each label names one class."""
         return is_precise(self.contours)
 
     def take(self, rows: ArrayLike) -> "Table":

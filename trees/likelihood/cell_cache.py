@@ -42,7 +42,7 @@ class CellCache:
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes so much memory that a process with many caches would notice."""
+        """True if the cache takes so much memory that many caches would burden a process."""
         arrays: list[NDArray[Any]] = [*self.cells, self._hashes, self._slots, *self._values.values()]
         return sum(array.nbytes for array in arrays) > SPARED_BYTES
 

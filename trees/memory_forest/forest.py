@@ -95,7 +95,7 @@ class MemoryForest:
 
     @property
     def is_grown(self) -> bool:
-        """Whether nothing was told since its members were grown."""
+        """True if the members are grown from the present evidence."""
         return self._members is not None
 
     def continue_from(self, evidence: ForestEvidence, recent: RecentScores) -> None:

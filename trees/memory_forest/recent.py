@@ -38,7 +38,7 @@ class EndedBlock:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its rows are here: blocks that count for nothing are passed over."""
+        """True if the block has all its rows; blocks that do not count are passed over."""
         return len(self.end.told) == self.begun + BLOCK
 
     @property

@@ -74,7 +74,7 @@ class NodeEvidence:
 
     @property
     def inner(self) -> Bools:
-        """Whether each node is split, (m,)."""
+        """(m,) whether each node is split."""
         inner: Bools = np.bincount(self.parent[1:], minlength=self.parent.size) > 0
         return inner
 

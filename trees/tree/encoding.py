@@ -328,7 +328,7 @@ def check_values(specification: Specification, values: Floats) -> Floats:
 
 
 def _every_value_possible(attributes: tuple[Attribute, ...], array: Floats) -> bool:
-    """Whether every value is possible, all told at once."""
+    """Return whether all values are possible, tested as arrays."""
     missing = np.isnan(array)
     if (missing & [attribute.missing == "reject" for attribute in attributes]).any():
         return False

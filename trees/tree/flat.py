@@ -203,12 +203,12 @@ class FlatTree:
 
     @cached_property
     def has_thresholds(self) -> bool:
-        """Whether some node splits a number at a threshold."""
+        """True if some node splits a number at a threshold."""
         return not bool(np.isnan(self.threshold).all())
 
     @property
     def has_masses(self) -> bool:
-        """Whether the nodes hold mass functions: all of them do, or none."""
+        """True if the nodes have mass functions: all of them do, or none."""
         return bool(self.mass_start[-1])
 
     @cached_property
@@ -322,7 +322,7 @@ class FlatTree:
 
     @cached_property
     def as_parent(self) -> NDArray[np.bool_]:
-        """Whether each node has no evidence and predicts like its parent (theory §3.4), (nodes,)."""
+        """(nodes,) whether a node has no evidence and predicts like its parent (theory §3.4)."""
         above = np.maximum(self.parent, 0)
         vacuous = (self.belief <= 0).all(axis=1) & (self.plausibility >= 1).all(axis=1)
         found: NDArray[np.bool_] = vacuous & (self.theta == self.theta[above]).all(axis=1)

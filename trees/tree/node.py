@@ -79,7 +79,7 @@ class Node:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the node has no split."""
+        """True if the node has no split."""
         return self.attribute is None
 
     def preorder(self) -> Iterator[tuple["Node", int, int]]:
@@ -96,7 +96,7 @@ class Node:
             index += 1
 
     def __eq__(self, other: object) -> bool:
-        """Whether both trees are the same, node for node, number for number."""
+        """Return whether both trees are the same, node for node, number for number."""
         if not isinstance(other, Node):
             return NotImplemented
         mine = [(parent, branch, *_field_values(node)) for node, parent, branch in self.preorder()]

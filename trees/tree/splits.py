@@ -86,7 +86,7 @@ class Splits:
         return np.where(lost, NO_NUMBER, codes > cut).astype(np.int64)
 
     def informative(self, split: int, sizes: Ints) -> bool:
-        """Whether a split is a candidate, given how many rows of a node have each code of its attribute.
+        """Return whether a split is a candidate, given how many rows of a node have each code of its attribute.
 
         By code it is where there are rows with two codes; at a cut, see the module.
         """

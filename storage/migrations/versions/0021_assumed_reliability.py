@@ -1,4 +1,4 @@
-"""Whether the reliability of a label was sent with it or assumed."""
+"""A column for whether the reliability of a label was sent with it or assumed."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -288,7 +288,7 @@ def test_numbers_beyond_32_bits(opened: Store, postgres_url: str) -> None:
 
 
 def test_a_lease_and_its_answer_are_six_statements(opened: Store) -> None:
-    """Who waits for a model waits for the journeys to the database of whoever holds it."""
+    """A caller that waits for a model waits for every round trip of the one that holds it."""
     push(opened, "a", "b")
     opened.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])
     seen: list[str] = []

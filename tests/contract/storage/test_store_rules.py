@@ -1,4 +1,4 @@
-"""What depends on what is there is made by a rule while the store holds the model: nobody's change is lost."""
+"""Rules run while the store holds the model, so that no concurrent change is lost."""
 
 import threading
 from collections.abc import Callable
@@ -12,11 +12,11 @@ WORKERS = ("ann", "bob", "cid", "dan")
 
 
 class TooManyError(Exception):
-    """Of the caller, not of the store."""
+    """An error of the caller, not of the store."""
 
 
 def at_once(url: str, work: Callable[[Store, str], Any]) -> list[Any]:
-    """What came of the work of all, each with a store of its own; who fails fails the test."""
+    """Return the results of all workers, each with a store of its own; a failure fails the test."""
     ready = threading.Barrier(len(WORKERS))
     done: list[Any] = []
 

@@ -67,7 +67,7 @@ def twelve() -> Table:
 
 
 def waits(row: np.ndarray) -> bool:
-    """Whether to wait, by the rule from which the textbook's examples are drawn."""
+    """Return whether to wait, by the rule from which the textbook's examples are drawn."""
     value = {k: RESTAURANT[k].values[int(row[k])] for k in range(10)}
     if value[PATRONS] != "Full":
         return value[PATRONS] == "Some"

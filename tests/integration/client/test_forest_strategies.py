@@ -22,7 +22,7 @@ def specification(strategy: str | None) -> Specification:
 def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
     client: Client, name: str
 ) -> None:
-    """What was told changes in its middle, so that memories disagree."""
+    """The labels change in the middle of the stream, so that memories disagree."""
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(TOLD + 60, 2))
     truth = np.where(np.arange(TOLD) < TOLD // 2, rows[:TOLD, 0] > 0, rows[:TOLD, 1] > 0).astype(int)

@@ -301,7 +301,7 @@ class Namespace:
         ip(f"link set {self.link} up")
 
     def reaches(self, port: int) -> bool:
-        """Whether a connection can be made from within."""
+        """Return whether a connection can be made from within."""
         code = f"import socket; socket.create_connection(('{self.here}', {port}), 1.0)"
         ran = subprocess.run([*self.before, sys.executable, "-c", code], capture_output=True, check=False)
         return ran.returncode == 0

@@ -76,7 +76,7 @@ def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) 
 
 
 def test_the_time_of_a_lease_that_was_lost_does_not_count(shared_server: Serving, client: Client) -> None:
-    """Who leases a query again, on a page without scripts, has looked at it since then."""
+    """On a page without scripts, a labeller who leases a query again has looked at it since then."""
     model = "c-leased-again"
     client.create_model(model, Specification([Nominal("X", "abc")], CLASSES, budget=2))
     client.push(model, [{"X": "a"}])

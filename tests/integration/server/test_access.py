@@ -63,7 +63,7 @@ class Guarded:
         return token
 
     def call(self, method: str, token: str | None, request: Any = None) -> grpc.StatusCode:
-        """How a call ends, with an empty request unless given."""
+        """Return the status of a call, with an empty request unless one is given."""
         descriptor = METHODS[method]
         channel = grpc.insecure_channel(self.address)
         self.channels.append(channel)

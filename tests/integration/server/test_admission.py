@@ -48,7 +48,7 @@ def token(child: Any, tmp_path: Path) -> Iterator[str]:
 
 
 def classify(child: Any, token: str | None = None) -> grpc.RpcError:
-    """How a classification of very many empty rows ends."""
+    """Return the error of a classification of very many empty rows."""
     metadata = None if token is None else [("authorization", f"Bearer {token}")]
     with pytest.raises(grpc.RpcError) as caught:
         child.api.channel.unary_unary(CLASSIFY)(EMPTY_ROWS, timeout=DEADLINE_S, metadata=metadata)

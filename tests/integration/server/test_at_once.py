@@ -34,7 +34,7 @@ class TwoServers:
         self.apis = [live.api for live in self.servers]
 
     def meanwhile(self, held: str, *calls: Callable[[], Any]) -> list[Any]:
-        """What comes of calls that all wait for the rows that a statement holds, until all do; errors too."""
+        """Return the results or errors of calls that all wait for the rows that a statement holds."""
         with psycopg.connect(self.url) as holder, ThreadPoolExecutor(len(calls)) as pool:
             assert holder.execute(held).fetchall()
             futures = [pool.submit(_outcome, call) for call in calls]

@@ -19,7 +19,7 @@ ANSWERS = 5
 
 
 def stated(labeller: str, wrong: int) -> instance_pb2.StateEvidenceRequest:
-    """What a labeller says of all rows: x of the first ones, s of the others."""
+    """Return a labeller's statements about all rows: x for the first ones, s for the others."""
     request = instance_pb2.StateEvidenceRequest(
         model="models/m", request_id=f"of-{labeller}", labeller=labeller
     )

@@ -115,7 +115,7 @@ def test_the_error_of_a_stream_names_its_batch(api: Any, tools: Any) -> None:
 
 
 def test_a_stream_goes_on_after_a_wrong_batch_where_the_client_asks_for_that(api: Any, tools: Any) -> None:
-    """What is wrong is found before the commit (a value), or by it (an id); the errors come in order."""
+    """Errors are found before the commit (a value) or by it (an id), and arrive in order."""
     api.create("goes-on")
 
     def batch(name: str, rows: Any, **fields: Any) -> instance_pb2.PushInstancesRequest:

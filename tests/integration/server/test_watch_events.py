@@ -71,7 +71,7 @@ def test_every_event_comes_once_in_order_and_then_as_it_is_written(api: Any, too
 
 
 def test_only_the_wanted_kinds_come_and_the_number_moves_on_all_the_same(api: Any, tools: Any) -> None:
-    """Of 600 rows, which are none, two messages say where they end."""
+    """The kind excludes all 600 rows, and two messages report where they end."""
     api.create("we-kinds")
     api.push(tools.batch("we-kinds", [[0, 0]] * 600))
     change = model_pb2.UpdateModelRequest(name="models/we-kinds")

@@ -201,7 +201,7 @@ class Evidence(RuleBasedStateMachine):
         assert not stands or done is not None or self.answered_later(instance, labeller)
 
     def answered_later(self, instance: int, labeller: str) -> bool:
-        """Whether the newest words of a labeller about an instance answer a query, which is undone otherwise."""
+        """Return whether the newest label of a labeller answers a query, which is undone in another way."""
         ledger = self.ledgers[instance]
         return any(labeller in query.ever or query.settled for query in ledger.queries.values())
 

@@ -202,7 +202,7 @@ class SeveralAnswers(RuleBasedStateMachine):
             self.notice(number)
 
     def notice(self, number: int) -> None:
-        """What came back, has no answer and is not wanted any more is withdrawn."""
+        """Withdraw a query that was returned, has no answer and is not wanted any more."""
         mine = self.queries[number]
         held = self.store.get_query("m", number).state is LEASED
         if mine.state is OPEN and not (held or mine.voices or mine.wanted):

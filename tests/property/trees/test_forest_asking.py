@@ -156,7 +156,7 @@ def test_what_a_label_is_worth_is_counted_with_the_weights_of_the_memories(strat
 
 
 def test_memories_that_know_the_same_rows_and_differ_by_chance_alone_hardly_disagree() -> None:
-    """Where what is told changes, they do: the short one has learned the new class of the row, the long one both."""
+    """They disagree where labels change: the short memory has only the new class of the row, the long one both."""
     forest = MemoryForest(np.array([False]), 2, trees=60, seed=4, level=0.5)
     values = np.tile([0.0, 1.0], 500)[:, np.newaxis]
     classes = np.where(np.arange(1000) < 700, values[:, 0] > 0.5, False).astype(int)  # at 1: class 1, then 0

@@ -212,7 +212,7 @@ def test_sets_are_the_more_cautious_the_lower_their_level(kind: Any) -> None:
 
 
 def test_a_leaf_says_one_class_when_enough_rows_do_and_all_when_none_does() -> None:
-    """Of n rows of one class the least probability of it is p with ``p^n`` = level; it must exceed 1 - p."""
+    """With n rows of one class, its least probability is p with ``p^n`` = level, which must exceed 1 - p."""
     for level in (0.5, 0.15, 0.05):
         for rows in range(1, 9):
             model = E2MTreeClassifier(prediction_level=level, max_depth=0, classes=["a", "b", "c"])

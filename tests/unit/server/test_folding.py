@@ -417,7 +417,7 @@ def answer(store: Store) -> int:
 
 
 def agenda_of_the_log(store: Store, tmp_path: Path) -> list[int]:
-    """What somebody asks who has read the log at once."""
+    """Return the queries of a grower that has read the log at once."""
     with Store.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
         other.load(store.dump("m"))
         rounds(Grower(other))

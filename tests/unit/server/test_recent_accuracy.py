@@ -90,7 +90,7 @@ def test_an_answer_counts_once_for_its_row() -> None:
 
 
 def correction(sequence: int, mask: int | None) -> Event:
-    """What is known of the last row is another class, or nothing any more: then it may be told again."""
+    """Return a correction of the last row's class; None takes it back, and the row may be labelled again."""
     return Event(
         sequence=sequence,
         kind=EventKind.CORRECTION,

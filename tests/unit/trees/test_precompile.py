@@ -1,4 +1,4 @@
-"""Whether kernels are compiled or only loaded is noticed, and where compiled ones are kept."""
+"""Compiling of kernels is noticed, loading is not, and compiled kernels are kept in one place."""
 
 import importlib.util
 from pathlib import Path

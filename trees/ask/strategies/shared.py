@@ -116,7 +116,7 @@ class _Node:
         self._made: dict[int, ChildCandidates] = {}
 
     def holds(self, row: int) -> bool:
-        """Whether a row is of the node."""
+        """Return whether a row belongs to the node."""
         at = int(np.searchsorted(self.place.rows, row))
         return at < self.place.rows.size and int(self.place.rows[at]) == row
 

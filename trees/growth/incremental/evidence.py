@@ -44,7 +44,7 @@ class RowEvidence:
 
     @property
     def askable(self) -> NDArray[np.bool_]:
-        """Whether an oracle may still be asked."""
+        """(n,) whether an oracle may still be asked about a row."""
         return self._askable[: self.count]
 
     @property

@@ -102,7 +102,7 @@ class Layout:
         return entries
 
     def holds(self, arities: tuple[int, ...]) -> bool:
-        """Whether there is a slot for every code."""
+        """Return whether there is a slot for every code."""
         return all(arity <= width for arity, width in zip(arities, self.widths, strict=True))
 
     def widened(self, arities: tuple[int, ...]) -> "Layout":

@@ -1,4 +1,4 @@
-"""Where the entropy is extreme over a likelihood cut, and how wide it stays without one row (theory §3.3).
+"""Points of extreme entropy over a likelihood cut, and the least width of its interval without one row (theory §3.3).
 
 Notation as in `leave_one_out`. Nothing here needs to be the true extreme: any two points of a cut prove that its
 interval is at least as wide as their entropies differ. The better the points, the fewer problems must be solved.

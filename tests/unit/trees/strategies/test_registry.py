@@ -202,7 +202,7 @@ def test_nobody_is_asked_about_no_rows() -> None:
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "published"])
 def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
-    """Where nothing is known the first answers may all be of one class; other classes must be heard of."""
+    """If nothing is known, the first answers may all be of one class; the strategy must find other classes."""
     values, classes = rows(90)
     order = np.argsort(classes, kind="stable")
     values, classes = values[order], classes[order]
