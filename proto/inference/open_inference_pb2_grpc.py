@@ -84,7 +84,7 @@ class GRPCInferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ModelReady(self, request, context):
-        """Whether there is a tree.
+        """Returns whether the model has a tree.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

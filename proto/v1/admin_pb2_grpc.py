@@ -61,7 +61,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetCaller(self, request, context):
-        """Who makes this call, and what it may do.
+        """Returns the caller, its roles and its permissions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -33,7 +33,7 @@ class AdminServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetStatus: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]
     GetCaller: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetCallerRequest, _admin_pb2.GetCallerResponse]
-    """Who makes this call, and what it may do."""
+    """Returns the caller, its roles and its permissions."""
     SetLogLevel: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]
     """For the server and its grower, until they end."""
 
@@ -42,7 +42,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetStatusRequest, _admin_pb2.GetStatusResponse]  # type: ignore[assignment]
     GetCaller: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetCallerRequest, _admin_pb2.GetCallerResponse]  # type: ignore[assignment]
-    """Who makes this call, and what it may do."""
+    """Returns the caller, its roles and its permissions."""
     SetLogLevel: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]  # type: ignore[assignment]
     """For the server and its grower, until they end."""
 
@@ -60,7 +60,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.GetCallerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetCallerResponse, _abc.Awaitable[_admin_pb2.GetCallerResponse]]:
-        """Who makes this call, and what it may do."""
+        """Returns the caller, its roles and its permissions."""
 
     @_abc_1.abstractmethod
     def SetLogLevel(

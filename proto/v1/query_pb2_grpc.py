@@ -203,14 +203,14 @@ class QueryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StreamAnswers(self, request, context):
-        """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event.
+        """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListLabellers(self, request, context):
-        """What each labeller of a model did.
+        """Returns the statistics of each labeller of a model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -57,9 +57,9 @@ class QueryServiceStub:
     ListQueryHistory: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
     StreamAnswers: _grpc.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]
-    """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
+    """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
     ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
-    """What each labeller of a model did."""
+    """Returns the statistics of each labeller of a model."""
     GetLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]
     UpdateLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.UpdateLabellingPolicyRequest, _query_pb2.LabellingPolicy]
     """Changes the policy, or replaces it; it holds for what is leased and answered from now on."""
@@ -93,9 +93,9 @@ class QueryServiceAsyncStub(QueryServiceStub):
     ListQueryHistory: _aio.UnaryUnaryMultiCallable[_query_pb2.ListQueryHistoryRequest, _query_pb2.ListQueryHistoryResponse]  # type: ignore[assignment]
     """Every step of a query, or of all queries of a model, in the order they were taken."""
     StreamAnswers: _aio.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]  # type: ignore[assignment]
-    """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
+    """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
     ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
-    """What each labeller of a model did."""
+    """Returns the statistics of each labeller of a model."""
     GetLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
     UpdateLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.UpdateLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
     """Changes the policy, or replaces it; it holds for what is leased and answered from now on."""
@@ -204,7 +204,7 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _query_pb2.StreamAnswersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_query_pb2.Answer], _abc.AsyncIterator[_query_pb2.Answer]]:
-        """What labellers said, asked or not, in words: an item each, in the order of the log, up to its newest event."""
+        """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
 
     @_abc_1.abstractmethod
     def ListLabellers(
@@ -212,7 +212,7 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _query_pb2.ListLabellersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ListLabellersResponse, _abc.Awaitable[_query_pb2.ListLabellersResponse]]:
-        """What each labeller of a model did."""
+        """Returns the statistics of each labeller of a model."""
 
     @_abc_1.abstractmethod
     def GetLabellingPolicy(
