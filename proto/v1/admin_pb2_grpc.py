@@ -68,7 +68,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetLogLevel(self, request, context):
-        """For the server and its grower, until they end.
+        """Sets the log level of the server and its grower until they end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -56,7 +56,7 @@ class ClassifyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ClassifyStream(self, request_iterator, context):
-        """One answer a request, in order.
+        """One response per request, in order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -25,7 +25,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Statement(_message.Message):
-    """What a labeller says of one instance. What all labellers say of it, asked or not, is combined as several answers are."""
+    """A labeller's label of one instance, without a query. All labels of an instance are combined as several answers are."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -36,18 +36,18 @@ class Statement(_message.Message):
     RELIABILITY_FIELD_NUMBER: _builtins.int
     COMMENT_FIELD_NUMBER: _builtins.int
     instance_id: _builtins.str
-    """Id of an instance that is there."""
+    """Id of a stored instance."""
     labeller: _builtins.str
-    """Who says it, 1 to 100 characters; empty: the labeller of the request. With tokens: the token's name."""
+    """The labeller, 1 to 100 characters; empty: the labeller of the request. With tokens: the token's name."""
     retract: _builtins.bool
-    """Takes back what this labeller stated; without a label."""
+    """Takes back this labeller's statement; without a label."""
     reliability: _builtins.float
-    """Chance that the labeller is right, in (0, 1]; absent: 1, or estimated (see LabellingPolicy)."""
+    """Probability that the labeller is right, in (0, 1]; absent: 1, or estimated (see LabellingPolicy)."""
     comment: _builtins.str
     """At most 2,000 characters."""
     @_builtins.property
     def label(self) -> _values_pb2.Label:
-        """Takes the place of what this labeller said of the instance before."""
+        """Replaces this labeller's earlier statement about the instance."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class StateEvidenceRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     request_id: _builtins.str
-    """1 to 200 characters: the same request again stores nothing twice."""
+    """1 to 200 characters: a repeated request stores nothing twice."""
     labeller: _builtins.str
-    """Of statements that name none."""
+    """The labeller of statements that name none."""
     @_builtins.property
     def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Statement]:
         """1 to 10,000."""
@@ -115,9 +115,9 @@ class StateEvidenceResponse(_message.Message):
     """Newest committed sequence number of the model after these statements."""
     statements_stored: _builtins.int
     statements_known: _builtins.int
-    """Of the same labeller in the same words, there already."""
+    """Statements that were stored already, with the same labeller and label."""
     model_uid: _builtins.str
-    """Of the model that they were stored in."""
+    """Uid of the model that stores them."""
     def __init__(
         self,
         *,
@@ -147,31 +147,31 @@ class PushInstancesRequest(_message.Message):
     DISPLAYS_FIELD_NUMBER: _builtins.int
     CONTINUE_ON_ERROR_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """models/{model}; may be left empty after the first message of the stream."""
+    """models/{model}; may be empty after the first message of the stream."""
     batch_id: _builtins.str
     """Makes the batch idempotent when ids is empty: a retry with the same batch_id stores nothing twice."""
     model_uid: _builtins.str
-    """The model that the rows were made for (see Model.uid): FAILED_PRECONDITION when another has its name by now. Empty: any."""
+    """Uid of the model for which the rows were made: FAILED_PRECONDITION if another model now has its name. Empty: any."""
     continue_on_error: _builtins.bool
-    """Counts in the first message of the stream: a batch that is wrong in itself (INVALID_ARGUMENT, ALREADY_EXISTS) is
-    answered with an error, and the stream goes on. Without it the stream ends there.
+    """Read from the first message of the stream: an invalid batch (INVALID_ARGUMENT, ALREADY_EXISTS) is
+    acknowledged with an error, and the stream continues. Without it the stream ends there.
     """
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     @_builtins.property
     def labels(self) -> _values_pb2.Labels:
-        """Absent: every row vacuous."""
+        """Absent: every row is vacuous."""
 
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One a row, unique in the model; a row whose id is known is not stored again (if its content is the same;
+        """One per row, unique in the model; a row whose id is known is not stored again (if its content is the same;
         ALREADY_EXISTS otherwise). Absent: the server makes ids from batch_id and the row's position.
         """
 
     @_builtins.property
     def displays(self) -> _containers.RepeatedCompositeFieldContainer[_display_pb2.Display]:
-        """What people see beside each row: none, or one a row (which may be empty). It is no part of the evidence: a row that is
-        known keeps the one that it came with.
+        """Items shown beside each row: none, or one display per row (possibly empty). They are not part of the evidence: a
+        known row keeps its first display.
         """
 
     def __init__(
@@ -205,17 +205,17 @@ class PushInstancesResponse(_message.Message):
     MODEL_UID_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
-    """The batch_id this acknowledges."""
+    """The acknowledged batch_id."""
     committed_sequence: _builtins.int
     """Newest committed sequence number of the model after this batch."""
     rows_stored: _builtins.int
     rows_known: _builtins.int
-    """Rows that were already there."""
+    """Rows that were stored already."""
     model_uid: _builtins.str
-    """Of the model that has them."""
+    """Uid of the model that stores them."""
     @_builtins.property
     def error(self) -> Global___BatchError:
-        """Nothing of the batch was stored, and this is why; only where the client asked for continue_on_error."""
+        """The reason why nothing of the batch was stored; only with continue_on_error."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ Global___PushInstancesResponse: _TypeAlias = PushInstancesResponse  # noqa: Y015
 
 @_typing.final
 class BatchError(_message.Message):
-    """What was wrong with a batch, as a call of its own would have said it."""
+    """The error of a batch, as a separate call would have returned it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -248,7 +248,7 @@ class BatchError(_message.Message):
     """google.rpc.Code"""
     message: _builtins.str
     field: _builtins.str
-    """Path of the field that is wrong, if it was one."""
+    """Path of the invalid field, if there is one."""
     def __init__(
         self,
         *,
@@ -266,7 +266,7 @@ Global___BatchError: _TypeAlias = BatchError  # noqa: Y015
 
 @_typing.final
 class PushBatchRequest(_message.Message):
-    """As one message of PushInstances."""
+    """The fields are those of one message of PushInstances."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -280,7 +280,7 @@ class PushBatchRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     batch_id: _builtins.str
-    """With it, or with ids, the call may be made again: nothing is stored twice."""
+    """With it, or with ids, the call may be repeated: nothing is stored twice."""
     model_uid: _builtins.str
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
@@ -353,25 +353,25 @@ class Evidence(_message.Message):
     class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Evidence._Kind.ValueType], _builtins.type):
         DESCRIPTOR: _descriptor.EnumDescriptor
         KIND_UNSPECIFIED: Evidence._Kind.ValueType  # 0
-        """What the source pushed, an answer or a refusal."""
+        """The label that was pushed, an answer or a refusal."""
         KIND_CORRECTION: Evidence._Kind.ValueType  # 1
-        """Takes the place of all answers so far; without a label they are taken back."""
+        """Replaces all earlier answers; without a label, takes them back."""
         KIND_OPINION: Evidence._Kind.ValueType  # 2
-        """One of several answers to a query; what they say together is the answer that follows."""
+        """One of several answers to a query; their combination is the answer that follows."""
         KIND_STATEMENT: Evidence._Kind.ValueType  # 3
-        """Of a labeller who was not asked, without a label a taking back; what all say together is the correction that
+        """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
         follows, which names no query.
         """
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: Evidence.Kind.ValueType  # 0
-    """What the source pushed, an answer or a refusal."""
+    """The label that was pushed, an answer or a refusal."""
     KIND_CORRECTION: Evidence.Kind.ValueType  # 1
-    """Takes the place of all answers so far; without a label they are taken back."""
+    """Replaces all earlier answers; without a label, takes them back."""
     KIND_OPINION: Evidence.Kind.ValueType  # 2
-    """One of several answers to a query; what they say together is the answer that follows."""
+    """One of several answers to a query; their combination is the answer that follows."""
     KIND_STATEMENT: Evidence.Kind.ValueType  # 3
-    """Of a labeller who was not asked, without a label a taking back; what all say together is the correction that
+    """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
     follows, which names no query.
     """
 
@@ -389,11 +389,11 @@ class Evidence(_message.Message):
     author: _builtins.str
     """"source", or the labeller's name."""
     refused: _builtins.bool
-    """The labeller could not tell; label is absent."""
+    """The labeller could not tell the class; label is absent."""
     reliability: _builtins.float
     kind: Global___Evidence.Kind.ValueType
     query: _builtins.str
-    """models/{model}/queries/{number} that it answers; empty for what was pushed."""
+    """models/{model}/queries/{number} that it answers; empty for a pushed label."""
     comment: _builtins.str
     @_builtins.property
     def label(self) -> _values_pb2.Label: ...
@@ -401,7 +401,7 @@ class Evidence(_message.Message):
     def create_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def took(self) -> _duration_pb2.Duration:
-        """How long the labeller took; absent where it is not known."""
+        """The labeller's time; absent if unknown."""
 
     def __init__(
         self,
@@ -438,7 +438,7 @@ class Instance(_message.Message):
     name: _builtins.str
     """models/{model}/instances/{id}"""
     conflict: _builtins.bool
-    """True when an answer contradicted the source totally (the answer won)."""
+    """True if an answer contradicted the pushed label totally; the answer counts."""
     @_builtins.property
     def values(self) -> _values_pb2.NamedRow: ...
     @_builtins.property
@@ -447,11 +447,11 @@ class Instance(_message.Message):
 
     @_builtins.property
     def contour(self) -> _values_pb2.Contour:
-        """Contour of everything known together."""
+        """Contour of the combined evidence."""
 
     @_builtins.property
     def display(self) -> _display_pb2.Display:
-        """What was pushed beside it; only from GetInstance."""
+        """Items pushed beside it; only from GetInstance."""
 
     def __init__(
         self,
@@ -483,9 +483,9 @@ class WatchEventsRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     after_sequence: _builtins.int
-    """Send what lies behind this number; 0: from the first event. FAILED_PRECONDITION beyond the end of the log."""
+    """Send the events after this number; 0: from the first event. FAILED_PRECONDITION beyond the end of the log."""
     model_uid: _builtins.str
-    """The model that the number is of (see Model.uid): FAILED_PRECONDITION when another has its name by now. Empty: any."""
+    """Uid of the model to which the number belongs: FAILED_PRECONDITION if another model now has its name. Empty: any."""
     include_values: _builtins.bool
     """Send the values of rows, with the events of kind KIND_INSTANCE."""
     @_builtins.property
@@ -517,12 +517,12 @@ class WatchEventsResponse(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Up to here all is sent: where to go on."""
+    """All events up to this number have been sent; continue after it."""
     model_uid: _builtins.str
-    """Of the model."""
+    """Uid of the model."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogEvent]:
-        """In order; none where no event up to `sequence` is of a wanted kind."""
+        """In order; empty if no event up to `sequence` is of a wanted kind."""
 
     def __init__(
         self,
@@ -553,26 +553,26 @@ class LogEvent(_message.Message):
         DESCRIPTOR: _descriptor.EnumDescriptor
         KIND_UNSPECIFIED: LogEvent._Kind.ValueType  # 0
         KIND_INSTANCE: LogEvent._Kind.ValueType  # 1
-        """A row was pushed, with what its source said of it."""
+        """A row was pushed, with its label."""
         KIND_ANSWER: LogEvent._Kind.ValueType  # 2
         KIND_REFUSAL: LogEvent._Kind.ValueType  # 3
         KIND_SPECIFICATION: LogEvent._Kind.ValueType  # 4
         """The specification of the model changed; `evidence` has number and time only."""
         KIND_CORRECTION: LogEvent._Kind.ValueType  # 5
-        """As of Evidence."""
+        """See Evidence.Kind."""
         KIND_OPINION: LogEvent._Kind.ValueType  # 6
         KIND_STATEMENT: LogEvent._Kind.ValueType  # 7
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: LogEvent.Kind.ValueType  # 0
     KIND_INSTANCE: LogEvent.Kind.ValueType  # 1
-    """A row was pushed, with what its source said of it."""
+    """A row was pushed, with its label."""
     KIND_ANSWER: LogEvent.Kind.ValueType  # 2
     KIND_REFUSAL: LogEvent.Kind.ValueType  # 3
     KIND_SPECIFICATION: LogEvent.Kind.ValueType  # 4
     """The specification of the model changed; `evidence` has number and time only."""
     KIND_CORRECTION: LogEvent.Kind.ValueType  # 5
-    """As of Evidence."""
+    """See Evidence.Kind."""
     KIND_OPINION: LogEvent.Kind.ValueType  # 6
     KIND_STATEMENT: LogEvent.Kind.ValueType  # 7
 
@@ -583,14 +583,14 @@ class LogEvent(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     kind: Global___LogEvent.Kind.ValueType
     instance_id: _builtins.str
-    """Of the row that it is about."""
+    """Id of the row of the event."""
     conflict: _builtins.bool
-    """True when an answer contradicted what was known totally, and won."""
+    """True if an answer contradicted the earlier evidence totally, and replaced it."""
     @_builtins.property
     def evidence(self) -> Global___Evidence: ...
     @_builtins.property
     def values(self) -> _values_pb2.NamedRow:
-        """Of the row, if they were asked for."""
+        """Values of the row, on request."""
 
     def __init__(
         self,

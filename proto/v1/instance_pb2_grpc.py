@@ -70,15 +70,15 @@ class InstanceServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def PushInstances(self, request_iterator, context):
-        """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
-        A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+        """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
+        An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PushBatch(self, request, context):
-        """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second.
+        """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,17 +97,17 @@ class InstanceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StateEvidence(self, request, context):
-        """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
-        the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
-        answer counts beside what was stated.
+        """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+        the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
+        answer counts beside the statements.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchEvents(self, request, context):
-        """The log of a model behind a number, event by event in order, and from then on what is written, as it comes. Whoever
-        goes on behind the last number he has handled misses nothing.
+        """Sends the log of a model after a number, event by event in order, and then new events as they are written. A client
+        that continues after the last number that it has handled misses nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -32,42 +32,42 @@ class InstanceServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> InstanceServiceAsyncStub: ...
     PushInstances: _grpc.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]
-    """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
-    A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+    """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
+    An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
     """
     PushBatch: _grpc.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]
-    """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
+    """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
     ListInstances: _grpc.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]
     GetInstance: _grpc.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]
     StateEvidence: _grpc.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]
-    """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
-    the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
-    answer counts beside what was stated.
+    """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+    the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
+    answer counts beside the statements.
     """
     WatchEvents: _grpc.UnaryStreamMultiCallable[_instance_pb2.WatchEventsRequest, _instance_pb2.WatchEventsResponse]
-    """The log of a model behind a number, event by event in order, and from then on what is written, as it comes. Whoever
-    goes on behind the last number he has handled misses nothing.
+    """Sends the log of a model after a number, event by event in order, and then new events as they are written. A client
+    that continues after the last number that it has handled misses nothing.
     """
 
 @_typing.type_check_only
 class InstanceServiceAsyncStub(InstanceServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PushInstances: _aio.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]  # type: ignore[assignment]
-    """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
-    A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+    """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
+    An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
     """
     PushBatch: _aio.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]  # type: ignore[assignment]
-    """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
+    """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
     ListInstances: _aio.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]  # type: ignore[assignment]
     GetInstance: _aio.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]  # type: ignore[assignment]
     StateEvidence: _aio.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]  # type: ignore[assignment]
-    """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
-    the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
-    answer counts beside what was stated.
+    """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+    the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
+    answer counts beside the statements.
     """
     WatchEvents: _aio.UnaryStreamMultiCallable[_instance_pb2.WatchEventsRequest, _instance_pb2.WatchEventsResponse]  # type: ignore[assignment]
-    """The log of a model behind a number, event by event in order, and from then on what is written, as it comes. Whoever
-    goes on behind the last number he has handled misses nothing.
+    """Sends the log of a model after a number, event by event in order, and then new events as they are written. A client
+    that continues after the last number that it has handled misses nothing.
     """
 
 class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -77,8 +77,8 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_instance_pb2.PushInstancesRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_instance_pb2.PushInstancesResponse], _abc.AsyncIterator[_instance_pb2.PushInstancesResponse]]:
-        """Batches in, one acknowledgement a batch out, in order, each sent after the commit. A batch is stored whole or not at all.
-        A wrong batch ends the stream, or has an error for an acknowledgement (continue_on_error).
+        """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
+        An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
         """
 
     @_abc_1.abstractmethod
@@ -87,7 +87,7 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _instance_pb2.PushBatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_instance_pb2.PushBatchResponse, _abc.Awaitable[_instance_pb2.PushBatchResponse]]:
-        """One batch and its acknowledgement: for whoever has a few rows and waits. Of many batches a stream takes more a second."""
+        """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
 
     @_abc_1.abstractmethod
     def ListInstances(
@@ -109,9 +109,9 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _instance_pb2.StateEvidenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_instance_pb2.StateEvidenceResponse, _abc.Awaitable[_instance_pb2.StateEvidenceResponse]]:
-        """Labels for rows that are there already, by labellers who were not asked: stored whole or not at all, at no cost of
-        the budget. Open queries about these rows are withdrawn; a query that somebody holds stays with its holder, whose
-        answer counts beside what was stated.
+        """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+        the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
+        answer counts beside the statements.
         """
 
     @_abc_1.abstractmethod
@@ -120,8 +120,8 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _instance_pb2.WatchEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_instance_pb2.WatchEventsResponse], _abc.AsyncIterator[_instance_pb2.WatchEventsResponse]]:
-        """The log of a model behind a number, event by event in order, and from then on what is written, as it comes. Whoever
-        goes on behind the last number he has handled misses nothing.
+        """Sends the log of a model after a number, event by event in order, and then new events as they are written. A client
+        that continues after the last number that it has handled misses nothing.
         """
 
 def add_InstanceServiceServicer_to_server(servicer: InstanceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

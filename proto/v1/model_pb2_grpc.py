@@ -66,7 +66,7 @@ class ModelServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def CreateModel(self, request, context):
-        """ALREADY_EXISTS when the name is taken.
+        """ALREADY_EXISTS if the name is taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -79,15 +79,15 @@ class ModelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListModels(self, request, context):
-        """In order of name.
+        """Lists the models in order of name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateModel(self, request, context):
-        """Only the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-        split_significance, ask, presentation. The change is a row of the log like any other.
+        """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
+        split_significance, ask, presentation. The change is an event of the log.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

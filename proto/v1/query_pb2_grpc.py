@@ -120,15 +120,15 @@ class QueryServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def LeaseQueries(self, request, context):
-        """Waits up to `wait` for queries to lease; an empty answer means there was none.
+        """Waits up to `wait` for queries to lease; an empty response means that there was none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamQueries(self, request_iterator, context):
-        """The client grants credits and sends answers; the server sends at most as many outstanding queries as there are credits.
-        What is still held when the stream ends, however it ends, is given back at once.
+        """The client grants credits and sends answers; outstanding queries never exceed the credits.
+        When the stream ends, for any reason, the queries that it holds are returned at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -154,28 +154,28 @@ class QueryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReturnQuery(self, request, context):
-        """Gives a query back: to whoever asks next, to others only, or to anybody later.
+        """Returns a query: to the next caller, to others only, or to anybody later.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseLease(self, request, context):
-        """Ends the lease of a query, whoever holds it; for operators. The query is open again.
+        """Ends the lease of a query, regardless of its holder; for operators. The query is open again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CorrectAnswer(self, request, context):
-        """Another answer in the place of one's own; a new event of the log, which supersedes. Sent again, it succeeds again.
+        """Replaces an answer; a new event of the log supersedes the old one. The call is idempotent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UndoAnswer(self, request, context):
-        """Takes an answer, or a refusal, back; the instance may be asked again. What it cost of the budget stays spent.
+        """Takes an answer or a refusal back; the instance may be queried again. The budget stays spent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -188,15 +188,15 @@ class QueryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListNeighbours(self, request, context):
-        """Rows of known class that are most like the row of a query: for its holder. FAILED_PRECONDITION where the model's
-        presentation withholds them.
+        """Returns the rows of known class that are most similar to the row of a query, for its holder. FAILED_PRECONDITION if
+        the model's presentation withholds them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListQueryHistory(self, request, context):
-        """Every step of a query, or of all queries of a model, in the order they were taken.
+        """Lists every step of a query, or of all queries of a model, in order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -223,7 +223,7 @@ class QueryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateLabellingPolicy(self, request, context):
-        """Changes the policy, or replaces it; it holds for what is leased and answered from now on.
+        """Changes the policy, or replaces it; it applies to later leases and answers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

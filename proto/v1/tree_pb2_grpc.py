@@ -61,7 +61,7 @@ class TreeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchTree(self, request, context):
-        """The newest tree at once, then every newer one; a slow reader skips versions, never waits for them.
+        """Sends the newest tree at once, then every newer one; a slow reader skips versions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
