@@ -41,10 +41,10 @@ class Finding:
 
     Attributes
     ----------
-    name : of the check.
+    name : name of the check.
     state : ``ok``, ``warning`` (a server runs) or ``fault`` (it does not, or not well).
     found : in words.
-    fix : what to do about it; empty when all is well.
+    fix : instructions; empty if all is well.
     """
 
     name: str

@@ -61,10 +61,10 @@ def error_json(
     Parameters
     ----------
     kind : class of the error, as in ``NotFound``; ``Usage`` for a wrong command line, ``Interrupted`` for Ctrl-C.
-    message : what happened, for people.
-    exit_code : of the command.
-    hints : what to do next.
-    fields : of a request: which are wrong (``field``), and why (``reason``).
+    message : description of the failure, for people.
+    exit_code : exit code of the command.
+    hints : instructions for the user.
+    fields : invalid fields of a request (``field``), each with the reason (``reason``).
     retry_s : after so many seconds another try is sound; None: the server does not say so.
 
     Examples

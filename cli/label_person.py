@@ -88,11 +88,11 @@ class TerminalLabeller:
     Parameters
     ----------
     client
-        For own answers and neighbours.
+        The client, for the labeller's own answers and for neighbours.
     queue
-        Where the queries come from, and where answers wait that are not sent yet.
+        The source of queries, which also keeps answers that are not sent yet.
     console
-        Where to show.
+        The console to draw on.
 
     Attributes
     ----------

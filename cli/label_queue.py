@@ -71,11 +71,11 @@ class TerminalQueue:
     client
         Threads share it.
     queries
-        That the labeller holds; none at first.
+        The queries that the labeller holds; none at first.
     idle_s
         End after so long without a query; ``None``: when the budget is spent.
     delay_s
-        What was said waits so long, or until something else is said.
+        Seconds for which an answer waits before it is sent, unless another one follows.
     """
 
     def __init__(

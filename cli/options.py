@@ -21,11 +21,11 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
     parameter
         Its sentence is the help, its bounds are checked.
     names
-        As in ``--alpha``; default: after the parameter.
+        Names of the option, such as ``--alpha``; default: from the parameter.
     default
-        What the server takes if the option is not given. If it is None, the option itself has a default.
+        The value that the server uses if the option is not given. If it is None, the option itself has a default.
     more
-        For `typer.Option`.
+        Further arguments of `typer.Option`.
     """
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
     end = choices + ("." if default is None else f" (server: {default}).")

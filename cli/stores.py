@@ -43,9 +43,9 @@ def store_url(given: str | None, *, create: str | None = None) -> str:
     Parameters
     ----------
     given
-        What ``--store`` says.
+        The value of ``--store``.
     create
-        How the user says that one may be made, for the error; ``""``: it was said. None: none may be made.
+        The option that permits a new store, for the error; ``""``: it was given. None: a new store is never made.
     """
     from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415

@@ -29,9 +29,9 @@ class WatchedMoment:
 
     Attributes
     ----------
-    seconds : since the watch began.
+    seconds : seconds since the watch began.
     update : the tree.
-    model : its numbers.
+    model : numbers of the model.
     """
 
     seconds: float

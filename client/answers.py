@@ -47,7 +47,7 @@ class Answer:
     later
         Number of the answer that replaced it or took it back.
     conflict
-        Whether it contradicted the earlier evidence totally.
+        True if it contradicted the earlier evidence totally.
     known, class_name
         Present plausibility of each class, and the class if only one is left, else ``None``.
     values

@@ -77,7 +77,7 @@ class File(Memory):
     path
         Created, for this user alone, if it is not there.
     model
-        Whose rows.
+        Name of the model to which the rows belong.
 
     Raises
     ------

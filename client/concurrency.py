@@ -132,11 +132,11 @@ class AsyncBidirectionalCall:
     Parameters
     ----------
     method
-        Of a stub.
+        Method of a stub.
     on_event
         Takes each response; at the end, the error that ended the call (of grpc, or a `QuercusError`), or None.
     name
-        Of the task that reads.
+        Name of the reading task.
     """
 
     def __init__(self, method: Callable[..., Any], on_event: Callable[[Any], object], name: str) -> None:
@@ -184,12 +184,12 @@ class BidirectionalCall:
     Parameters
     ----------
     method
-        Of a stub.
+        Method of a stub.
     on_event
         Takes each response; at the end, the error that ended the call (of grpc, or a `QuercusError`), or None. A thread
         calls it.
     name
-        Of that thread.
+        Name of the reading thread.
     """
 
     def __init__(self, method: Callable[..., Any], on_event: Callable[[Any], object], name: str) -> None:

@@ -24,9 +24,9 @@ class Condition:
     attribute
         Its name.
     low, high
-        Of a number: at least ``low``, and below ``high``.
+        Bounds of a number: at least ``low``, and below ``high``.
     values
-        Of a nominal attribute: the values that pass; ``None`` for a number.
+        Values of a nominal attribute that pass; ``None`` for a number.
     is_missing
         Whether the value must be missing. Otherwise it must be there.
     is_impossible
@@ -82,7 +82,7 @@ def condition_of(attribute: str, branch: str, *, is_nominal: bool = False) -> Co
     attribute
         Its name.
     branch
-        As the server names it: a value, ``< 1``, ``[1, 2)``, ``≥ 2``, or ``?`` for a missing value.
+        Name of the branch from the server: a value, ``< 1``, ``[1, 2)``, ``≥ 2``, or ``?`` for a missing value.
     is_nominal
         Whether the attribute is nominal. Its values may look like branches of numbers.
     """

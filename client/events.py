@@ -30,7 +30,7 @@ class LogEvent:
 
     Attributes
     ----------
-    sequence : its number in the log, from which a later watch continues.
+    sequence : number of the event in the log, from which a later watch continues.
     model, model_uid : name and uid of the model; no other model ever has this uid.
     kind : ``"instance"`` (a row was pushed), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``,
         ``"opinion"`` or ``"statement"``.

@@ -17,9 +17,9 @@ class Command:
     Attributes
     ----------
     name
-        Of the command, for programs.
+        Name of the command, for programs.
     key
-        What is pressed.
+        The key to press.
     label
         In a word or two, beside the key.
     help

@@ -76,7 +76,7 @@ class Batcher:
     specification
         Specification of the model; :meth:`renew` replaces it when rows bring nominal values that it does not list.
     labels, ids
-        As in :meth:`Client.push`: one per row, consumed together with the rows.
+        See :meth:`Client.push`: one per row, consumed together with the rows.
     batch_rows
         Number of rows of each batch but the last.
     uid

@@ -88,7 +88,7 @@ def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str |
 
     Parameters
     ----------
-    response : of the server.
+    response : response of the server.
     waiting : futures by the name of the query; the one that the message is about gets its result.
 
     Returns

@@ -54,7 +54,7 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     Parameters
     ----------
     classes
-        Of the model.
+        Classes of the model.
     contour
         Plausibility of each class.
 

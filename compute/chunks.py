@@ -44,7 +44,7 @@ class RemoteFunction:
     place
         A file that holds the pickled function, or the bytes themselves.
     environment
-        Of the process that asks, see `environment`.
+        Description of the calling process's environment, see `environment`.
     """
 
     digest: str
@@ -67,7 +67,7 @@ class ChunkPlan:
     Parameters
     ----------
     tasks
-        How many.
+        Number of tasks.
     """
 
     def __init__(self, tasks: int) -> None:
@@ -138,7 +138,7 @@ def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
     Returns
     -------
     seconds
-        How long that took.
+        Seconds that the tasks took.
     outcomes
         The pickled list of results; the last one may be `Failed`.
 

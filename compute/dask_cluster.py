@@ -35,7 +35,7 @@ class DaskExecutor(PooledExecutor):
     Parameters
     ----------
     host, port
-        Of the scheduler.
+        Address of the scheduler.
 
     Raises
     ------

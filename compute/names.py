@@ -22,11 +22,11 @@ class ExecutorName:
     Parameters
     ----------
     kind
-        Which one.
+        Kind of the executor.
     processes
-        How many, of ``processes:N``; otherwise 0.
+        Number of processes of ``processes:N``; otherwise 0.
     host, port
-        Of a Dask scheduler; otherwise empty and 0.
+        Address of a Dask scheduler; otherwise empty and 0.
     """
 
     kind: Literal["local", "processes", "dask"]

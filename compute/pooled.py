@@ -23,7 +23,7 @@ class PooledExecutor(Executor):
     Parameters
     ----------
     name
-        As users write it.
+        Name of the executor, as users write it.
     lost
         Exceptions that say that a chunk's worker was lost.
     """

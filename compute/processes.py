@@ -27,7 +27,7 @@ class ProcessExecutor(PooledExecutor):
     Parameters
     ----------
     processes
-        How many.
+        Number of processes.
     """
 
     def __init__(self, processes: int) -> None:
@@ -68,7 +68,7 @@ class ProcessPool(ProcessPoolExecutor):
     Parameters
     ----------
     processes
-        How many.
+        Number of processes.
     """
 
     def __init__(self, processes: int) -> None:

@@ -30,7 +30,7 @@ class ConsoleConfig:
     media
         Origins from which pages may show pictures and sounds, as in ``https://cam.example``.
     host, port, tls_cert, tls_key, plaintext, access, send_delay_s, lease_s
-        As declared in `quercus.specification.console`.
+        Parameters declared in `quercus.specification.console`.
 
     Raises
     ------

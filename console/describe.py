@@ -35,7 +35,7 @@ class QueryDescription:
     rivals
         Name, ends and picture of the gain-ratio intervals that compete.
     known
-        What is known of the class, in a sentence; empty: that is withheld.
+        The evidence of the class, in a sentence; empty if it is withheld.
     bars
         Name and plausibility of each class, where there is something to draw.
     """

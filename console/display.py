@@ -75,9 +75,9 @@ def shown_items(query: Query, model: Model, origins: Collection[str], data_url: 
     query, model
         Its row, and how rows are presented.
     origins
-        From which pictures and sounds may be loaded.
+        Origins from which pictures and sounds may be loaded.
     data_url
-        Where the console serves bytes that were pushed; the number of the item comes behind it.
+        URL under which the console serves pushed bytes; the number of the item follows it.
     """
     look = model.specification.presentation or Presentation()
     found = _presented_curves(query.values, look.series)

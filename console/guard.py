@@ -39,7 +39,7 @@ class RequestGuard:
     Parameters
     ----------
     app
-        What it guards.
+        The guarded application.
     names
         Host names that may stand in the header Host, in lower case.
     media

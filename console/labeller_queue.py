@@ -54,13 +54,13 @@ class LabellerQueue:
     Parameters
     ----------
     client
-        Of the session.
+        Client of the session.
     model
         Its name, or ``-`` for any.
     labeller
         In whose name; empty: that of the token.
     lease_s
-        How long a query is held without a sign of life.
+        Seconds for which a query is held without a request from the page.
     """
 
     def __init__(self, client: Client, model: str, labeller: str, lease_s: float) -> None:

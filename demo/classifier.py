@@ -31,7 +31,7 @@ class ClassifierState:
 
     Attributes
     ----------
-    version : of the tree that answered.
+    version : version of the tree that answered.
     as_of : sequence number up to which that tree knows the log.
     answers : answers of labellers among these.
     rows : instances among these.

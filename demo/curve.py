@@ -124,7 +124,7 @@ def caution(other_splits: Sequence[tuple[float, float]], row: float) -> str:
     Parameters
     ----------
     other_splits : (asked, random) accuracies on other splits, at least one.
-    row : what one held-out row is worth.
+    row : weight of one held-out row.
     """
     asked, at_random = np.array(other_splits).T
     ahead, behind = int(np.sum(asked > at_random + TOLERANCE)), int(np.sum(asked < at_random - TOLERANCE))

@@ -35,10 +35,10 @@ class ManagedProcess:
 
     Parameters
     ----------
-    name : what people call it.
+    name : name of the process for people.
     arguments : after ``python -m``.
     log : file for its output and its errors.
-    listener : called with each line of its standard output, in a thread.
+    listener : called with each line of the process's standard output, in a thread.
     changed : set when it says something, and when it ends.
     may_end : whether it is right that it ends by itself.
     """
@@ -126,7 +126,7 @@ class ProcessGroup:
 
     Parameters
     ----------
-    folder : where their logs go.
+    folder : folder of their logs.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -68,13 +68,13 @@ class Outcome:
 
     Attributes
     ----------
-    model, tree : at the end; the tree stands beside the forest, for people to read.
+    model, tree : model and tree at the end; the tree belongs to the forest, for people to read.
     text, svg : the tree, drawn.
     readings : accuracy of each version of the forest that the classifier met.
     random : (repeats, rows + 1) accuracies of labels spent at random.
     other_splits : accuracies (asked, at random) on other splits.
     answered : answers of each labeller.
-    stream : how right each algorithm was about the last rows of a stream that changes.
+    stream : accuracy of each algorithm on the last rows of a changing stream.
     """
 
     model: Model
@@ -128,8 +128,8 @@ class DemoRun:
 
     Parameters
     ----------
-    settings : how.
-    screen : where it shows.
+    settings : settings of the demo.
+    screen : screen that shows it.
     family : runs the processes.
     """
 

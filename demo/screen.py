@@ -32,13 +32,13 @@ class DemoState:
 
     Attributes
     ----------
-    seconds : since the processes were started.
-    model, tree : as the server has them.
-    rows : how many there will be.
+    seconds : seconds since the processes were started.
+    model, tree : model and tree of the server.
+    rows : number of all rows of the demo.
     thinking : the query each labeller holds, None for one that waits.
     answered : number of answers of each labeller.
     gone_home : labellers who have nothing left to do.
-    readings : what the classifier noted, oldest first.
+    readings : states that the classifier recorded, oldest first.
     """
 
     seconds: float
@@ -56,7 +56,7 @@ class Screen:
 
     Parameters
     ----------
-    console : where to.
+    console : console to draw on.
     """
 
     def __init__(self, console: Console) -> None:

@@ -76,7 +76,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     missing_label
         Value of a missing label in `y`, besides None and NaN.
     classes, categorical_features
-        As in `quercus.estimators.base.BeliefClassifier`.
+        See `quercus.estimators.base.BeliefClassifier`.
 
     Notes
     -----

@@ -48,7 +48,7 @@ class ActiveForestClassifier(BeliefClassifier):
     random_state
         Seed of the random draws. The forest is a function of it and of the rows, in their order.
     classes, categorical_features
-        As in `quercus.estimators.base.BeliefClassifier`.
+        See `quercus.estimators.base.BeliefClassifier`.
 
     Notes
     -----
@@ -95,7 +95,7 @@ class ActiveForestClassifier(BeliefClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`. Names that no earlier batch had are learned.
+            See `fit`. New names of nominal values are learned.
         classes
             The frame, needed with the first batch unless it is a parameter or the batch names all classes.
 

@@ -163,7 +163,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         Parameters
         ----------
         X, y
-            As in `fit`; the classes are those of the fitted estimator.
+            See `fit`; the classes are those of the fitted estimator.
         sample_weight
             (n,) weights of the rows.
         """
@@ -213,7 +213,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         tree
             Number of the tree, if there are several.
         depth
-            As in `export_text`.
+            See `export_text`.
 
         Raises
         ------

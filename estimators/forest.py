@@ -39,7 +39,7 @@ class EvidentialForestClassifier(TableClassifier):
     random_state
         Seed of the forest.
     classes, categorical_features
-        As in `quercus.estimators.base.BeliefClassifier`; those of `base` are ignored.
+        See `quercus.estimators.base.BeliefClassifier`; those of `base` are ignored.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class ID3Classifier(TableClassifier):
     significance
         Level of χ² pruning, in (0, 1); None for no pruning.
     classes, categorical_features
-        As of `quercus.estimators.base.BeliefClassifier`.
+        See `quercus.estimators.base.BeliefClassifier`.
 
     Examples
     --------
@@ -72,11 +72,11 @@ class C45Classifier(TableClassifier):
     Parameters
     ----------
     min_instances, max_depth, max_cuts, classes, categorical_features
-        As of `ID3Classifier`.
+        See `ID3Classifier`.
     min_branch
-        At least two branches must hold this weight of rows.
+        At least two branches must have this weight of rows.
     confidence
-        Of pruning, in (0, 1); None for no pruning.
+        Confidence of pruning, in (0, 1); None for no pruning.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class E2MTreeClassifier(TableClassifier):
     Parameters
     ----------
     min_instances, max_depth, classes, categorical_features
-        As of `ID3Classifier`.
+        See `ID3Classifier`.
     max_cuts
         Most candidate thresholds of a number at a node.
     pruning
@@ -120,7 +120,7 @@ class E2MTreeClassifier(TableClassifier):
     informed_only
         Learn from those rows alone whose label says anything at all.
     prediction_level, split_significance
-        As of `quercus.estimators.active.ActiveBeliefTreeClassifier`.
+        See `quercus.estimators.active.ActiveBeliefTreeClassifier`.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class BeliefTreeClassifier(TableClassifier):
     Parameters
     ----------
     min_instances, max_depth, max_cuts, classes, categorical_features
-        As of `ID3Classifier`.
+        See `ID3Classifier`.
     """
 
     def __init__(
@@ -199,13 +199,13 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
     lam
         λ in [0, 1], the weight of discord against nonspecificity; None: chosen by cross-validation.
     combine
-        How the trees' masses become one: ``"dempster"`` (at most 16 classes) or ``"mean"``.
+        Combination of the trees' masses: ``"dempster"`` (at most 16 classes) or ``"mean"``.
     min_instances, max_depth, max_cuts, classes, categorical_features
-        As of `ID3Classifier`.
+        See `ID3Classifier`.
     folds
-        Of the cross-validation that chooses λ.
+        Folds of the cross-validation that chooses λ.
     random_state
-        Of its folds.
+        Seed of the folds.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class BeliefEntropyTreeClassifier(TableClassifier):
     min_instances
         A node of less weight is a leaf; None: 5 a class.
     max_depth, classes, categorical_features
-        As of `ID3Classifier`.
+        See `ID3Classifier`.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ def corrupt(targets: Ints, size: int, corruption: Corruption, seed: np.random.Se
     corruption
         Levels.
     seed
-        Of the draws.
+        Seed of the draws.
 
     Examples
     --------

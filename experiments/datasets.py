@@ -32,7 +32,7 @@ class DataSet:
     Parameters
     ----------
     name
-        Of the set.
+        Name of the data set.
     values
         (n, K) numbers, indices of nominal values, NaN for missing.
     attributes
@@ -176,7 +176,7 @@ def read_set(
     path
         The file.
     kinds
-        Of its columns.
+        Kinds of its columns.
     class_name
         The column that holds the class; default ``class``, else the last.
     masses

@@ -33,7 +33,7 @@ class Problem:
     ordered
         (K,) whether the values of a column, numbers or bins, stand in an order.
     seed
-        Of whatever the learner draws.
+        Seed of the learner's random draws.
     """
 
     train: Table
@@ -117,7 +117,7 @@ def fold_of(
         Cut every numeric column into so many bins of equal width over the training rows (theory §8); 0: leave
         numbers as they are.
     seed
-        Of the learner.
+        Seed of the learner.
     """
     train, test = labels.take(~held_out), data.values[held_out]
     return problem_of(train, data.targets[~held_out], test, bins, seed)

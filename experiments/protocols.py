@@ -48,15 +48,15 @@ class Grid:
     methods
         Names of learners or strategies.
     seed
-        Of the whole experiment.
+        Seed of the whole experiment.
     repeats
-        How often.
+        Number of repeats.
     folds
-        Of the cross-validation.
+        Folds of the cross-validation.
     bins
-        Of every numeric column over the training rows; 0: numbers as they are.
+        Bins of every numeric column over the training rows; 0: numbers are not binned.
     base
-        How labels are corrupted where nothing is varied; see the protocols.
+        Corruption of the labels for everything that is not varied; see the protocols.
     """
 
     data: Mapping[str, DataSet]

@@ -27,7 +27,7 @@ class Key:
     sweep
         What is varied: V, I, U, N (theory §8), given (labels that came with the data), queries or examples.
     level
-        How much of it.
+        Level of the variation.
     repeat, fold
         Counted from 0.
     """
@@ -47,11 +47,11 @@ class Row:
     Parameters
     ----------
     train_rows, test_rows
-        How many there were.
+        Numbers of rows.
     accuracy, u65, u80, brier
         See `quercus.experiments.scores.FoldScores`.
     nodes
-        Of the tree, or of all trees of a forest.
+        Number of nodes of the tree, or of all trees of a forest.
     fit_s
         CPU seconds of learning; the one column that is not the same when a run is repeated.
     """
@@ -74,9 +74,9 @@ class Job:
     Parameters
     ----------
     data, method, sweep, repeat, fold
-        As of `Key`.
+        See `Key`.
     levels
-        At which it measures, increasing.
+        Levels to measure, increasing.
     """
 
     data: str
@@ -197,11 +197,11 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
     Parameters
     ----------
     folder
-        Of the results.
+        Folder of the results.
     settings
         Name and value of everything that a cell's results depend on, beside its name.
     prints
-        Of each data set, a fingerprint.
+        Fingerprint of each data set.
 
     Raises
     ------

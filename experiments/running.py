@@ -36,11 +36,11 @@ def run(
     work
         Does them.
     cells
-        To do, in this order.
+        Cells to compute, in this order.
     results
         Takes the measurements, as they come.
     executor
-        Where cells are done; the measurements are the same wherever that is.
+        Executor of the cells; the measurements do not depend on it.
     done
         Is told each cell that is done.
 

@@ -71,7 +71,7 @@ def read_annotations(
     id_field
         Field with the id of the row, in the data of an item or in the item itself.
     question
-        Which question is meant, where a file has several.
+        Name of the question, if a file has several.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class AnswerFile:
     classes
         The frame.
     given
-        Which column is which, as far as the user says.
+        The columns that the user names.
 
     Attributes
     ----------

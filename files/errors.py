@@ -13,11 +13,11 @@ class FileError(Exception):
     path
         The file.
     reason
-        What is wrong.
+        Description of the error.
     line
         1-based line, 0 when the file as a whole is meant.
     column
-        Where in the line: 1-based number of the column, 0 when the line as a whole is meant.
+        1-based number of the column, 0 for the whole line.
     name
         The column's name, if it has one.
 

@@ -44,11 +44,11 @@ class LabelFile:
     table
         The file.
     form
-        Which of the three.
+        One of the three forms.
     classes
         The frame.
     columns
-        What each column that is used means: its number and the classes of its set; of a class column, none.
+        The meaning of each used column: its number and the classes of its set; no classes for a class column.
     """
 
     table: FileTable

@@ -80,7 +80,7 @@ def refuse_labels(
     frame
         The classes; empty when nothing says them.
     class_column
-        That holds the class; ``None``: none does. Without one every column that names classes may be it.
+        The column of the class; ``None``: there is none. Then every column that names classes may be it.
 
     Raises
     ------

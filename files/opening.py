@@ -18,7 +18,7 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
     path
         The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet, anything else CSV.
     delimiter
-        What separates the cells of a CSV file.
+        Separator of the cells of a CSV file.
     missing
         Words that stand for a missing value, such as ``NA``, beside an empty cell and ``?``.
 

@@ -109,7 +109,7 @@ def read(
     attributes
         Columns that are attributes although they look like labels.
     delimiter
-        Of both files, if they are CSV.
+        Separator of both files, if they are CSV.
     missing
         Words that stand for a missing value in both, such as ``NA``, beside an empty cell and ``?``.
 

@@ -221,7 +221,7 @@ class Binding:
     table
         The file; columns that the model does not have are left out.
     specification
-        Of the model.
+        Specification of the model.
     uncertain
         Whether a cell may be one of several names, ``red|green``, or a number between two, ``2..3``.
 

@@ -52,7 +52,7 @@ class FileTable:
     read
         Opens the file again and gives its records.
     is_arff
-        Whether it is ARFF.
+        True for an ARFF file.
     missing
         Words that stand for a missing value, beside what the format has for one.
     """

@@ -32,7 +32,7 @@ class OutputTable:
     header
         Names of the columns.
     kinds
-        Of the cells of each: str, float, int or bool.
+        Kinds of the columns: str, float, int or bool.
     rows
         Each as long as the header; ``None`` where nothing is known.
     """
@@ -78,9 +78,9 @@ def write_csv(found: OutputTable, stream: IO[str], *, for_spreadsheets: bool = F
     Parameters
     ----------
     found
-        What is written.
+        The rows to write.
     stream
-        Where to.
+        The stream to write to.
     for_spreadsheets
         Put an apostrophe before text that a spreadsheet would take for a formula, and run.
     """

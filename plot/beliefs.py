@@ -27,7 +27,7 @@ def mass_function(
     classes
         The frame. The set of all of them is called *any*, the empty set *conflict*.
     ax
-        Where to draw; None: in a new figure.
+        Axes to draw on; None: in a new figure.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def belief_intervals(
     belief, plausibility
         (l,) of each, in [0, 1], as in a `Classification`.
     ax
-        Where to draw; None: in a new figure.
+        Axes to draw on; None: in a new figure.
 
     Returns
     -------

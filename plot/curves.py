@@ -34,7 +34,7 @@ def learning_curve(
     band
         Around the mean of several runs: two standard errors (``error``), or from the worst to the best (``range``).
     ax
-        Where to draw; None: in a new figure.
+        Axes to draw on; None: in a new figure.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def accuracy_over_time(
     memories
         Rows that each curve remembers, at least 1.
     ax
-        Where to draw; None: in a new figure.
+        Axes to draw on; None: in a new figure.
 
     Returns
     -------

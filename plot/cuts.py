@@ -42,7 +42,7 @@ def alpha_cut(
     classes
         Names of the three classes.
     ax
-        Where to draw; None: in a new figure.
+        Axes to draw on; None: in a new figure.
 
     Returns
     -------

@@ -27,7 +27,7 @@ def gain_ratio_intervals(
     chosen
         The attribute that the node splits on; it is printed bold. None: the node's own.
     ax
-        Where to draw; None: in a new figure.
+        Axes to draw on; None: in a new figure.
 
     Returns
     -------

@@ -22,7 +22,7 @@ def styled(ax: Axes | None, height: float | None = None) -> Iterator[Axes]:
     Parameters
     ----------
     ax : those that are given; None: of a new figure.
-    height : of a new figure, in inches; None: as the style says.
+    height : height of a new figure, in inches; None: the height of the style.
     """
     with mpl.rc_context(fname=STYLE):
         if ax is None:

@@ -25,9 +25,9 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
         Where to draw. None: axes that fill a new figure of the picture's size. In axes of another size letters keep
         their share of the width.
     depth
-        Of a classifier: so many levels below the root. The lowest nodes say how many nodes they hide. None: all.
+        For a classifier: levels below the root. The lowest nodes show how many nodes they hide. None: all.
     member
-        Of a classifier with several trees: which one.
+        For a classifier with several trees: index of the tree.
 
     Returns
     -------

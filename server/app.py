@@ -117,7 +117,7 @@ class Server:
 
     Parameters
     ----------
-    config : what to run.
+    config : configuration of the server.
     """
 
     def __init__(self, config: Config) -> None:

@@ -56,7 +56,7 @@ class Abc45(_Checked):
     Parameters
     ----------
     pruning
-        Of the grown tree; None for none.
+        Pruning of the grown tree; None for none.
     """
 
     name: ClassVar[str] = "abc45"
@@ -80,7 +80,7 @@ class E2m(_Checked):
     Parameters
     ----------
     pruning
-        Of the grown tree; None for none.
+        Pruning of the grown tree; None for none.
     """
 
     name: ClassVar[str] = "e2m"
@@ -167,7 +167,7 @@ class Forest(_Checked):
     Parameters
     ----------
     base
-        What each tree is.
+        Algorithm of each tree.
     """
 
     name: ClassVar[str] = "forest"

@@ -26,7 +26,7 @@ class Parameter:
     default
         The value if none is given; `dataclasses.MISSING`: one must be given.
     sentence
-        What it is, without the full stop.
+        Description of the parameter, without the full stop.
     lowest, highest
         Bounds of a number. Of free text `lowest` is the least length.
     open
@@ -34,7 +34,7 @@ class Parameter:
     choices
         The texts that are values; those of an int are values beside numbers. Text without choices is free.
     none
-        What None stands for, as in "no limit". If empty, None is no value.
+        Meaning of None, as in "no limit". If empty, None is not allowed.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Parameter:
         Parameters
         ----------
         value
-            What is given.
+            The given value.
         path
             The name for errors, if it is not that of the parameter.
 

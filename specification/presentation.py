@@ -43,7 +43,7 @@ class AttributeView:
     description
         At most 2,000 characters.
     format
-        Of a number, as in ``.2f``: a point, digits, and one of e, f, g, %.
+        Format of a number, as in ``.2f``: a point, digits, and one of e, f, g, %.
     group
         Attributes of one group are shown together, under its name.
     hidden
@@ -82,7 +82,7 @@ class SeriesView:
     start, step
         Position of the first value, and the distance of two.
     unit, step_unit
-        Of the values, and of start and step.
+        Unit of the values, and of start and step.
     plot
         Curves of the same plot share one picture.
     """

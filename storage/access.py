@@ -20,9 +20,9 @@ class TokenRecord:
     Attributes
     ----------
     id : public part of the token.
-    name : for whom it speaks.
-    digest : of the secret part.
-    roles : what it may do.
+    name : name of the caller.
+    digest : digest of the secret part.
+    roles : roles of the caller.
     models : names of the models that it may touch; None: all.
     created_at, expires_at, revoked_at : seconds since 1970; None: never.
     """
@@ -58,7 +58,7 @@ class Access:
 
     Parameters
     ----------
-    database : of the store.
+    database : database of the store.
     clock : seconds since 1970, asked within a transaction.
     """
 

@@ -78,7 +78,7 @@ def inserting(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:
     Parameters
     ----------
     table : into which.
-    prefix : of the parameters.
+    prefix : prefix of the parameters.
     leave : columns that get what the table gives them.
     """
     columns = {each.name: f"{prefix}{each.name}" for each in table.c if each.name not in set(leave)}

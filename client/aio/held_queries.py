@@ -31,7 +31,7 @@ class AsyncHeldQueries:
     client
         The client that leases them.
     model, labeller, lease_s, only
-        As in ``Client.lease``. Only `extend` extends the leases.
+        See ``Client.lease``. Only `extend` extends the leases.
 
     Attributes
     ----------

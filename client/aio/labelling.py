@@ -124,7 +124,7 @@ class LabellingCalls(Connection):
         query
             The answered query.
         label, reliability, comment
-            As in :meth:`answer`.
+            See :meth:`answer`.
         labeller
             The labeller who corrects. If omitted, the one who leased the query. The labelling policy decides who may
             correct.

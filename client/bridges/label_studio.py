@@ -61,13 +61,13 @@ class LabelStudioBridge:
     Parameters
     ----------
     reading
-        For reading: it does not wait for a server that is away.
+        The client for reading: it does not wait for an unreachable server.
     stating
-        For statements: it waits, because Label Studio sends an answer once.
+        The client for statements: it waits, because Label Studio sends an answer once.
     model
         Name of the model.
     form
-        How tasks are read.
+        The format of tasks.
     """
 
     def __init__(self, reading: Client, stating: Client, model: str, form: TaskFormat) -> None:

@@ -21,9 +21,9 @@ class Control:
 
     Attributes
     ----------
-    name, to_name : its own name, and that of the object it is about.
+    name, to_name : name of the element, and of the object that it labels.
     is_multiple : several choices may be chosen.
-    choices : what may be chosen.
+    choices : the choices that it offers.
     """
 
     name: str
@@ -55,7 +55,7 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
     config
         The configuration, XML.
     classes
-        Of the model. A question may offer more, such as "unsure".
+        Classes of the model. A question may offer more, such as "unsure".
     question
         Name of the question, where several offer the classes.
 

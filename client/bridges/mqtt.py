@@ -100,13 +100,13 @@ class MqttBridge:
     Parameters
     ----------
     client
-        Of the server.
+        Client of the server.
     model
-        Whose rows they are.
+        Name of the model that receives the rows.
     broker
-        Where messages come from.
+        The broker that sends the messages.
     form
-        How messages are read.
+        The format of messages.
     rejected
         Takes a line of JSON for each message that is no row of the model, before the message is acknowledged.
     batch_rows

@@ -82,17 +82,17 @@ class WebhookBridge:
     Parameters
     ----------
     client
-        Of the server; a reader's token.
+        Client of the server, with a reader's token.
     model
-        Whose events.
+        Name of the model whose events are sent.
     receiver
-        Where they go.
+        The receiver of the events.
     signer
         With the secret that the receiver has.
     position
-        How far they went.
+        The stored position in the log.
     kinds
-        Of events, by name; none: all.
+        Kinds of events by name; none: all.
     with_values
         Whether the values of rows are sent.
     given_up

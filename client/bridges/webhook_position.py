@@ -27,7 +27,7 @@ class Position:
     path
         Made, for this user alone, if it is not there. No other process can open it until it is closed.
     model
-        Whose events.
+        Name of the model whose events are sent.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class HeldQueries:
     client
         The client that leases them.
     model, labeller, lease_s, only
-        As in ``Client.lease``. Only `extend` extends the leases.
+        See ``Client.lease``. Only `extend` extends the leases.
 
     Attributes
     ----------

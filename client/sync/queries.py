@@ -113,7 +113,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         Parameters
         ----------
         model, labeller, lease_s, idle_s, only
-            As in :meth:`queries`.
+            See :meth:`queries`.
         prefetch
             Queries that you hold at once, including the current one; 1 to 100.
         """

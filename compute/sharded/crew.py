@@ -24,7 +24,7 @@ class Crew(ABC):
     Parameters
     ----------
     shards
-        How many.
+        Number of shards.
     """
 
     def __init__(self, shards: int) -> None:

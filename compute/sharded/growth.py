@@ -41,7 +41,7 @@ def grow_sharded(
     Parameters
     ----------
     specification
-        Of the tree.
+        Specification of the tree.
     shards
         Functions that return the rows of a shard in blocks, values (n, K) and contours (n, l). Each is called in the
         worker that holds the shard, so a shard may be read where it lies. The tree is that of the rows of all shards in
@@ -52,7 +52,7 @@ def grow_sharded(
     Returns
     -------
     FlatTree
-        As of `quercus.trees.GrowthState.whole` after all rows.
+        The tree, as `quercus.trees.GrowthState.whole` returns it after all rows.
 
     Raises
     ------

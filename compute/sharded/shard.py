@@ -82,7 +82,7 @@ class NodeDecider(GrowingTree):
     Parameters
     ----------
     specification
-        How the tree is grown.
+        Specification of the tree.
     contours
         (d, l) all distinct contours, by number.
     layout
@@ -135,7 +135,7 @@ class Shard:
     Parameters
     ----------
     specification
-        Of the tree.
+        Specification of the tree.
     rows
         Returns the rows; called twice, and always with the same result.
     """

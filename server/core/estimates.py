@@ -32,7 +32,7 @@ class Estimates(Generic[T]):
 
         Parameters
         ----------
-        key : of the model.
+        key : key of the model.
         newest : number of the newest event that the estimate depends on.
         estimate : makes it of the log as it stands, in a thread; returns the newest such event, and the estimate.
         """

@@ -30,8 +30,8 @@ class Turn(Generic[A, R]):
     Attributes
     ----------
     labeller : str
-    asked : what the labeller asks for.
-    outcome : what it gets; cancelled when it has gone.
+    asked : request of the labeller.
+    outcome : result of the request; cancelled when the labeller has gone.
     others : int
         Other labellers behind it; leave something for them.
     """

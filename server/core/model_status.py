@@ -71,7 +71,7 @@ class ModelStatusCache:
 
         Parameters
         ----------
-        model : its id.
+        model : id of the model.
         fresh : read it now: who begins to wait must see what he did before, noticed or not.
 
         Raises

@@ -33,7 +33,7 @@ class ServiceCore:
     Parameters
     ----------
     store : the open store; `close` closes it.
-    config : of the server.
+    config : configuration of the server.
     """
 
     def __init__(self, store: Store, config: Config) -> None:

@@ -206,8 +206,8 @@ def issue_token(
 
     Parameters
     ----------
-    access : of the store.
-    name : for whom it speaks: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
+    access : access tokens of the store.
+    name : name of the caller: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
     roles : at least one of `ROLES`.
     models : names of the models it may touch; None: all.
     duration_s : after which it expires, in seconds; None: never.

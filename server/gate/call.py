@@ -18,7 +18,7 @@ class Call:
 
     Parameters
     ----------
-    context : of ``grpc.aio``, of a call that has just begun.
+    context : context of a call of ``grpc.aio`` that has just begun.
     """
 
     def __init__(self, context: Any) -> None:

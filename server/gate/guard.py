@@ -69,9 +69,9 @@ class Guard(aio.ServerInterceptor):
 
     Parameters
     ----------
-    core : of the server.
+    core : common part of all services.
     authority : None: anyone may call, and only the audit log is written.
-    bounds : of callers.
+    bounds : bounds of callers.
     """
 
     def __init__(self, core: ServiceCore, authority: Authority | None, bounds: CallerLimits) -> None:

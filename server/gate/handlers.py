@@ -43,7 +43,7 @@ def metadata_of(context: Any, key: str) -> str | None:
 
     Parameters
     ----------
-    context : of a call, or the details of one that is not let in yet.
+    context : context of a call, or the details of one that is not admitted yet.
     """
     given = context.invocation_metadata
     return next((value for name, value in (given() if callable(given) else given) or () if name == key), None)
@@ -60,7 +60,7 @@ def wrap_handler(
 
     Parameters
     ----------
-    handler : of a method.
+    handler : handler of a method.
     unary, stream : wrap the behaviour of a method with one response, or with many; they are told whether requests come
         as a stream.
     codecs : read requests and write responses; None: as the handler does.

@@ -23,7 +23,7 @@ class MessageReader:
     Parameters
     ----------
     deserialize : makes a message of bytes: `FromString` of its class.
-    in_thread : where large messages are read.
+    in_thread : runs the reading of large messages in a thread.
     """
 
     def __init__(self, deserialize: Deserialize, in_thread: InThread) -> None:

@@ -40,7 +40,7 @@ class Observer(aio.ServerInterceptor):
 
     Parameters
     ----------
-    metrics : what is counted.
+    metrics : the metrics that it counts.
     """
 
     def __init__(self, metrics: Metrics) -> None:

@@ -17,7 +17,7 @@ class ByName:
 
     Parameters
     ----------
-    server : of ``grpc.aio``, before its start.
+    server : server of ``grpc.aio``, before its start.
     """
 
     def __init__(self, server: aio.Server) -> None:

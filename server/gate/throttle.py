@@ -32,7 +32,7 @@ class CallRates:
 
     Parameters
     ----------
-    calls_per_s : of one caller; 0: no bound.
+    calls_per_s : calls per second of one caller; 0: no bound.
     clock : monotonic seconds.
     """
 

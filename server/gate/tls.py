@@ -23,8 +23,8 @@ class Certificates:
 
     Attributes
     ----------
-    credentials : of connections: each is made with what was read last.
-    end : when the certificate that was read last expires, in seconds since 1970; 0: it has expired, or cannot be told.
+    credentials : credentials of connections: each new one uses the files read last.
+    end : expiry of the certificate read last, in seconds since 1970; 0: it has expired, or the date is unknown.
 
     Raises
     ------

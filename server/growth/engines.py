@@ -95,7 +95,7 @@ class ActiveE2mEngine:
 
     Parameters
     ----------
-    specification : of the model; the active tree has its level, strategy and budget.
+    specification : specification of the model; the active tree has its level, strategy and budget.
     """
 
     def __init__(self, specification: Specification) -> None:

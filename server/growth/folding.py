@@ -57,7 +57,7 @@ class LogFolder:
     record : the model when it was first seen.
     keep : tree versions that are kept.
     interval_s : between two trees while rows arrive, in seconds.
-    agenda_share : of the time, for choosing queries.
+    agenda_share : share of the time for choosing queries.
     """
 
     def __init__(
@@ -264,8 +264,8 @@ class RelearningFolder(LogFolder):
 
     Parameters
     ----------
-    store, record, keep, interval_s, agenda_share : as of `LogFolder`.
-    learners : who learns.
+    store, record, keep, interval_s, agenda_share : see `LogFolder`.
+    learners : the learners.
     """
 
     def __init__(

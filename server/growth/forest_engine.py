@@ -34,7 +34,7 @@ class ForestEngine(IncrementalEngine):
 
     Parameters
     ----------
-    specification : of the model.
+    specification : specification of the model.
     """
 
     def __init__(self, specification: Specification) -> None:

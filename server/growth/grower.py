@@ -62,8 +62,8 @@ class Grower:
     store : open in this process.
     keep : tree versions of each model that are kept.
     interval_s : between two trees of a model while rows arrive, in seconds.
-    agenda_share : of the time, for choosing the queries of a model.
-    learners : who learns again what is learned from all evidence; None: processes of its own.
+    agenda_share : share of the time for choosing the queries of a model.
+    learners : learners that learn from all evidence each time; None: processes of the grower.
     notify : called with the name of a model before each step of it, with nothing after it.
     share : which models are this grower's, where several share the store; None: all are.
     """

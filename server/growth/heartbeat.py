@@ -29,7 +29,7 @@ class Heartbeat:
     kernels_ready, kernels : steps of compiling that are done, and all of them; 0 and 0 when nothing is compiled.
     learning : models that are learned again now, in processes of their own.
     waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
-    waiting_count : how many they are.
+    waiting_count : number of all waiting models.
     """
 
     at: str = ""
@@ -69,7 +69,7 @@ class HeartbeatWriter:
 
     Parameters
     ----------
-    descriptor : where to; a reader that does not read delays nothing.
+    descriptor : file descriptor to write to; a reader that does not read delays nothing.
     line : says which models learn again, and which wait.
     """
 

@@ -42,9 +42,9 @@ class LearningOutcome:
     Attributes
     ----------
     snapshot : the trees as they are stored.
-    nodes : of all trees.
+    nodes : number of nodes of all trees.
     cost_s : CPU time, in seconds.
-    report : what is said of the model beside its trees, as it is stored.
+    report : the stored report about the model, beside its trees.
     """
 
     snapshot: bytes
@@ -59,8 +59,8 @@ class RunningTask:
 
     Attributes
     ----------
-    task : what is learned.
-    outcome : when it has ended, what came of it.
+    task : the learning task.
+    outcome : result of the task, once it has ended.
     """
 
     task: LearningTask
@@ -78,7 +78,7 @@ class _LearnerProcess:
 
     Parameters
     ----------
-    command : that starts it.
+    command : command that starts the process.
     news : set when a learning has ended.
     """
 
@@ -147,8 +147,8 @@ class LearnerPool:
 
     Parameters
     ----------
-    url : of the store.
-    log_format : of what they log.
+    url : address of the store.
+    log_format : format of the learners' logs.
     most : processes at once.
     """
 

@@ -39,7 +39,7 @@ class LearningTask:
 
     Attributes
     ----------
-    model, key : its id, and the number of the model that bears it.
+    model, key : id of the model, and the number of the model that has this id.
     as_of : sequence of the last event to learn from.
     """
 

@@ -33,7 +33,7 @@ class AccuracyCounter:
     Parameters
     ----------
     state : before the events.
-    events : to be grown into it.
+    events : events to grow into it.
     """
 
     def __init__(

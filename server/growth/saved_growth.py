@@ -51,7 +51,7 @@ class SavedGrowth:
     Parameters
     ----------
     store : open in this process.
-    record : of the model.
+    record : record of the model.
     """
 
     def __init__(self, store: Store, record: ModelRecord) -> None:

@@ -31,7 +31,7 @@ class GrowerShare:
     ----------
     store : open in this process.
     member : identity of this grower.
-    place : where it runs, in words.
+    place : description of its process and host.
     ttl_s : after so long without a sign of life a member counts as dead.
     """
 

@@ -40,7 +40,7 @@ class Supervisor:
 
     Parameters
     ----------
-    config : of the server.
+    config : configuration of the server.
     """
 
     def __init__(self, config: Config) -> None:

@@ -12,7 +12,7 @@ class TimeBudget:
 
     Parameters
     ----------
-    share : of the time, above 0.
+    share : share of the time, above 0.
     most_s : saved at the beginning, and at most.
     """
 

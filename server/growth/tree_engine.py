@@ -46,7 +46,7 @@ class IncrementalEngine:
 
     Parameters
     ----------
-    specification : of the model.
+    specification : specification of the model.
     followed : returns the specification of the active tree that grows, from the model's.
     """
 

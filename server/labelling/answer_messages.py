@@ -88,9 +88,9 @@ def encode_answer(
 
     Parameters
     ----------
-    words : what was said.
+    words : the label and its history.
     history : everything said about the instance, oldest first; its INSTANCE event leads.
-    schema : of its model.
+    schema : schema of the model.
     with_values : whether the instance's values come along.
     """
     event, former, frame = words.event, words.former, schema.frame

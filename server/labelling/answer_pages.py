@@ -24,8 +24,8 @@ async def stream_answers(
 
     Parameters
     ----------
-    core : of the server.
-    request : whose answers, which, from where on.
+    core : common part of all services.
+    request : the filter of the answers and the position to start from.
     only : the one labeller whose answers the caller may see; None: all.
     """
     model = parse_model(request.model, "model")

@@ -61,7 +61,7 @@ class LabellerReply:
 
     Parameters
     ----------
-    schema : of the model, as far as it is known.
+    schema : schema of the model, as far as it is known.
     said : NewAnswer
     crowd : the labellers, where reliability is estimated.
 
@@ -137,8 +137,8 @@ class Amendment:
 
     Attributes
     ----------
-    schema : of the model, as far as it is known.
-    labeller : who speaks.
+    schema : schema of the model, as far as it is known.
+    labeller : the labeller who amends the answer.
     label : the new one; None: the labeller takes back what was said.
     declared : the reliability that was sent with it.
     comment : sent with it.

@@ -51,8 +51,8 @@ class Crowd:
 
     Attributes
     ----------
-    numbers : of the labellers in `estimate`, by name.
-    agreements : of those who share an instance with another, by name.
+    numbers : numbers of the labellers in `estimate`, by name.
+    agreements : agreements of labellers who share an instance with another one, by name.
     """
 
     numbers: Mapping[str, int]

@@ -42,8 +42,8 @@ class QuerySearch:
 
     Parameters
     ----------
-    core : what all services share.
-    options : what the labeller asks for.
+    core : common part of all services.
+    options : request of the labeller.
     """
 
     def __init__(self, core: ServiceCore, options: LeaseOptions) -> None:

@@ -28,9 +28,9 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
-    supervisor : of the grower.
-    calls : how many calls are under way.
+    core : common part of all services.
+    supervisor : supervisor of the grower.
+    calls : number of calls in progress.
     """
 
     def __init__(self, core: ServiceCore, supervisor: Supervisor, calls: Callable[[], float]) -> None:

@@ -22,7 +22,7 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
+    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

@@ -35,7 +35,7 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
+    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

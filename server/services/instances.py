@@ -44,7 +44,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
+    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

@@ -29,7 +29,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
+    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

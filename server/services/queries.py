@@ -35,7 +35,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
+    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

@@ -20,8 +20,8 @@ def enable_reflection(names: Sequence[str], server: Any) -> None:
 
     Parameters
     ----------
-    names : of the services, without reflection itself.
-    server : of ``grpc.aio``, before its start.
+    names : names of the services, without reflection itself.
+    server : server of ``grpc.aio``, before its start.
     """
     _describe_v1()
     servicer = reflection.aio.ReflectionServicer((*names, V1, reflection.SERVICE_NAME))

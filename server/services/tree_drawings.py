@@ -30,7 +30,7 @@ def draw_tree(
     snapshot : the version.
     form : one of ``MEDIA_TYPES``.
     member : which tree of several; None: the only one, or an overview of all.
-    depth : so many levels below the root; None: all.
+    depth : levels below the root; None: all.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
 
     Parameters
     ----------
-    core : what all services share.
+    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

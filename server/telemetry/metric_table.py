@@ -18,11 +18,11 @@ class MetricRow:
 
     Attributes
     ----------
-    name : as Prometheus reads it; counters without ``_total``.
-    kind : how it is read.
-    sentence : what it means.
-    labels : what tells its series apart.
-    unit : of Grafana; ``bool`` for 0 and 1.
+    name : name for Prometheus; counters without ``_total``.
+    kind : kind of the metric.
+    sentence : description of the metric.
+    labels : labels that distinguish its series.
+    unit : unit in Grafana; ``bool`` for 0 and 1.
     """
 
     name: str

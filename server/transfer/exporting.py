@@ -29,7 +29,7 @@ class ExportedTable:
     Attributes
     ----------
     header : names of the columns.
-    kinds : of the cells of each: str, float or int.
+    kinds : kinds of the columns: str, float or int.
     rows : each as long as the header; None where nothing is known.
     """
 

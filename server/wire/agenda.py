@@ -30,9 +30,9 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
 
     Parameters
     ----------
-    query : as the agenda has it; it names splits by their numbers.
+    query : query of the agenda, which names splits by their numbers.
     splits : what these are called. Of more rivals than `MAX_RIVALS`, those are named whose gain ratio may be largest.
-    strategy : by which it was chosen.
+    strategy : strategy that selected it.
     """
     reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
     if query.attribute is not None and query.code is not None:

@@ -22,7 +22,7 @@ def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
 
     Parameters
     ----------
-    event : of an instance, of any kind.
+    event : event of an instance, of any kind.
     size : number of classes.
     """
     if event.kind in KINDS_WITHOUT_EVIDENCE:

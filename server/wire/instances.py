@@ -34,7 +34,7 @@ def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_p
     Parameters
     ----------
     history : everything said about it, oldest first; its INSTANCE event leads.
-    schema : of its model.
+    schema : schema of the model.
     """
     return instance_pb2.Instance(
         name=instance_name(schema.model, history[0].id),

@@ -26,7 +26,7 @@ def encode_queries(
     ----------
     records : the queries.
     histories : everything said about their instances, by sequence of the instance.
-    schema : of the model.
+    schema : schema of the model.
     wanted : answers to each query.
     """
     return [_encode_query(record, histories[record.instance], schema, wanted) for record in records]

@@ -51,11 +51,11 @@ def decode_rows(
 
     Parameters
     ----------
-    rows : as received.
-    schema : of the model.
+    rows : the received rows.
+    schema : schema of the model.
     learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
         gets the index ``MAX_VALUES``, which no branch of any tree has, and values may be uncertain.
-    sizes : what rows, values and names are held to.
+    sizes : bounds of rows, values and names.
 
     Raises
     ------

@@ -17,9 +17,9 @@ class AttributeColumn:
 
     Attributes
     ----------
-    name : of the attribute.
+    name : name of the attribute.
     values : nominal values, declared first, then learned; None for a numeric attribute.
-    declared : how many of them were declared.
+    declared : number of declared values.
     missing : whether a value may be missing.
     """
 
@@ -39,10 +39,10 @@ class ModelSchema:
 
     Attributes
     ----------
-    model : its id.
+    model : id of the model.
     key : tells a model from an earlier one of the same name.
-    columns : its attributes, in declared order.
-    frame : its classes.
+    columns : attributes of the model, in declared order.
+    frame : classes of the model.
     uid : tells the same to clients.
     """
 

@@ -59,8 +59,8 @@ class StoredVersion:
     Attributes
     ----------
     head : the message without nodes.
-    form : how the trees make one prediction.
-    columns : of all trees, see `quercus.trees.learners.stored`.
+    form : rule that combines the trees' predictions.
+    columns : columns of all trees, see `quercus.trees.learners.stored`.
     """
 
     head: tree_pb2.Tree

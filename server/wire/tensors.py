@@ -41,8 +41,8 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
     Parameters
     ----------
     tensor : name, datatype, shape, and contents unless they are raw.
-    raw : its raw contents; None: typed.
-    field : how errors name it.
+    raw : raw contents of the tensor; None: typed.
+    field : name of the field in errors.
 
     Raises
     ------
@@ -112,8 +112,8 @@ def encode_tensor(
 
     Parameters
     ----------
-    response : to which it is added.
-    name, datatype : of the tensor.
+    response : response to which the tensor is added.
+    name, datatype : name and type of the tensor.
     values : an array of its shape; texts as bytes, one a row.
     raw : whether contents are raw.
     """

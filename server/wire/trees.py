@@ -41,7 +41,7 @@ def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequ
 
     Parameters
     ----------
-    specification : of the model.
+    specification : specification of the model.
     edges : inner edges in force, one tuple an attribute.
     names : branch names, one sequence an attribute.
     """
@@ -85,7 +85,7 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
 
     Parameters
     ----------
-    model : its id.
+    model : id of the model.
     snapshot : the version.
     member : which tree of several.
 
@@ -145,11 +145,11 @@ class TreeClassifier:
 
     Attributes
     ----------
-    key : of the model.
-    version, as_of : of the tree.
+    key : key of the model.
+    version, as_of : version of the tree, and the sequence number that it contains.
     classes : the frame.
-    model : what predicts.
-    names : of the only tree; None where there are several.
+    model : the model that predicts.
+    names : names of the only tree; None if there are several.
     """
 
     key: int

@@ -34,7 +34,7 @@ def back_up(url: str, target: Path, *, force: bool = False, progress: Progress |
 
     Parameters
     ----------
-    url : of the store.
+    url : address of the store.
     target : file to write; its folder must exist.
     force : replace what is there.
     progress : told how far it is.
@@ -97,7 +97,7 @@ def restore_backup(
     Parameters
     ----------
     backup : file that `back_up` wrote.
-    url : of the store.
+    url : address of the store.
     force : replace a store that is there.
     despite_remarks : also when `verify_store` has remarks on the history of its queries.
     progress : told how far it is.

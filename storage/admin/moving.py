@@ -62,8 +62,8 @@ def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _
 
     Parameters
     ----------
-    source_url : of a store, whose schema is brought to this version first. Nothing else of it is changed.
-    target_url : of a new store, or of one to which a part of the source was moved already.
+    source_url : address of a store. Its schema is upgraded to this version first; nothing else in it changes.
+    target_url : address of a new store, or of one that has a part of the source already.
     notify : called with each model when it has been moved.
 
     Raises

@@ -90,10 +90,10 @@ def load_model(
 
     Parameters
     ----------
-    connection : of one write transaction: all or nothing.
+    connection : connection with one write transaction: all or nothing.
     lines : with or without line ends.
     clock : asked when the model is held.
-    name : of the model, that of the lines unless given.
+    name : name of the model; default: the name in the lines.
     meaning : checks what specifications, values, labels and places of queries say; None: they are taken as bytes.
 
     Returns

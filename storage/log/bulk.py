@@ -55,11 +55,11 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
 
     Parameters
     ----------
-    connection : of a transaction that writes; the caller holds the model.
-    model_id : of the model.
+    connection : connection with a write transaction; the caller holds the model.
+    model_id : key of the model.
     first : sequence of the first row.
-    ids, values, labels : of each row.
-    now : when they were pushed.
+    ids, values, labels : columns of the rows.
+    now : time of the push.
     """
     if connection.dialect.name == "postgresql":
         from quercus.storage.postgres.bulk import insert_together  # noqa: PLC0415  (an extra of its own)

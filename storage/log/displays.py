@@ -19,10 +19,10 @@ def insert_displays(
 
     Parameters
     ----------
-    connection : of the transaction that inserts the rows.
-    model_id : of the model.
+    connection : connection with the transaction that inserts the rows.
+    model_id : key of the model.
     first : sequence of the first row.
-    ids : of the rows.
+    ids : ids of the rows.
     displays : by id.
     """
     rows = [

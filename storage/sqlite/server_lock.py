@@ -38,7 +38,7 @@ class ServerLock:
     Parameters
     ----------
     store : file of the store, which must be there.
-    holder : who takes it, in words for whoever comes second.
+    holder : description of the process that takes the lock, for the second one.
 
     Raises
     ------

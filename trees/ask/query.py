@@ -109,13 +109,13 @@ class Query:
         Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
         itself.
     asked
-        To be stored with the answer or refusal.
+        The position to store with the answer or refusal.
     node_count
         Number of instances in the node.
     forest
         Of a forest that asks; then the node is of the tree beside it. None where a tree asks.
     committee
-        Of a committee, where the strategy has one.
+        The view of a committee, if the strategy has one.
     """
 
     instance: int
@@ -159,7 +159,7 @@ class QueryContext:
     growth
         The tree, decided as far as it is looked at.
     ordered
-        How many of each attribute's codes, from 0 on, are in order, as bins of a number are; 0 for names.
+        Number of ordered codes of each attribute, from 0 on, such as the bins of a number; 0 for names.
     instances
         Number in the log of each row of the sample, ascending; None: the sample has all rows of the log.
     """

@@ -80,7 +80,7 @@ def induce(
     max_depth
         Depth at which every node is a leaf; None for no limit.
     strategy
-        What is asked about, a name of `quercus.specification.strategies.STRATEGIES`.
+        Query strategy, a name of `quercus.specification.strategies.STRATEGIES`.
     ordered
         (K,) how many of each attribute's values, from 0 on, are in order, as bins are: committees look at that. Without
         it all are names.

@@ -33,7 +33,7 @@ class OpenNode:
     rows
         The rows that pass them.
     attributes
-        What may still be tested, in declared order.
+        Attributes that may still be tested, in declared order.
     weights
         How much each row counts here, where a learner sends parts of rows down its branches; None where every
         row counts as it does in the data.
@@ -67,7 +67,7 @@ class SplitChoice:
     undecided
         There is more than one rival, "do not split" among them, and labels could still settle it.
     threshold
-        Where a numeric attribute is split; None for a split by codes.
+        Threshold of a split of a numeric attribute; None for a split by codes.
     justified
         The split is earned, or need not be; else the node is better left whole (theory §12).
     """

@@ -65,7 +65,7 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     specification
         In force when the state was saved.
     saved
-        As `saved_evidence` returned it; copied.
+        Result of `saved_evidence`; it is copied.
     """
     columns, state = saved.columns, GrowthState(specification)
     _check_columns(specification, columns)

@@ -117,7 +117,7 @@ def mass_summary(
     Parameters
     ----------
     mass
-        Of the node.
+        Mass function of the node.
     place
         The node.
     size

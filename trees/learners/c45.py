@@ -44,7 +44,7 @@ class Admission:
     Parameters
     ----------
     min_branch
-        At least two branches must hold this weight of rows (C4.5's ``-m``), 1 or more.
+        At least two branches must have this weight of rows (C4.5's ``-m``), 1 or more.
     min_side
         Both sides of a threshold must hold this share of the known rows over the number of classes, but never
         more than 25 rows need be there; in [0, 1], 0 for no such rule.
@@ -159,7 +159,7 @@ class LargestRatio:
     shares
         (n, l) share of each class in each row.
     admission
-        Which tests may be chosen.
+        The tests that may be chosen.
     max_cuts
         Most thresholds of a numeric attribute.
     """

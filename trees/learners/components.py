@@ -122,7 +122,7 @@ def fit_frequencies(
     contours, weights
         (n, l) and (n,).
     epsilon, max_steps
-        As of `quercus.trees.learners.mixture.fit_mixtures`.
+        See `quercus.trees.learners.mixture.fit_mixtures`.
     """
     known = ~np.isnan(column)
     codes, pl, w = column[known].astype(np.int64), contours[known], weights[known, None]

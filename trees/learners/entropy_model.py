@@ -67,7 +67,7 @@ class BeliefEntropyModel(Learned):
     size
         Number of classes.
     kind
-        What it predicts with.
+        The leaf rule.
     flat
         The tree. The codes of its branches are classes.
     components

@@ -65,7 +65,7 @@ def abc45(
         Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
         that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
     pruning
-        Of the grown tree, see `quercus.trees.rules.pruning_statistics`; None for no pruning.
+        Pruning of the grown tree, see `quercus.trees.rules.pruning_statistics`; None for no pruning.
     prediction_level
         Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
     split_significance

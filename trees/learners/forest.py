@@ -68,7 +68,7 @@ class RandomAttributes:
     generator
         Draws. Nodes are judged in pre-order, so the draws are determined by its seed.
     number
-        How many of ``m`` attributes to draw.
+        Number of ``m`` attributes to draw.
     """
 
     criterion: Criterion
@@ -195,13 +195,13 @@ def grow_forest(
     learner
         Grows a tree.
     seed
-        Of the forest; the trees' seeds are spawned from it.
+        Seed of the forest; the trees' seeds are spawned from it.
     vote
         See `ForestModel`.
     trees
-        How many.
+        Number of trees.
     number
-        How many attributes to draw at a node where ``m`` are left; default ``⌈√m⌉``.
+        Number of attributes to draw at a node with ``m`` left; default ``⌈√m⌉``.
     executor
         Grows the trees; default this process. The forest is the same.
 

@@ -152,7 +152,7 @@ def lambda_path(
     lambdas
         Ascending, in [0, 1].
     table, klass, min_instances, max_depth, max_cuts
-        As of `quercus.trees.learners.total_uncertainty.total_uncertainty_tree`.
+        See `quercus.trees.learners.total_uncertainty.total_uncertainty_tree`.
     """
     tried = _Lambdas(table, np.array(lambdas))
     shares = two_class_shares(table, klass)
@@ -186,13 +186,13 @@ def choose_lambda(
     Parameters
     ----------
     seed
-        Of the folds.
+        Seed of the folds.
     lambdas
-        What is tried.
+        Values of λ to try.
     folds
-        At least 2; no more than rows.
+        Number of folds, 2 to the number of rows.
     table, combine, min_instances, max_depth, max_cuts
-        As of `quercus.trees.learners.total_uncertainty.fit_total_uncertainty`.
+        See `quercus.trees.learners.total_uncertainty.fit_total_uncertainty`.
     executor
         Does the folds; default this process. The choice is the same.
 

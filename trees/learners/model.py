@@ -41,7 +41,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
     Parameters
     ----------
     algorithm
-        Which learner, and its parameters.
+        The learner and its parameters.
     table
         The rows.
     executor
@@ -95,7 +95,7 @@ def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: i
     Parameters
     ----------
     algorithm
-        Whose leaf it is: it has a mass function where the algorithm's have one.
+        Algorithm of the leaf, which has a mass function if the algorithm's leaves have one.
     attributes
         Declarations of the columns.
     size

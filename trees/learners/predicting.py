@@ -262,7 +262,7 @@ def disjunction_of_ends(
     Parameters
     ----------
     masses
-        Of each node.
+        Mass function of each node.
     rows, ends
         (ends,) row and node; every row in [0, `count`) has one, and a node counts once.
     count

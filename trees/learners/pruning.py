@@ -62,7 +62,7 @@ def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: P
     contours
         (d, l) contours.
     pruning
-        Which test, and at what level.
+        The test and its level.
     """
     return collapse_nodes(
         tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
@@ -164,7 +164,7 @@ def prune_pessimistic(tree: Node, confidence: float = CONFIDENCE.default) -> Nod
     Parameters
     ----------
     tree
-        As of `prune_chi_square`.
+        See `prune_chi_square`.
     confidence
         ``CF`` in (0, 1): the smaller, the more is pruned.
 

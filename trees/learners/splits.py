@@ -40,7 +40,7 @@ def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) 
     attribute
         The declaration.
     threshold
-        Of the split of a numeric attribute, None for a nominal one.
+        Threshold of a numeric attribute's split, None for a nominal one.
     column
         (n,) values; NaN means missing.
 
@@ -90,7 +90,7 @@ class Candidates:
         Parameters
         ----------
         some
-            What `candidate_splits` yields.
+            Result of `candidate_splits`.
         statistics
             Number of them, ``d``.
         """

@@ -61,7 +61,7 @@ class UntilPure:
     shares
         (n, l) share of each class in each row, summing to 1.
     limits
-        How far to grow.
+        The limits of growth.
     """
 
     table: Table

@@ -86,11 +86,11 @@ def restore_model(
     Parameters
     ----------
     form
-        How the trees make one prediction.
+        Rule that combines the trees' predictions.
     columns
         The trees, and what was fitted at their nodes.
     attributes, edges
-        As of `TreeModel`.
+        See `TreeModel`.
     size
         Number of classes.
     """

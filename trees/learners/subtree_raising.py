@@ -41,9 +41,9 @@ def prune_and_raise(
     tree, place
         The tree and the rows of its root.
     branching, rule
-        How rows go down it, and what its nodes predict.
+        The rule that distributes rows among branches, and the predictions of nodes.
     confidence
-        Of the pessimistic errors, in (0, 1).
+        Confidence of the pessimistic errors, in (0, 1).
 
     Raises
     ------

@@ -75,7 +75,7 @@ class Table:
         Parameters
         ----------
         values, attributes, weights
-            As of `Table`; no weights are weights of 1.
+            See `Table`; no weights are weights of 1.
         classes
             (n,) whole numbers in [0, `size`).
         size

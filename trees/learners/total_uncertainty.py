@@ -200,9 +200,9 @@ def fit_total_uncertainty(
     Parameters
     ----------
     combine
-        How the trees' masses become one. Dempster's rule makes up to ``2^l`` focal sets: at most 16 classes.
+        Combination of the trees' masses. Dempster's rule makes up to ``2^l`` focal sets: at most 16 classes.
     table, lam, min_instances, max_depth, max_cuts, wrap
-        As of `total_uncertainty_tree`.
+        See `total_uncertainty_tree`.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class Codebook(WritableArrays):
     named
         (K,) whether the attribute is nominal: its values are indices of names.
     cuts
-        Of each attribute, rising; of a nominal one none.
+        Ascending cuts of each attribute; none for a nominal one.
     """
 
     named: Bools

@@ -23,7 +23,7 @@ class DistanceCache:
     rows
         (m,) numbers of the rows.
     codes
-        Of all rows.
+        Codes of all rows.
     """
 
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:

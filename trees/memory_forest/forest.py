@@ -36,16 +36,16 @@ class MemoryForest:
     trees
         Number of trees; three naive-Bayes members stand beside them.
     seed
-        Of the draws.
+        Seed of the draws.
     level
-        Of the discounts of leaves, in [0, 1]: the lower, the larger the sets that are predicted.
+        Level of the discounts of leaves, in [0, 1]: a lower level gives larger prediction sets.
 
     Attributes
     ----------
     evidence
-        What the log said.
+        The evidence of the log.
     recent
-        How the members did lately.
+        Recent scores of the members.
     """
 
     def __init__(self, named: Bools, size: int, *, trees: int, seed: int, level: float) -> None:

@@ -59,7 +59,7 @@ class MemberTree:
     Parameters
     ----------
     key
-        Of the root.
+        Key of the root.
     nodes
         (4, nodes) attribute, test, skip and size of each.
     rows, opinions

@@ -151,7 +151,7 @@ class Members:
         weights
             (members,) with sum 1.
         level
-            At which leaves are discounted (theory §10.4).
+            Level of the discounts of leaves (theory §10.4).
         parts
             3, or 1: the estimate alone, (m, 1, l).
         """

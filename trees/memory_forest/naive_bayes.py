@@ -37,7 +37,7 @@ class NaiveBayes(WritableArrays):
     means, deviations
         (numbers, l) of each class.
     frequencies
-        Of each nominal attribute log-frequencies (names + 1, l): the last of a name that the member has not seen.
+        Log-frequencies (names + 1, l) of each nominal attribute: the last for a name that the member has not seen.
     """
 
     named: Bools

@@ -19,11 +19,11 @@ def forest_queries(
     Parameters
     ----------
     forest
-        What asks.
+        The forest that selects the queries.
     context
         The same rows, and the active tree beside the forest.
     limit
-        Of queries.
+        Greatest number of queries.
     strategy
         Its name, see `quercus.trees.memory_forest.worth`.
     """

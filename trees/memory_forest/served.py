@@ -45,7 +45,7 @@ class BayesTable:
     means, deviations
         (numbers, l) of each numeric attribute.
     frequencies
-        Of each nominal attribute log-frequencies (names + 1, l), the last of a name that was not seen.
+        Log-frequencies (names + 1, l) of each nominal attribute: the last for a name that was not seen.
     """
 
     prior: Floats
@@ -90,7 +90,7 @@ class ServedMembers:
     weights
         (members,) with sum 1.
     level
-        At which leaves are discounted.
+        Level of the discounts of leaves.
     told
         Number of rows that the members learned from.
     """

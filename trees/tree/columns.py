@@ -23,7 +23,7 @@ class Column:
     Parameters
     ----------
     dtype
-        Of its entries.
+        Type of the entries.
     of
         Returns the entry of a node; None for what only the tree knows (parent and branch).
     values
@@ -57,7 +57,7 @@ class Ragged:
     optional
         Not stored where no node has an entry.
     people_read
-        As of `Column`.
+        See `Column`.
     """
 
     count: str

@@ -212,7 +212,7 @@ def branch_names(
     Parameters
     ----------
     attributes, edges
-        As of `Encoder`.
+        See `Encoder`.
     learned
         Nominal values learned after the declaration, in order, by attribute index.
 
@@ -261,7 +261,7 @@ def split_names(
     Parameters
     ----------
     attributes, edges
-        As of `Encoder`.
+        See `Encoder`.
     branches
         Names of the branches of every attribute, as of `branch_names`.
 

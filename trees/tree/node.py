@@ -47,9 +47,9 @@ class Node:
     belief, plausibility
         (l,) bounds of each class's probability: over the likelihood cut, or of `mass` where there is one.
     threshold
-        Where the node splits a number: code 0 below it, code 1 at or above it. None for a split by codes.
+        Threshold of a split: code 0 below it, code 1 at or above it. None for a split by codes.
     mass
-        What the node says of the class, for learners whose leaves hold mass functions.
+        Mass function of the node, for learners whose leaves have one.
     conflict
         The labels of the node contradict each other wholly, so that `mass` is their mean.
     weight

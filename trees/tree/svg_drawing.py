@@ -62,8 +62,8 @@ def to_svg(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str
 
     Parameters
     ----------
-    tree, names : what is drawn.
-    depth : so many levels below the root; the lowest nodes say how many nodes they hide. None: all.
+    tree, names : the tree to draw, with its names.
+    depth : levels below the root; the lowest nodes show how many nodes they hide. None: all.
 
     Raises
     ------

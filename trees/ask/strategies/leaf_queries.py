@@ -25,7 +25,7 @@ class LeafRows:
     Parameters
     ----------
     context
-        Where to choose.
+        The tree and its candidates.
 
     Attributes
     ----------

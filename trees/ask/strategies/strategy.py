@@ -32,9 +32,9 @@ class Strategy(Protocol):
         Parameters
         ----------
         context
-            Where to choose.
+            The tree and its candidates.
         last
-            Where the last answered or refused query stood. None: nothing was asked yet.
+            Position of the last answered or refused query. None: there was no query yet.
         limit
             Most queries that will be taken; more may be yielded.
         """

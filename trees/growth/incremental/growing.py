@@ -77,7 +77,7 @@ class GrowingTree:
     layout
         Slots of a node; has one for every code.
     rules
-        How the tree is grown.
+        Rules of growth.
     small
         Nodes with fewer rows keep no counts, `SMALL` and `THIN` unless given; the tree is the same whatever it is.
     """

@@ -26,7 +26,7 @@ class LiveTree:
     classes
         Size of the frame.
     rules
-        How the tree is grown.
+        Rules of growth.
     small
         Nodes with fewer rows are grown again rather than updated, see `GrowingTree`.
     cuts

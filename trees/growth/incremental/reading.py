@@ -19,7 +19,7 @@ def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
     Parameters
     ----------
     tree
-        To be read.
+        The tree to read.
     edges
         Cuts in force of every attribute that is split at cuts.
     """

@@ -26,7 +26,7 @@ class ShelvedSubtree:
     Parameters
     ----------
     place
-        Where the root's children stand in `NodeColumns.kid`.
+        Place of the root's children in `NodeColumns.kid`.
     since
         It knows the rows with smaller numbers than this, all of them.
     size

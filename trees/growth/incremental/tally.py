@@ -110,7 +110,7 @@ class ContourCounts:
         rows, was, start
             Rows, group by group, and the contours they are counted under so far, -1 for none.
         nodes, blocks
-            Of each group.
+            Node and block of each group.
         parent, split
             Of all nodes: attributes that are spent above are not counted.
         """
