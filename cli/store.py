@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from quercus.cli.common import JsonOption, err, fail, out, print_json, report
 from quercus.cli.completion import complete_model
+from quercus.cli.progress import progress_bar
 from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
 from quercus.files import writing
 
@@ -42,7 +40,7 @@ def backup(
         from quercus.storage.admin.backup import back_up  # noqa: PLC0415  (the server extra)
 
         url = store_url(store)
-        with _progress("copying") as told:
+        with progress_bar("copying") as told:
             size = back_up(url, target, force=force, progress=told)
     text = f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}"
     report(as_json, {"file": str(target), "bytes": size}, text)
@@ -76,7 +74,7 @@ def restore(
         from quercus.storage.admin.backup import restore_backup as put_back  # noqa: PLC0415  (the server extra)
 
         url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
-        with _progress("copying") as told:
+        with progress_bar("copying") as told:
             size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=told)
     report(as_json, {"store": url, "bytes": size}, f"restored {size / 1e6:,.1f} MB")
 
@@ -238,11 +236,3 @@ def _text(path: Path, name: str, mode: str) -> IO[Any]:
     if name.lower().endswith(".gz"):
         return cast(IO[Any], gzip.open(path, mode, encoding="utf-8", newline=""))
     return path.open(mode, encoding="utf-8", newline="")
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, whole: shown.update(task, completed=done, total=whole)

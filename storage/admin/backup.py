@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
+from quercus.storage.admin.durable import flush_to_disk
 from quercus.storage.admin.verify import open_read_only, verify_store
 from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
@@ -70,9 +71,9 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
             source.backup(copy, pages=PAGES, progress=step)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, whoever opens it next
-        _flush_to_disk(part)
+        flush_to_disk(part)
         part.replace(target)
-        _flush_to_disk(target.parent)
+        flush_to_disk(target.parent)
         return target.stat().st_size
     except (sqlite3.Error, OSError) as error:
         raise _explained_error(error, dialect, target) from error
@@ -221,15 +222,7 @@ def _settle_log(path: Path) -> None:
         pass
     for suffix in LOGS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    _flush_to_disk(path.parent)
-
-
-def _flush_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush_to_disk(path.parent)
 
 
 def _explained_error(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Select, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.bounds import check_model_id
@@ -18,6 +18,7 @@ from quercus.storage.admin.transfer_lines import (
     COLUMNS,
     DISPLAY,
     FORMAT,
+    NAMES,
     VERSION,
     HeaderLine,
     line_of,
@@ -30,7 +31,7 @@ from quercus.storage.clocks import Clock
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
 from quercus.storage.rows import find
-from quercus.storage.schema import display, log, model, vocabulary
+from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
 CHUNK = 1_000  # events written by one statement
 
@@ -51,32 +52,36 @@ class LogValidator(Protocol):
 def dump_model(connection: Connection, name: str) -> Iterator[str]:
     """Yield the lines of a model, without line ends."""
     row = find(connection, name)
-    words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == row.id)
-    yield line_of(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": name,
-            "specification": text_of(row.initial_specification),
-            "budget": row.budget,
-            "created_at": row.created_at,
-            "events": row.sequence_committed,
-            "policy": asdict(policies.policy_of(connection, row.id)),
-            "vocabulary": [
-                list(each)
-                for each in connection.execute(words.order_by(vocabulary.c.attribute, vocabulary.c.position))
-            ],
-        }
-    )
-    beside = (display.c.model_id == log.c.model_id) & (display.c.instance == log.c.sequence)
-    events = select(*COLUMNS, display.c.data).select_from(log.outerjoin(display, beside))
-    events = events.where(log.c.model_id == row.id).order_by(log.c.sequence)
-    names = [*(column.name for column in COLUMNS), DISPLAY]
-    for event in connection.execute(events.execution_options(yield_per=CHUNK)):
-        cells = zip(names, event, strict=True)
+    yield line_of(head_of(connection, row))
+    for event in connection.execute(events_of(row.id).execution_options(yield_per=CHUNK)):
+        cells = zip(NAMES, event, strict=True)
         yield line_of(
             {name: text_of(value) if name in BYTES else value for name, value in cells if value is not None}
         )
+
+
+def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
+    """Return the content of the first line for the row of a model."""
+    words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == row.id)
+    words = words.order_by(vocabulary.c.attribute, vocabulary.c.position)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": row.name,
+        "specification": text_of(row.initial_specification),
+        "budget": row.budget,
+        "created_at": row.created_at,
+        "events": row.sequence_committed,
+        "policy": asdict(policies.policy_of(connection, row.id)),
+        "vocabulary": [list(each) for each in connection.execute(words)],
+    }
+
+
+def events_of(key: int) -> Select[Any]:
+    """Select the events of a model in order, with the columns `NAMES`."""
+    beside = (display.c.model_id == log.c.model_id) & (display.c.instance == log.c.sequence)
+    events = select(*COLUMNS, display.c.data).select_from(log.outerjoin(display, beside))
+    return events.where(log.c.model_id == key).order_by(log.c.sequence)
 
 
 def load_model(
@@ -109,14 +114,48 @@ def load_model(
     """
     numbered = enumerate(lines, 1)
     head = read_head(numbered)
+    events = ((where := f"line {number}", read_event(line, where)) for number, line in numbered)
+    _, count = make_model(connection, head, events, clock, name=name, meaning=meaning)
+    return count
+
+
+def make_model(
+    connection: Connection,
+    head: HeaderLine,
+    events: Iterable[tuple[str, dict[str, Any]]],
+    clock: Clock,
+    *,
+    name: str | None = None,
+    meaning: LogValidator | None = None,
+    where_head: str = "line 1",
+) -> tuple[int, int]:
+    """Create a model from its events; see `load_model`.
+
+    Parameters
+    ----------
+    connection
+        A connection in a write transaction.
+    head
+        The first line.
+    events
+        The events in order, each with its place for errors.
+    clock, name, meaning
+        See `load_model`.
+    where_head
+        The place of the first line for errors.
+
+    Returns
+    -------
+    tuple[int, int]
+        Key of the model, number of events.
+    """
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
-        _located_error("line 1", meaning.begin, head.specification, head.budget, head.vocabulary)
+        _located_error(where_head, meaning.begin, head.specification, head.budget, head.vocabulary)
     reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
     waiting: list[dict[str, Any]] = []
     beside: list[dict[str, Any]] = []
-    for number, line in numbered:
-        event = read_event(line, where := f"line {number}")
+    for where, event in events:
         reading.take(event, where)
         if meaning is not None:
             _located_error(where, meaning.take, event)
@@ -127,10 +166,10 @@ def load_model(
             _insert_rows(connection, waiting, beside)
             waiting, beside = [], []
     _insert_rows(connection, waiting, beside)
-    _check_end(head, reading)
+    _check_end(head, reading, where_head)
     counted = reading.counts() | {"specification": reading.specification or head.specification}
     connection.execute(update(model).where(model.c.id == key).values(counted))
-    return reading.sequence
+    return key, reading.sequence
 
 
 def _insert_rows(
@@ -155,7 +194,7 @@ def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
     return key
 
 
-def _check_end(head: HeaderLine, reading: LogReader) -> None:
+def _check_end(head: HeaderLine, reading: LogReader, where_head: str) -> None:
     if reading.sequence != head.events:
         raise InvalidInput(
             "file", f"ends after {reading.sequence} events, its first line promises {head.events}"
@@ -167,7 +206,7 @@ def _check_end(head: HeaderLine, reading: LogReader) -> None:
         )
     if reading.answered > head.budget:
         raise InvalidInput(
-            "line 1", f"has budget {head.budget}, but {reading.answered} answers are in the file"
+            where_head, f"has budget {head.budget}, but {reading.answered} answers are in the file"
         )
 
 

@@ -25,6 +25,7 @@ MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
 # The lease clock is of one store and one machine: whoever reads the lines takes the event to have come now.
 COLUMNS = [column for column in log.columns if column.name not in {"model_id", "clock"}]
 DISPLAY = "display"  # beside an INSTANCE; no column of the log
+NAMES = (*(column.name for column in COLUMNS), DISPLAY)
 BYTES = frozenset({DISPLAY, *(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))})
 _NEEDED = frozenset(column.name for column in COLUMNS if not column.nullable)
 _TYPES: dict[str, tuple[type, ...]] = {DISPLAY: (str,)} | {
@@ -101,22 +102,27 @@ def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
     found = _parse_line(line, "line 1")
     if found.get("format") != FORMAT:
         raise InvalidInput("file", f"is no exported log: its first line has no format {FORMAT!r}")
+    return check_head(found, "line 1")
+
+
+def check_head(found: dict[str, Any], where: str) -> HeaderLine:
+    """Check the content of a first line except its format; errors name `where` it stands."""
     if found.get("version") != VERSION:
         raise InvalidInput(
-            "file", f"has version {shown(found.get('version'))}, this version of quercus reads {VERSION}"
+            where, f"has version {shown(found.get('version'))}, this version of quercus reads {VERSION}"
         )
     for key, kind in _HEAD.items():
-        _check_type("line 1", key, found.get(key), kind)
+        _check_type(where, key, found.get(key), kind)
     for key, most in (("budget", MAX_COUNT), ("events", MAX_COUNT), ("created_at", MAX_TIME)):
-        check_range("line 1", key, found[key], 0, most)
+        check_range(where, key, found[key], 0, most)
     return HeaderLine(
         found["model"],
-        _decode_bytes("line 1", "specification", found["specification"]),
+        _decode_bytes(where, "specification", found["specification"]),
         found["budget"],
         found["created_at"],
         found["events"],
-        _decode_vocabulary(found["vocabulary"]),
-        _decode_policy(found["policy"])
+        _decode_vocabulary(found["vocabulary"], where),
+        _decode_policy(found["policy"], where)
         if "policy" in found
         else None,  # a file of an earlier version has none
     )
@@ -135,11 +141,25 @@ def read_event(line: str, where: str) -> dict[str, Any]:
         _check_type(where, name, value, _TYPES[name])
         if name in BYTES:
             event[name] = _decode_bytes(where, name, value)
-    if event["kind"] not in set(EventKind):
-        raise InvalidInput(
-            where, f"is of kind {event['kind']}, which is none of {[int(k) for k in EventKind]}"
-        )
+    check_kind(event["kind"], where)
     return event
+
+
+def read_cells(cells: dict[str, Any], where: str) -> dict[str, Any]:
+    """Check an event whose cells have the right types, and return it without its empty cells."""
+    event = {name: value for name, value in cells.items() if value is not None}
+    if missing := sorted(_NEEDED - set(event)):
+        raise InvalidInput(where, f"lacks {', '.join(missing)}")
+    size = sum(len(value) for value in event.values() if isinstance(value, bytes | str))
+    check_range(where, "cells of", size, 0, MAX_LINE_CHARACTERS)
+    check_kind(event["kind"], where)
+    return event
+
+
+def check_kind(kind: int, where: str) -> None:
+    """Raise `InvalidInput` for the number of no kind of event."""
+    if kind not in set(EventKind):
+        raise InvalidInput(where, f"is of kind {kind}, which is none of {[int(k) for k in EventKind]}")
 
 
 def check_range(where: str, name: str, value: float, low: float, high: float) -> None:
@@ -148,31 +168,31 @@ def check_range(where: str, name: str, value: float, low: float, high: float) ->
         raise InvalidInput(where, f"has {name} {shown(value)}, must lie in [{low}, {high}]")
 
 
-def _decode_vocabulary(entries: list[Any]) -> list[tuple[int, str]]:
+def _decode_vocabulary(entries: list[Any], where: str) -> list[tuple[int, str]]:
     found: dict[tuple[int, str], None] = {}
     for entry in entries:
         if not (isinstance(entry, list) and [type(each) for each in entry] == [int, str]):
             raise InvalidInput(
-                "line 1", f"has {shown(entry)} in its vocabulary, must be an attribute and a value"
+                where, f"has {shown(entry)} in its vocabulary, must be an attribute and a value"
             )
         attribute, value = entry
-        check_range("line 1", "an attribute in its vocabulary", attribute, 0, MAX_COUNT)
+        check_range(where, "an attribute in its vocabulary", attribute, 0, MAX_COUNT)
         if not value or (attribute, value) in found:
             raise InvalidInput(
-                "line 1", f"has value {shown(value)} of attribute {attribute} in its vocabulary, "
+                where, f"has value {shown(value)} of attribute {attribute} in its vocabulary, "
                 f"{'twice' if value else 'which is empty'}"
             )  # fmt: skip
-        checks.encodable("line 1", value)
+        checks.encodable(where, value)
         found[attribute, value] = None
     return list(found)
 
 
-def _decode_policy(given: object) -> Policy:
+def _decode_policy(given: object, where: str) -> Policy:
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Policy)} | dict.fromkeys(
         MAY_BE_NONE, int
     )
     if not isinstance(given, dict) or not set(given) <= set(kinds):
-        raise InvalidInput("line 1", f"has policy {shown(given)}, must be of {', '.join(kinds)}")
+        raise InvalidInput(where, f"has policy {shown(given)}, must be of {', '.join(kinds)}")
     found: dict[str, Any] = {}
     for key, value in given.items():
         kind = kinds[key]
@@ -186,12 +206,12 @@ def _decode_policy(given: object) -> Policy:
                 raise ValueError
             found[key] = kind(value)
         except (ValueError, OverflowError):
-            raise InvalidInput("line 1", f"has policy {key} {shown(value)}, which cannot be") from None
+            raise InvalidInput(where, f"has policy {key} {shown(value)}, which cannot be") from None
     policy = Policy(**found)
     try:
         policies.check(policy)
     except InvalidInput as error:
-        raise InvalidInput("line 1", f"has a policy whose {error}") from None
+        raise InvalidInput(where, f"has a policy whose {error}") from None
     return policy
 
 
