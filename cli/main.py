@@ -80,6 +80,16 @@ COMMANDS = {
         "import_log",
         "Create a model from an exported log: all of it, or nothing if a line is wrong.",
     ),
+    "archive": (
+        "archive",
+        "archive",
+        "Add the new events of a model to an archive of Parquet files.",
+    ),
+    "rebuild": (
+        "archive",
+        "rebuild",
+        "Create models from an archive: each completely, or not at all if a file is wrong.",
+    ),
     "demo": (
         "demo",
         "demo",

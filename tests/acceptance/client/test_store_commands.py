@@ -88,6 +88,40 @@ def grown(client: Client, name: str) -> Any:
 
 
 @pytest.mark.slow
+def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_path: Path) -> None:
+    shutil.copy(lesson, tmp_path)
+    store, archive = str(tmp_path / "quercus.db"), str(tmp_path / "archive")
+    assert "t: 0 events added" in run(
+        "archive", "t", "--out", archive, "--store", store, "--older-than", "30d"
+    )
+    said = run("archive", "t", "--out", archive, "--store", store)
+    assert "t: 23 events added, archived up to event 23" in said
+    found = json.loads(run("archive", "--all", "--out", archive, "--store", store, "--json"))
+    assert [(each["name"], each["added"], each["last"]) for each in found["models"]] == [("t", 0, 23)]
+    for wrong in ((), ("t", "--all")):
+        assert run("archive", *wrong, "--out", archive, "--store", store, code=2)
+    assert "must be a whole number and" in run(
+        "archive", "t", "--out", archive, "--store", store, "--older-than", "1y", code=1
+    )
+    serving = Serving(tmp_path)
+    with Client(serving.address) as client:
+        assert "t: 23 events, was there already" in run("rebuild", archive, "--store", store)
+        said = run("rebuild", archive, "--store", store, "--model", "t", "--as", "again")
+        assert "again: 23 events, rebuilt" in said
+        assert "grows the trees" in said
+        assert grown(client, "again").nodes == grown(client, "t").nodes
+        assert client.get_model("again").queries_answered == 1
+    assert serving.stop() == 0
+    assert "does not exist" in run("rebuild", archive, "--store", str(tmp_path / "new.db"), code=1)
+    run("rebuild", archive, "--store", str(tmp_path / "new.db"), "--create")
+    assert "holds together" in run("check", "--store", str(tmp_path / "new.db"))
+    piece = next((tmp_path / "archive").rglob("*.parquet"))
+    piece.write_bytes(piece.read_bytes()[:-1])
+    said = run("rebuild", archive, "--store", str(tmp_path / "other.db"), "--create", code=1)
+    assert f"{piece.name} is damaged: it has" in " ".join(said.split())
+
+
+@pytest.mark.slow
 def test_an_exported_log_grows_the_same_tree(lesson: Path, tmp_path: Path) -> None:
     shutil.copy(lesson, tmp_path)
     store = str(tmp_path / "quercus.db")

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quercus.storage import AgendaEntry, Appended, Store
+from quercus.storage import AgendaEntry, Appended, NewValue, Policy, Push, Store
+from quercus.storage.log.statements import CombinedStatement, StatementBatch, StatementRecord
 
 WORKERS = Path(__file__).with_name("workers.py")
 
@@ -69,6 +70,30 @@ class Helper:
 @pytest.fixture
 def helper(store: Store) -> Helper:
     return Helper(store)
+
+
+@pytest.fixture
+def varied(store: Store, helper: Helper, clock: Clock) -> Store:
+    """A model with 10 events: 4 rows, an answer, a refusal, and 2 statements in one call with their combined labels."""
+    helper.create(budget=5)
+    values = [NewValue(0, 0, "red"), NewValue(1, 0, "é\u20ac"), NewValue(0, 1, "blue")]
+    numbers = np.array([[1.5, np.nan], [-0.0, 1e300], [5e-324, np.inf], [0.0, 1.0]])
+    rows = ["a", "b", "ü\n1", "d"]
+    labels, displays = [b"?", b"", b"\0\xff", b"x"], [b"", b"picture", b"", b""]
+    assert not isinstance(
+        store.append_group([Push("m", rows, numbers, labels, values, displays=displays)])[0], Exception
+    )
+    helper.publish(1, 2, 3)
+    first, second = store.lease("m", "ann", 2, 60).queries
+    store.answer("m", first.number, first.token, b"label", 0.9, True, comment="zwölf")
+    clock.now += 1.0  # each call has its time
+    store.refuse("m", second.number, second.token)
+    clock.now += 1.0
+    said = [StatementRecord("a", "bob", b"s"), StatementRecord("d", "bob", b"t")]
+    store.state("m", StatementBatch("request", said), lambda history: CombinedStatement(b"joined", "all"))
+    store.set_policy("m", Policy(max_held=7, tags=("one", "two")))
+    assert store.get_model("m").sequence_committed == 10
+    return store
 
 
 @pytest.fixture

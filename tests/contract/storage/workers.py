@@ -1,15 +1,20 @@
 """Processes that use a store as servers and growers do; started by `test_store_processes`.
 
-Usage: python workers.py append|label|grow|remove URL NAME [...]; each prints lines, flushed, that the test reads.
+Usage: python workers.py append|label|grow|remove|archive|rebuild URL NAME [...]; each prints lines, flushed, that the
+test reads.
 """
 
 import json
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from quercus.storage import AgendaEntry, EventKind, FailedPrecondition, Idle, Store
+from quercus.storage.archive.rebuilding import rebuild_models
+from quercus.storage.archive.writing import archive_model
 
 
 def say(**words: object) -> None:
@@ -73,6 +78,38 @@ def remove(url: str, name: str) -> None:
             time.sleep(0.01)  # whoever is killed is killed in between
 
 
+def archive(url: str, name: str, target: str) -> None:
+    """Archive a model, a piece for each call; wait in the middle of each until the parent says go on."""
+
+    def tell(done: int, total: int) -> None:
+        say(done=done, total=total)
+        sys.stdin.readline()
+
+    with Store.open(url) as store:
+        archive_model(store, name, Path(target), progress=tell, piece_events=1)
+
+
+class AsBytes:
+    """Accepts any contents of a log."""
+
+    def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+        pass
+
+    def take(self, event: dict[str, Any]) -> None:
+        pass
+
+
+def rebuild(url: str, name: str, source: str) -> None:
+    """Rebuild a model under the name copy; wait after each piece until the parent says go on."""
+
+    def tell(done: int, total: int) -> None:
+        say(done=done, total=total)
+        sys.stdin.readline()
+
+    with Store.open(url) as store:
+        rebuild_models(store, Path(source), AsBytes, only=name, new_name="copy", progress=tell)
+
+
 def create(url: str, name: str) -> None:
     """Open at the same moment as others, when the parent says go."""
     say(ready=True)
@@ -86,6 +123,5 @@ def create(url: str, name: str) -> None:
 
 
 if __name__ == "__main__":
-    {"append": append, "label": label, "grow": grow, "create": create, "remove": remove}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    work = (append, label, grow, create, remove, archive, rebuild)
+    {each.__name__: each for each in work}[sys.argv[1]](*sys.argv[2:])

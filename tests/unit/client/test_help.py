@@ -6,7 +6,7 @@ import typer.testing
 from quercus.cli import main
 from quercus.cli.main import app
 
-STORE = ("backup", "restore", "migrate", "check", "export", "import")
+STORE = ("backup", "restore", "migrate", "check", "export", "import", "archive", "rebuild")
 LABELLING = ("label", "answers", "policy", "history")
 COMMANDS = (
     "serve",

@@ -1,0 +1,267 @@
+"""Adding to an archive what the log of a model has got since the last run."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.storage.admin.durable import new_file
+from quercus.storage.admin.transfer import CHUNK, events_of, head_of
+from quercus.storage.admin.transfer_lines import NAMES, line_of
+from quercus.storage.archive.manifest import (
+    MAX_PIECE_EVENTS,
+    UID,
+    Manifest,
+    Piece,
+    piece_file,
+    read_manifest,
+    write_manifest,
+)
+from quercus.storage.archive.pieces import (
+    Event,
+    EventDigest,
+    file_sha256,
+    load_pyarrow,
+    read_events,
+    write_events,
+)
+from quercus.storage.errors import CorruptStore, FailedPrecondition, NotFound, StoreBusy, StoreError
+from quercus.storage.records import EventKind
+from quercus.storage.rows import find
+from quercus.storage.schema import LIVE, AnyRow, log, model
+from quercus.storage.store import Store
+
+PIECE_EVENTS: Final = 500_000
+PIECE_CELL_BYTES: Final = 2**27
+"""A piece also ends when its texts and bytes take this much."""
+MAX_AGE_S: Final = 1e10
+ALONE: Final = frozenset({EventKind.INSTANCE, EventKind.SPECIFICATION})
+"""Kinds of events that make sense without the other events of the same call."""
+
+Progress = Callable[[int, int], None]
+"""A function that is called with the number of events done and the number of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedModel:
+    """Events and pieces that a run added to the archive of a model, and the last event that the archive has now."""
+
+    name: str
+    uid: str
+    added: int
+    pieces: int
+    last: int
+
+
+def archive_model(
+    store: Store,
+    name: str,
+    target: Path,
+    *,
+    older_than_s: float = 0.0,
+    progress: Progress = lambda done, total: None,
+    piece_events: int = PIECE_EVENTS,
+) -> ArchivedModel:
+    """Add the new events of a model to an archive. Servers may use the store meanwhile.
+
+    Parameters
+    ----------
+    store
+        The store with the model.
+    name
+        The model's name.
+    target
+        The folder of the archive; created if it does not exist.
+    older_than_s
+        The archive ends before the first event that is younger than this many seconds.
+    progress
+        Called after each batch of events.
+    piece_events
+        The number of events after which a piece ends.
+
+    Raises
+    ------
+    FailedPrecondition
+        The store has other events than the archive.
+    StoreBusy
+        Another process writes to the archive of this model.
+    CorruptStore
+        The manifest is damaged, or a piece that was read back differs from what was written.
+    StoreError
+        A file cannot be read or written, for example because the disk is full.
+    """
+    load_pyarrow()
+    if not 0 <= older_than_s <= MAX_AGE_S:
+        raise InvalidInput("older-than", f"is {older_than_s:g} s, must lie in [0, {MAX_AGE_S:g}]")
+    if not 1 <= piece_events <= MAX_PIECE_EVENTS:
+        raise InvalidInput("piece_events", f"is {piece_events}, must lie in [1, {MAX_PIECE_EVENTS}]")
+    with store._database.read() as connection:
+        row = find(connection, name)
+    if not UID.fullmatch(row.uid):
+        raise InvalidInput(f"model {name}", f"has uid {shown(row.uid)}, which is no UUID")
+    with _locked_folder(target, row.uid) as folder:
+        before = manifest = read_manifest(folder) or Manifest(row.uid, {}, ())
+        with store._database.read(unhurried=True) as connection:
+            _check_same_history(connection, row, manifest, folder)
+            latest = store._clocks.now(connection).wall - older_than_s if older_than_s else None
+            end = _last_event(connection, row, manifest.last, latest)
+            head = _head(connection, row, manifest.last)
+        while manifest.last < end:
+            manifest = _add_piece(
+                store, row, folder, manifest, end=end, piece_events=piece_events, progress=progress
+            )
+        if manifest is before and head != manifest.head:  # budget, policy or learned values changed
+            write_manifest(folder, replace(manifest, head=head))
+    added = manifest.last - before.last
+    return ArchivedModel(name, row.uid, added, len(manifest.pieces) - len(before.pieces), manifest.last)
+
+
+@contextmanager
+def _locked_folder(target: Path, uid: str) -> Iterator[Path]:
+    """Create the folder of a model if necessary and lock it against other processes."""
+    folder = target / uid
+    try:
+        target.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be opened as a folder: {error.strerror or error}") from error
+    try:
+        _lock(descriptor, folder)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    """Lock a folder until its descriptor is closed or the process ends."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StoreBusy(f"another process archives to {folder}: wait until it ends") from None
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be locked: {error.strerror or error}") from error
+
+
+def _check_same_history(connection: Connection, row: AnyRow, manifest: Manifest, folder: Path) -> None:
+    """Raise if the store does not have the events of the last piece.
+
+    A log only grows at its end, so equal last pieces mean equal logs before them.
+    """
+    if not manifest.pieces:
+        return
+    piece = manifest.pieces[-1]
+    if not has_events(connection, row.id, piece):
+        raise FailedPrecondition(
+            f"the store has other events {piece.first} to {piece.last} of model {row.name} than {folder / piece.file}: "
+            "a backup was restored, or somebody changed the store by hand; archive to a new folder"
+        )
+
+
+def has_events(connection: Connection, key: int, piece: Piece) -> bool:
+    """Return whether the store has the events of a piece."""
+    digest = EventDigest()
+    digest.add(_stored_events(connection, key, piece.first, piece.last))
+    return digest.value() == (piece.events, piece.digest)
+
+
+def _stored_events(connection: Connection, key: int, first: int, last: int) -> Iterator[Event]:
+    selected = events_of(key).where(log.c.sequence.between(first, last)).execution_options(yield_per=CHUNK)
+    with connection.execute(selected) as rows:
+        for row in rows:
+            yield dict(zip(NAMES, row, strict=True))
+
+
+def _last_event(connection: Connection, row: AnyRow, after: int, latest: float | None) -> int:
+    """Return the last event before the first one that is later than `latest`.
+
+    The events of one call have one time, so this is never between them.
+    """
+    if latest is not None:
+        later = (log.c.model_id == row.id, log.c.sequence > after, log.c.created_at > latest)
+        first = connection.execute(
+            select(log.c.sequence).where(*later).order_by(log.c.sequence).limit(1)
+        ).scalar()
+        if first is not None:
+            return int(first) - 1
+    return int(_live_row(connection, row).sequence_committed)
+
+
+def _live_row(connection: Connection, row: AnyRow) -> AnyRow:
+    """Return the present row of a model; `NotFound` if the model was deleted."""
+    found: AnyRow | None = connection.execute(select(model).where(model.c.id == row.id, LIVE)).first()
+    if found is None:
+        raise NotFound("model", row.name, "any more")
+    return found
+
+
+def _head(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
+    """Return the head of a manifest in the form that JSON gives back."""
+    content = head_of(connection, _live_row(connection, row)) | {"events": last}
+    head: dict[str, Any] = json.loads(line_of(content))
+    return head
+
+
+def _add_piece(
+    store: Store,
+    row: AnyRow,
+    folder: Path,
+    manifest: Manifest,
+    *,
+    end: int,
+    piece_events: int,
+    progress: Progress,
+) -> Manifest:
+    """Write the next piece, read it back, and return the manifest that lists it, which is on the disk."""
+    before = manifest.last
+    path = folder / piece_file(before + 1)
+    with store._database.read(unhurried=True) as connection, new_file(path) as stream:
+        _live_row(connection, row)
+        events = _first_piece(_stored_events(connection, row.id, before + 1, end), piece_events)
+        written = write_events(stream, events, lambda count: progress(before + count, end))
+        _check_written(stream, path, written)
+        size, sha256 = stream.tell(), file_sha256(stream)
+        count, digest = written
+        head = _head(connection, row, before + count)
+    piece = Piece(before + 1, before + count, size, sha256, digest)
+    added = Manifest(row.uid, head, (*manifest.pieces, piece))
+    write_manifest(folder, added)
+    return added
+
+
+def _first_piece(events: Iterable[Event], piece_events: int) -> Iterator[Event]:
+    """Yield events until a piece is full and a call ends, so that a model can be rebuilt from complete calls."""
+    before: Event | None = None
+    size = 0
+    for count, event in enumerate(events):
+        is_full = count >= piece_events or size >= PIECE_CELL_BYTES
+        if before is not None and (
+            count >= MAX_PIECE_EVENTS or (is_full and not _is_same_call(before, event))
+        ):
+            return
+        yield event
+        size += sum(len(cell) for cell in event.values() if isinstance(cell, bytes | str))
+        before = event
+
+
+def _is_same_call(one: Event, other: Event) -> bool:
+    """Return whether two neighbours may come from one call, such as statements and their combined label."""
+    return not ALONE & {one["kind"], other["kind"]} and one["created_at"] == other["created_at"]
+
+
+def _check_written(stream: BufferedIOBase, path: Path, written: tuple[int, str]) -> None:
+    """Read a new piece back, compare it with what was written, and leave the stream at its end."""
+    digest = EventDigest()
+    for events in read_events(stream, path):
+        digest.add(events)
+    if digest.value() != written:
+        raise CorruptStore(f"{path}: {written[0]:,} events were written, but others were read back")
+    stream.seek(0, os.SEEK_END)
