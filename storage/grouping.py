@@ -1,17 +1,14 @@
-"""Calls of several threads about one model in one transaction, as a group commit of pushes is.
+"""Several leases and answers in one transaction, as a group commit of pushes is.
 
 Whoever writes holds the model until its transaction is on disk, so calls that each had their own would wait for as many
-commits. Here the first one makes its transaction, and all that come meanwhile share the next. One thread that has
-several calls to make hands them over together (`GroupedCalls.run_all`).
+commits. A server has one thread that writes, and hands over all that came meanwhile together.
 """
 
-import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Connection
 
@@ -27,11 +24,6 @@ from quercus.storage.queries.shared_view import SharedView
 T = TypeVar("T")
 AT_ONCE: Final = 64
 """Calls of one transaction at most."""
-
-GATHER_SHARE: Final = 0.25
-"""Longest wait of a small group for more calls, as a share of the time of the previous transaction."""
-GATHER_S: Final = 0.05
-"""Longest wait of any group, in seconds."""
 
 REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound)
 """Errors that a call raises before it writes anything: the other calls of its transaction go on."""
@@ -60,16 +52,14 @@ class GroupWork(Generic[T]):
 
 
 class _Call:
-    """A call that waits for its turn: until it is done, or is to make the transaction of a group."""
+    """A call of a group, and what came of it."""
 
-    __slots__ = ("error", "group", "result", "turn", "work")
+    __slots__ = ("error", "result", "work")
 
-    def __init__(self, work: GroupWork[Any], turn: threading.Event | None = None) -> None:
+    def __init__(self, work: GroupWork[Any]) -> None:
         self.work = work
-        self.turn = turn
-        self.group: list[_Call] = []
         self.result: object = None
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
 
     def run(self, connection: Connection) -> None:
         """Do the work within a transaction; remember why it was refused."""
@@ -87,66 +77,9 @@ class _Call:
             return True
         return self.result is not None
 
-    def let_go(self) -> None:
-        """Wake the thread that waits for it, if one does."""
-        if self.turn is not None:
-            self.turn.set()
-
-    def outcome(self) -> Any:
-        """Return the result, or raise."""
-        if self.error is not None:
-            raise self.error
-        return self.result
-
-
-class _Queue:
-    """The calls that wait while another makes a transaction about the same model.
-
-    Parameters
-    ----------
-    lock : of all queues.
-    """
-
-    def __init__(self, lock: threading.Lock) -> None:
-        self._arrived = threading.Condition(lock)
-        self.waiting: list[_Call] = []
-        self._enough = AT_ONCE
-        self._last = 0  # calls of the last transaction
-        self._until = 0.0  # for how long the next one may wait for them
-        self.is_busy = False
-        """Somebody makes a transaction."""
-
-    def add(self, call: _Call) -> None:
-        """Wait in it; the lock is held."""
-        self.waiting.append(call)
-        if len(self.waiting) >= self._enough:
-            self._arrived.notify()
-
-    def note_done(self, calls: int, took_s: float) -> None:
-        """A transaction ended; the lock is held."""
-        self._last, self._until = calls, time.monotonic() + min(GATHER_SHARE * took_s, GATHER_S)
-
-    def take(self, most: int) -> list[_Call]:
-        """Take the first ones; the lock is held."""
-        taken, self.waiting = self.waiting[:most], self.waiting[most:]
-        return taken
-
-    def gather(self, leader: _Call) -> None:
-        """Wait a moment where the last group was much larger: most of its callers are about to call again.
-
-        Else large groups and small ones would take turns, and every second transaction would be made for a few calls.
-        """
-        with self._arrived:
-            self._enough = self._last - len(leader.group)
-            left_s = self._until - time.monotonic()
-            if self._enough > len(leader.group) and left_s > 0:
-                self._arrived.wait_for(lambda: len(self.waiting) >= self._enough, left_s)
-            self._enough = AT_ONCE
-            leader.group += self.take(AT_ONCE - len(leader.group))
-
 
 class GroupedCalls:
-    """Runs calls, those about one model one after the other; safe for threads.
+    """Runs calls of one thread, those about one model in one transaction.
 
     Parameters
     ----------
@@ -157,17 +90,17 @@ class GroupedCalls:
     def __init__(self, database: Database, clocks: StoreClock) -> None:
         self._database = database
         self._clocks = clocks
-        self._gathers = not database.dialect.one_writer
-        self._lock = threading.Lock()
-        self._queues: dict[str, _Queue] = {}  # by model; a model without entry is free
 
-    def run_all(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
-        """Do the works of one thread, those about one model in order and in one transaction, `AT_ONCE` at most.
+    def run(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
+        """Do the works, those about one model in order, `AT_ONCE` at most in a transaction.
+
+        An exception other than `REFUSALS` undoes the transaction. Where several shared it, each is then done alone,
+        unless the store itself failed: that fails for all.
 
         Returns
         -------
         list
-            What each returns, or the exception that `run` would have raised.
+            The result of each, or the exception that it raised.
         """
         calls = [_Call(work) for work in works]
         by_model: defaultdict[str, list[_Call]] = defaultdict(list)
@@ -177,32 +110,6 @@ class GroupedCalls:
             for first in range(0, len(group), AT_ONCE):
                 self._commit(model, group[first : first + AT_ONCE])
         return [call.result if call.error is None else call.error for call in calls]
-
-    def run(self, work: GroupWork[T]) -> T:
-        """Do `work` in a transaction, and return what it returns once that is committed.
-
-        Any exception but `REFUSALS` undoes the transaction. Where others shared it, every call is then made alone,
-        unless the store itself failed: that fails for all.
-        """
-        turn = threading.Event()
-        call, model = _Call(work, turn), work.model
-        with self._lock:
-            queue = self._queues.setdefault(model, _Queue(self._lock))
-            if queue.is_busy:
-                queue.add(call)
-            else:
-                queue.is_busy, call.group = True, [call]
-        if not call.group:
-            turn.wait()
-        if call.group:
-            if self._gathers:
-                queue.gather(call)
-            started = time.monotonic()
-            try:
-                self._commit(model, call.group)
-            finally:
-                self._pass_on(model, call, time.monotonic() - started)
-        return cast(T, call.outcome())
 
     def _commit(self, model: str, group: list[_Call]) -> None:
         try:
@@ -237,21 +144,6 @@ class GroupedCalls:
         except NotFound:
             return group  # each is told so
         return [call for call in group if not call.run_together(connection, seen)]
-
-    def _pass_on(self, model: str, leader: _Call, took_s: float) -> None:
-        """Let the others of the group go, and the next group begin."""
-        with self._lock:
-            queue = self._queues[model]
-            queue.note_done(len(leader.group), took_s)
-            following = queue.take(AT_ONCE)
-            queue.is_busy = bool(following)
-            if not following and len(leader.group) == 1:
-                del self._queues[model]
-        if following:
-            following[0].group = following
-            following[0].let_go()
-        for call in leader.group:
-            call.let_go()
 
 
 def _parts(group: Iterable[_Call]) -> list[list[_Call]]:

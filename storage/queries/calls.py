@@ -1,7 +1,7 @@
 """The store's calls about queries and labellers; `Store` has them too. Every call is one transaction."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from quercus.storage import checks, rows
 from quercus.storage.calls import StoreCalls
@@ -26,6 +26,8 @@ from quercus.storage.queries.records import (
 )
 from quercus.storage.queries.submitted import AnswerRule, CombinedAnswer, SubmittedAnswer
 from quercus.storage.records import Event, EventSelection
+
+T = TypeVar("T")
 
 
 class QueryCalls(StoreCalls):
@@ -58,7 +60,7 @@ class QueryCalls(StoreCalls):
             Id of the caller's access token, empty if there is none; see `evict_revoked`.
         """
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
-        return self._grouped.run(self.lease_work(model, request))
+        return self._run_one(self.lease_work(model, request))
 
     def answer(  # noqa: PLR0917 - one statement, spelled out
         self,
@@ -105,7 +107,7 @@ class QueryCalls(StoreCalls):
         said = SubmittedAnswer(
             label, reliability, conflict, comment, took_s, settles, combined, declared, shown
         )
-        return self._grouped.run(self.answer_work(LeaseClaim(model, number, token), said, join))
+        return self._run_one(self.answer_work(LeaseClaim(model, number, token), said, join))
 
     def refuse(
         self,
@@ -119,7 +121,7 @@ class QueryCalls(StoreCalls):
     ) -> Answered:
         """Settle a query without a label, as a REFUSAL event, by the rules of `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s, shown=shown)
-        return self._grouped.run(self.answer_work(LeaseClaim(model, number, token), said))
+        return self._run_one(self.answer_work(LeaseClaim(model, number, token), said))
 
     def lease_work(self, model: str, request: LeaseRequest) -> GroupWork[Leased]:
         """Return the work of `lease`, for `run_group`."""
@@ -150,7 +152,14 @@ class QueryCalls(StoreCalls):
         list
             The result of each call, or the exception that it would have raised, which does not stop the others.
         """
-        return self._grouped.run_all(works)
+        return self._grouped.run(works)
+
+    def _run_one(self, work: GroupWork[T]) -> T:
+        """Run one lease or answer in a transaction of its own; raise what it raises."""
+        (outcome,) = self._grouped.run([work])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return cast(T, outcome)
 
     def amend(
         self, model: str, number: int, change: AnswerChange | AmendRule, join: Join | None = None

@@ -4,11 +4,9 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +19,16 @@ from quercus.storage import (
     AnswerChange,
     EventKind,
     FailedPrecondition,
+    GroupWork,
     Idle,
+    LeaseClaim,
+    LeaseRequest,
     NotFound,
     Policy,
     Push,
     StorageError,
     Store,
+    SubmittedAnswer,
     rows,
 )
 from quercus.storage.admin.verify import verify_store
@@ -254,53 +256,38 @@ def test_the_clock_is_asked_when_the_model_is_held(store_url: str) -> None:
                 assert "clock" in order
 
 
-def in_one_group(store: Store, works: dict[str, Callable[[], Any]]) -> tuple[dict[str, Any], int]:
-    """Make calls about model a while another holds it: what came of each, and how many transactions that took."""
-    entered, go = threading.Event(), threading.Event()
-    outcomes: dict[str, Any] = {}
+def in_one_group(store: Store, works: dict[str, GroupWork[Any]]) -> tuple[dict[str, Any], int]:
+    """Run calls in a group: the outcome of each, and the number of transactions that it took."""
     commits: list[object] = []
 
     def note(connection: object) -> None:
         commits.append(connection)
 
-    def hold(*_: Any) -> bool:
-        entered.set()
-        assert go.wait(WAIT_S)
-        return True
-
-    def call(name: str, work: Callable[[], Any]) -> None:
-        try:
-            outcomes[name] = work()
-        except (StorageError, ZeroDivisionError) as error:
-            outcomes[name] = error
-
-    first = threading.Thread(target=call, args=("first", lambda: store.lease("a", "z", 1, 60.0, accept=hold)))
-    threads = [threading.Thread(target=call, args=each) for each in works.items()]
-    first.start()
-    assert entered.wait(WAIT_S)
-    for count, thread in enumerate(threads, 1):
-        thread.start()
-        until = time.monotonic() + WAIT_S
-        while len(store._grouped._queues["a"].waiting) < count:
-            assert time.monotonic() < until
-            time.sleep(0.001)
     event.listen(store._database._engine, "commit", note)
-    go.set()
-    for thread in (first, *threads):
-        thread.join()
-    event.remove(store._database._engine, "commit", note)
-    return outcomes, len(commits) - 1  # without the first's
+    try:
+        outcomes = store.run_group(list(works.values()))
+    finally:
+        event.remove(store._database._engine, "commit", note)
+    return dict(zip(works, outcomes, strict=True)), len(commits)
 
 
-def test_calls_that_come_at_once_share_a_transaction(store_url: str) -> None:
+def leasing(store: Store, labeller: str, limit: int = 1, accept: Any = None) -> GroupWork[Any]:
+    return store.lease_work("a", LeaseRequest(labeller, limit, 60.0, 0, accept))
+
+
+def answering(store: Store, number: int, token: str, label: bytes | None = b"!") -> GroupWork[Any]:
+    return store.answer_work(LeaseClaim("a", number, token), SubmittedAnswer(label))
+
+
+def test_calls_of_a_group_share_a_transaction(store_url: str) -> None:
     with Store.open(store_url) as store:
         begin(store)
         (mine,) = store.lease("a", "mia", 1, 60.0).queries
-        works: dict[str, Callable[[], Any]] = {
-            "ann": lambda: store.lease("a", "ann", 1, 60.0),
-            "mia": lambda: store.answer("a", mine.number, mine.token, b"!", 1.0, False),
-            "refused": lambda: store.answer("a", mine.number, "made up", b"!", 1.0, False),
-            "bob": lambda: store.lease("a", "bob", 2, 60.0),
+        works = {
+            "ann": leasing(store, "ann"),
+            "mia": answering(store, mine.number, mine.token),
+            "refused": answering(store, mine.number, "made up"),
+            "bob": leasing(store, "bob", 2),
         }
         outcomes, transactions = in_one_group(store, works)
         assert transactions == 1
@@ -320,13 +307,14 @@ def test_those_who_share_a_transaction_keep_every_rule(store_url: str) -> None:
         store.set_policy("a", Policy(max_held=1))
         (ann,), (bob,), (kim,) = (store.lease("a", who, 1, 60.0).queries for who in ("ann", "bob", "kim"))
         store.skip("a", kim.number, kim.token)
-        works: dict[str, Callable[[], Any]] = {
-            "answer": lambda: store.answer("a", ann.number, ann.token, b"!", 1.0, False),
-            "again": lambda: store.answer("a", ann.number, ann.token, b"!", 1.0, False),
-            "refusal": lambda: store.refuse("a", bob.number, bob.token),
-            "kim": lambda: store.lease("a", "kim", 1, 60.0),
-            "more": lambda: store.lease("a", "kim", 1, 60.0),
-            **{who: partial(store.lease, "a", who, 1, 60.0) for who in ("eve", "joe", "lea", "moe")},
+        works = {
+            "first": leasing(store, "z"),
+            "answer": answering(store, ann.number, ann.token),
+            "again": answering(store, ann.number, ann.token),
+            "refusal": answering(store, bob.number, bob.token, None),
+            "kim": leasing(store, "kim"),
+            "more": leasing(store, "kim"),
+            **{who: leasing(store, who) for who in ("eve", "joe", "lea", "moe")},
         }
         outcomes, transactions = in_one_group(store, works)
         assert transactions == 1
@@ -350,16 +338,16 @@ def test_those_who_share_a_transaction_keep_every_rule(store_url: str) -> None:
 def test_a_call_that_breaks_leaves_those_beside_it_alone(store_url: str) -> None:
     with Store.open(store_url) as store:
         begin(store)
-        works: dict[str, Callable[[], Any]] = {
-            "ann": lambda: store.lease("a", "ann", 1, 60.0),
-            "broken": lambda: store.lease("a", "eve", 1, 60.0, accept=lambda *_: bool(1 / 0)),
-            "bob": lambda: store.lease("a", "bob", 1, 60.0),
+        works = {
+            "ann": leasing(store, "ann"),
+            "broken": leasing(store, "eve", accept=lambda *_: bool(1 / 0)),
+            "bob": leasing(store, "bob"),
         }
         outcomes, _ = in_one_group(store, works)
         assert isinstance(outcomes["broken"], ZeroDivisionError)
         (ann,), (bob,) = outcomes["ann"].queries, outcomes["bob"].queries
         assert ann.number != bob.number
-        assert store.get_model("a").queries_leased == 3  # with the first's, and each once
+        assert store.get_model("a").queries_leased == 2  # each once
     assert verify_store(store_url) == []
 
 
