@@ -31,7 +31,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0021"
+HEAD = "0022"
 REVISION_TABLE = "quercus_revision"
 
 metadata = MetaData(
@@ -62,6 +62,14 @@ def each_of(column: ColumnElement[int]) -> ColumnElement[int]:
 
 def _model_column() -> Column[int]:
     return Column("model_id", _ID, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
+
+
+def _reference(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
+    """Reference of a table with many rows to a row that whoever writes them holds.
+
+    PostgreSQL would look it up for each row, nearly half of the work of an insert.
+    """
+    return ForeignKeyConstraint(columns, to, ondelete="CASCADE").ddl_if(dialect="sqlite")
 
 
 model = Table(
@@ -120,8 +128,7 @@ log = Table(
     "log",
     metadata,
     Column("model_id", _ID, primary_key=True),
-    # PostgreSQL would look up the model for each row, nearly half of the work of an insert. Who appends holds it.
-    ForeignKeyConstraint(["model_id"], ["model.id"], ondelete="CASCADE").ddl_if(dialect="sqlite"),
+    _reference(["model_id"], ["model.id"]),
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", SmallInteger, nullable=False),
     # Only in INSTANCE rows, so that the unique index needs no condition on the kind.
@@ -214,7 +221,8 @@ snapshot = Table(
 query = Table(
     "query",
     metadata,
-    _model_column(),
+    Column("model_id", _ID, primary_key=True),
+    _reference(["model_id"], ["model.id"]),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("instance", BigInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
@@ -268,7 +276,7 @@ query_history = Table(
     Column("until", Double),
     Column("sequence", BigInteger),
     Column("why", _text()),
-    ForeignKeyConstraint(["model_id", "number"], ["query.model_id", "query.number"], ondelete="CASCADE"),
+    _reference(["model_id", "number"], ["query.model_id", "query.number"]),
     sqlite_autoincrement=True,
 )
 Index("ix_query_history_query", query_history.c.model_id, query_history.c.number)

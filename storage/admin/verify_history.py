@@ -68,8 +68,10 @@ def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
             yield from _faults_of_step(known[row.number], row)
     columns = (query.c.number, query.c.state, query.c.token, query.c.answers)
     for row in connection.execute(select(*columns).where(query.c.model_id == model_id)):
-        if (found := known.get(row.number)) is not None:
+        if (found := known.pop(row.number, None)) is not None:
             yield from _faults_of_end(found, row)
+    for number in sorted(known):
+        yield f"query {number} is not there, and its history is"
 
 
 def _faults_of_end(of: _Query, row: AnyRow) -> Iterator[str]:

@@ -22,7 +22,7 @@ from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, 
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.row_writes import inserting, sent_rows, takes_arrays, updating
 from quercus.storage.rows import lock_now
-from quercus.storage.schema import LIVE, AnyRow, log, model, query
+from quercus.storage.schema import LIVE, AnyRow, log, model, query, query_history
 
 KEPT_WITHDRAWN = 1000
 DROPPED_BY_GROWTH = "growth does not want this label any more"
@@ -185,14 +185,15 @@ def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> Non
 def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     """Keep the newest of the withdrawn queries, and all that somebody ever held: their history is kept for ever."""
     mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
-    other = query.alias("other")
-    withdrawn = (other.c.model_id == row.id, other.c.state == QueryState.WITHDRAWN)
-    newest_first = select(other.c.number).where(*withdrawn).order_by(other.c.number.desc())
-    last = (
-        newest_first.offset(KEPT_WITHDRAWN).limit(1).scalar_subquery()
-    )  # of fewer, none is older than the last
+    newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
+    last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
+    if last is None:
+        return
     never_held = ~history.ever_held(query.c.number, query.c.model_id)
-    connection.execute(delete(query).where(*mine, query.c.number <= last, never_held))
+    old = select(query.c.number).where(*mine, query.c.number <= last, never_held)
+    for chunk in _number_chunks(list(connection.execute(old).scalars())):
+        for table in (query_history, query):  # PostgreSQL knows no reference from one to the other
+            connection.execute(delete(table).where(table.c.model_id == row.id, table.c.number.in_(chunk)))
 
 
 def _update_waiting(
