@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
-from sqlalchemy import Connection, Insert, Update
+from sqlalchemy import Connection, Delete, Insert, Update
 
 from quercus.storage.prepared import Prepared
 from quercus.storage.row_writes import RowWrite, as_text, takes_arrays
 
-Change: TypeAlias = Insert | Update
+Change: TypeAlias = Insert | Update | Delete
 Rows: TypeAlias = list[Mapping[str, Any]]
 
 _WAITING: Final = "quercus_waiting"  # writes that the transaction has not sent yet
@@ -28,7 +28,7 @@ class Write:
 
     Attributes
     ----------
-    statement : RowWrite, Insert or Update
+    statement : RowWrite, Insert, Update or Delete
     rows : sequence of mappings
         The parameters.
     counts : str
@@ -61,7 +61,7 @@ def write_last(connection: Connection, *writes: Write) -> None:
 
 
 def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[str, Any]) -> None:
-    """Do `write_last` with a prepared statement that returns nothing and changes one row."""
+    """Do `write_last` with a prepared statement that returns nothing, and is written once in a transaction."""
     if takes_several(connection):
         connection.info[_WAITING].append(Write(cast(Change, prepared.statement), [values]))
     else:

@@ -3,44 +3,36 @@
 A tree is a function of the log, which is kept for ever: any old one can be grown again.
 """
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
+from quercus.storage import deferred_writes
 from quercus.storage.errors import NotFound
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import Snapshot
 from quercus.storage.rows import find
-from quercus.storage.schema import AnyRow, model, snapshot
+from quercus.storage.schema import AnyRow, snapshot
 
 _ADD = Prepared(
     insert(snapshot).values(
-        model_id=bindparam("key"),
-        version=bindparam("new_version"),
-        as_of=bindparam("grown"),
+        model_id=bindparam("tree_of"),
+        version=bindparam("tree_version"),
+        as_of=bindparam("tree_as_of"),
         data=bindparam("tree"),
-        created_at=bindparam("now"),
-    )
-)
-_COUNT = Prepared(
-    update(model)
-    .where(model.c.id == bindparam("key"))
-    .values(
-        tree_version=bindparam("new_version"), sequence_grown=bindparam("grown"), report=bindparam("told")
+        created_at=bindparam("tree_at"),
     )
 )
 _REMOVE = Prepared(
-    delete(snapshot).where(snapshot.c.model_id == bindparam("key"), snapshot.c.version <= bindparam("oldest"))
+    delete(snapshot).where(
+        snapshot.c.model_id == bindparam("old_of"), snapshot.c.version <= bindparam("oldest")
+    )
 )
 
 
-def add(connection: Connection, row: AnyRow, new: Snapshot, keep: int, report: bytes) -> None:
-    """Insert the next version and what is reported with it; the caller holds the model.
-
-    Versions that are older than the newest `keep` are removed.
-    """
-    counted = {"key": row.id, "new_version": new.version, "grown": new.as_of}
-    _ADD.run(connection, **counted, tree=new.data, now=new.created_at)
-    _COUNT.run(connection, **counted, told=report)
-    _REMOVE.run(connection, key=row.id, oldest=new.version - keep)
+def add(connection: Connection, model_id: int, new: Snapshot, keep: int) -> None:
+    """Insert the next version, and remove all that are older than the newest `keep`; the caller holds the model."""
+    tree = {"tree_version": new.version, "tree_as_of": new.as_of, "tree": new.data, "tree_at": new.created_at}
+    deferred_writes.write_prepared(connection, _ADD, {"tree_of": model_id, **tree})
+    deferred_writes.write_prepared(connection, _REMOVE, {"old_of": model_id, "oldest": new.version - keep})
 
 
 def get(connection: Connection, name: str, version: int | None) -> Snapshot:

@@ -1,6 +1,6 @@
 """Publishing a tree: the snapshot and the agenda that goes with it, in one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +8,14 @@ from sqlalchemy import BigInteger, Connection, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.server import KEEP_TREES
-from quercus.storage import snapshots
+from quercus.storage import deferred_writes, snapshots
 from quercus.storage.clocks import Clock, Timestamps
+from quercus.storage.deferred_writes import Write
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
 from quercus.storage.log.event_log import CHUNK, STATED_SINCE
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
@@ -30,7 +32,21 @@ _MOVED = ("position", "asked", "reason", "tree_version")
 _MOVE = updating(
     query, {"model_id": "move_of", "number": "move_which"}, {name: f"move_{name}" for name in _MOVED}
 )
-_OPEN = inserting(query, "opened_")
+_NEW = ("labeller", "token", "ends", "not_before", "sequence", "credential")
+"""Columns that say nothing of a new query."""
+_OPEN = inserting(query, "opened_", leave=_NEW)
+_COUNT = Prepared(
+    update(model)
+    .where(model.c.id == bindparam("counted_model"))
+    .values(
+        tree_version=bindparam("newest_version"),
+        sequence_grown=bindparam("grown"),
+        report=bindparam("told"),
+        sequence_asked=bindparam("asked"),
+        query_count=model.c.query_count + bindparam("opened"),
+        times_opened=model.c.times_opened + bindparam("openings"),
+    )
+)
 _LIVE = select(query).where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
 _SETTLED_SINCE = select(query.c.instance).where(
     query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
@@ -40,7 +56,6 @@ _IS_NAMED = (log.c.model_id == bindparam("of"), log.c.sequence == _NAMED.c.named
 # Not a join, for which PostgreSQL may read the whole log while it has no statistics.
 _KIND = select(log.c.kind).where(*_IS_NAMED).correlate(_NAMED).scalar_subquery()
 _KINDS = select(_NAMED.c.named, _KIND)
-_NOTHING: dict[str, Any] = dict.fromkeys(query.c.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +94,10 @@ def publish_tree(connection: Connection, name: str, published: Publication, cloc
         return int(row.tree_version)
     version = int(row.tree_version) + 1
     tree = Snapshot(version, as_of, published.data, now.wall)
-    snapshots.add(connection, row, tree, published.keep, published.report)
-    if published.agenda is not None:
-        expiry.write_expired(connection, row.id, now)
-        _reconcile_queries(connection, row, Agenda(as_of, published.agenda, version), now)
+    snapshots.add(connection, row.id, tree, published.keep)
+    grown = {"newest_version": version, "grown": as_of, "told": published.report}
+    agenda = None if published.agenda is None else Agenda(as_of, published.agenda, version)
+    _follow(connection, row, agenda, grown, now)
     return version
 
 
@@ -104,8 +119,8 @@ def follow_agenda(
     check_fence(connection, row.id, name, fence)
     if as_of < row.sequence_grown:  # a tree that knows more came
         return
-    expiry.write_expired(connection, row.id, now)
-    _reconcile_queries(connection, row, Agenda(as_of, entries, row.tree_version), now)
+    grown = {"newest_version": row.tree_version, "grown": row.sequence_grown, "told": row.report}
+    _follow(connection, row, Agenda(as_of, entries, row.tree_version), grown, now)
 
 
 def has_queries(connection: Connection, name: str) -> bool:
@@ -130,7 +145,20 @@ def _held_model(
     return (row, now) if key in (None, row.id) else None
 
 
-def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> None:
+def _follow(
+    connection: Connection, row: AnyRow, agenda: Agenda | None, grown: Mapping[str, Any], now: Timestamps
+) -> None:
+    """Let the queries follow an agenda, if there is one, and count them with the tree `grown`."""
+    asked, opened = int(row.sequence_asked), 0
+    if agenda is not None:
+        expiry.write_expired(connection, row.id, now)
+        asked, opened = max(asked, agenda.as_of), _reconcile_queries(connection, row, agenda, now)
+    counted = {"counted_model": row.id, "asked": asked, "opened": opened, "openings": int(opened > 0)}
+    deferred_writes.write_prepared(connection, _COUNT, {**counted, **grown})
+
+
+def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> int:
+    """Withdraw, move and open queries, as the agenda says; return how many are opened."""
     version = agenda.version
     wanted = {int(entry.instance): (position, entry) for position, entry in enumerate(agenda.entries)}
     if len(wanted) != len(agenda.entries):
@@ -148,12 +176,11 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     passed = {instance for (instance,) in late} | set(there)
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
-    asked = max(int(row.sequence_asked), agenda.as_of)
     drop_queries(connection, row, unnamed, DROPPED_BY_GROWTH, now)
     _want_again(connection, row, [found for instance, found in there.items() if instance in wanted])
     _update_waiting(connection, row, waiting, wanted, version)
     _insert_queries(connection, row, fresh, version, now)
-    connection.execute(update(model).where(model.c.id == row.id).values(sequence_asked=asked))
+    return len(fresh)
 
 
 def drop_queries(
@@ -217,7 +244,7 @@ def _update_waiting(
         for position, entry in [wanted[instance]]
         if (found.position, found.asked, found.reason) != (position, entry.asked, entry.reason)
     ]
-    _MOVE.run(connection, changes)
+    deferred_writes.write_last(connection, Write(_MOVE, changes))
 
 
 def _insert_queries(
@@ -227,11 +254,9 @@ def _insert_queries(
     version: int,
     now: Timestamps,
 ) -> None:
-    if not fresh:
-        return
-    rows = [
-        _NOTHING
-        | {
+    added, steps = [], []
+    for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1):
+        new = {
             "model_id": row.id,
             "number": number,
             "instance": instance,
@@ -244,13 +269,9 @@ def _insert_queries(
             "wanted": True,
             "created_at": now.wall,
         }
-        for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1)
-    ]
-    _OPEN.run(connection, [{f"opened_{name}": value for name, value in new.items()} for new in rows])
-    opened = [HistoryNote(new["number"], new["instance"], Step.OPENED, QueryState.OPEN) for new in rows]
-    history.write(connection, row.id, opened, now)
-    change = {"query_count": row.query_count + len(rows)}
-    connection.execute(update(model).where(model.c.id == row.id).values(change))
+        added.append({f"opened_{name}": value for name, value in new.items()})
+        steps.append(history.added(row.id, HistoryNote(number, instance, Step.OPENED, QueryState.OPEN), now))
+    deferred_writes.write_last(connection, Write(_OPEN, added), Write(history.ADD, steps))
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""No foreign key from a query to its model, nor from a step to its query, in PostgreSQL, which looked each of them up."""
+"""No foreign keys from queries to their model and from steps to their query in PostgreSQL, which looked each up."""
 
 from alembic import op
 
