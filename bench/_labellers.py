@@ -29,15 +29,6 @@ sys.path.insert(0, sys.argv[1])
 import _labellers
 print(asyncio.run(_labellers.label(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))), flush=True)
 """
-KEEPER = """
-import sys, threading
-sys.path.insert(0, sys.argv[1])
-import _labellers
-stop = threading.Event()
-threading.Thread(target=lambda: (sys.stdin.read(), stop.set())).start()
-with _labellers.Store.open(sys.argv[2]) as store:
-    _labellers.keep_open(store, sys.argv[3], int(sys.argv[4]), stop)
-"""
 
 
 @dataclass(frozen=True)
@@ -61,23 +52,6 @@ def keep_open(store: Store, model: str, count: int, stop: threading.Event) -> No
                 model, as_of=record.sequence_committed, snapshot=b"tree", agenda=entries, key=key, keep=2
             )
         stop.wait(PAUSE_S)
-
-
-@contextmanager
-def kept_open(url: str, model: str, count: int) -> Iterator[None]:
-    """Keep queries open by a process of its own, as a grower is."""
-    command = [sys.executable, "-c", KEEPER, str(Path(__file__).parent), url, model, str(count)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE)
-    try:
-        with Store.open(url) as store:
-            while store.get_model(model).queries_open < count // 2:
-                if child.poll() is not None:
-                    raise SystemExit("nobody keeps queries open")
-                time.sleep(PAUSE_S)
-        yield
-    finally:
-        child.stdin.close()
-        child.wait(30)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.driver_reads import read_each
@@ -33,6 +34,7 @@ from quercus.storage.log.event_log import MAX_SEQUENCE
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Policy, QueryState
+from quercus.storage.row_writes import sent_rows
 from quercus.storage.schema import LIVE, AnyRow, model, policy, query
 
 ALL_ROWS = 2**31 - 1  # rows
@@ -106,7 +108,8 @@ def look_for_all(moment: Select[Any]) -> Select[Any]:
     """Return the statement of `look` for several labellers (`asking`) of the model `wanted`, and up to `most` queries.
 
     Each query has the column `passed`: those of the labellers who may not have it. There is one row at least, and each
-    has the column `holders`: who holds the leases that are alive, once for each.
+    has the columns `holders`, who holds the leases that are alive, once for each, and `settled`, the event of the last
+    query that each of the labellers settled, or 0.
     """
     asked, asking = NAMED, bindparam("asking", type_=ARRAY(Text))
     told = moment.cte("moment")
@@ -114,7 +117,11 @@ def look_for_all(moment: Select[Any]) -> Select[Any]:
     passed = history.who_pass_over(asked, asking).label("passed")
     chosen = reading.select_records().add_columns(passed).where(_ready(asked, now))
     holders = func.array_agg(query.c.labeller).filter(query.c.ends > now).label("holders")
-    return _look_of(told, asked, _leases(asked, now, holders), chosen)
+    sent = sent_rows("sent", {"asking": Text()})
+    last = func.coalesce(last_settled(asked, sent.c.asking).correlate(sent).scalar_subquery(), 0)
+    each = select(func.array_agg(aggregate_order_by(last, sent.c.place))).select_from(sent)
+    settled = each.correlate(None).scalar_subquery().label("settled")
+    return _look_of(told, asked, _leases(asked, now, holders), chosen, settled)
 
 
 def last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Select[Any]:

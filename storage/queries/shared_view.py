@@ -8,23 +8,21 @@ itself, after all others. A query that an answer opens again is offered from the
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Text, select
+from sqlalchemy import Connection, Select
 
 from quercus.storage import rows
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.driver_reads import read_each
 from quercus.storage.log import event_log
 from quercus.storage.queries import choosing, claims, expiry, history
-from quercus.storage.queries.choosing import NAMED, LeaseView
+from quercus.storage.queries.choosing import LeaseView
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import Answered, Policy, QueryState
 from quercus.storage.records import Event
-from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import held, lock
 from quercus.storage.schema import AnyRow
 
@@ -141,8 +139,6 @@ def look(
         (rows.BY_NAME_TO_HOLD, named),
         (choosing.look_for_all(moment), {**named, "asking": list(asking), "most": most}),
     ]
-    if asking:
-        wanted.append((_last_settled(), {"wanted": name, "asking": list(asking)}))
     if claimed:
         sent = {
             "sent_number": [each.number for each in claimed],
@@ -156,7 +152,6 @@ def look(
         expiry.write_expired(connection, row.id, now)
         found = read_each(connection, *wanted)
         now, first, free = choosing.told_by(found[1], clock)
-    labellers = found[2] if asking else []
     by_claim: defaultdict[tuple[int, str], list[AnyRow]] = defaultdict(list)
     for each in found[-1] if claimed else []:
         by_claim[each.sent_number, each.sent_token].append(each)
@@ -166,18 +161,10 @@ def look(
         policy=choosing.policy_in(first),
         leased=first.leased,
         held=Counter(first.holders or ()),
-        last_settled={each.asking: each.settled or 0 for each in labellers},
+        last_settled=dict(zip(asking, first.settled or (), strict=True)),
         free=free,
         is_cut=len(free) >= most,
         claimed=by_claim,
         touched=set(),
         spoken_of=set(),
     )
-
-
-@cache  # to make it takes longer than to run it
-def _last_settled() -> Select[Any]:
-    """Return the statement for the event of the last query that each asking labeller settled."""
-    sent = sent_rows("sent", {"asking": Text()})
-    last = choosing.last_settled(NAMED, sent.c.asking).correlate(sent).scalar_subquery()
-    return select(sent.c.asking, last.label("settled")).select_from(sent)
