@@ -398,7 +398,9 @@ def test_the_migrations_run(postgres: Cluster, empty: str) -> None:
         }
     engine.dispose()
     assert references == {
-        table.name: {str(each.name) for each in table.foreign_key_constraints if table.name not in UNREFERENCED}
+        table.name: {
+            str(each.name) for each in table.foreign_key_constraints if table.name not in UNREFERENCED
+        }
         for table in metadata.sorted_tables
     } | {REVISION_TABLE: set()}
     assert built.pop(REVISION_TABLE) == {"version_num"}
