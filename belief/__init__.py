@@ -1,4 +1,4 @@
-"""Belief functions on a finite frame: what a label that may say "I don't know" is made of.
+"""Belief functions on a finite frame, the form of labels that may be uncertain.
 
 Pure mathematics on numbers and NumPy arrays, no input or output. Import from the modules:
 
@@ -12,7 +12,7 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 ``label``      the three kinds of label and their contours
 ``given``      labels in the forms in which people and files give them
 ``codec``      labels to bytes and back
-``evidence``   how an answer changes what is known of one instance
+``evidence``   the effect of an answer on the evidence of one instance
 =============  ==============================================================================
 
 Notation as in theory §1: the frame has ``l`` classes; bit ``c`` of a mask stands for class ``c``.

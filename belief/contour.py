@@ -67,12 +67,12 @@ def check_contours(values: ArrayLike, size: int, field: str = "contours") -> NDA
 
 
 def is_precise(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell whether exactly one class is plausible: bool () for a contour (l,), bool (n,) for (n, l)."""
+    """Return whether exactly one class is plausible: bool () for a contour (l,), bool (n,) for (n, l)."""
     return np.asarray(np.count_nonzero(contour, axis=-1) == 1)
 
 
 def is_vacuous(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell whether all classes are equally plausible: bool () for a contour (l,), bool (n,) for (n, l).
+    """Return whether all classes are equally plausible: bool () for a contour (l,), bool (n,) for (n, l).
 
     Any constant but 0 will do, and equality is exact: only a constant contour says nothing.
     """

@@ -12,7 +12,7 @@ class InvalidInput(ValueError):  # noqa: N818 - the name callers read in `except
     field
         Which input is wrong, e.g. ``"alpha"`` or ``"contour[2]"``.
     reason
-        What was given and what was expected, in words fit for the person who sent it.
+        The given and the expected value, in words for the person who sent it.
 
     Examples
     --------

@@ -108,7 +108,7 @@ class LabelReader:
 
 
 def is_missing(given: object) -> bool:
-    """Tell whether a label is missing: None, NaN, or a value that is not equal to itself such as pandas' NA."""
+    """Return whether a label is missing: None, NaN, or a value that is not equal to itself such as pandas' NA."""
     if given is None:
         return True
     if isinstance(given, float | np.floating):

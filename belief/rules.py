@@ -57,7 +57,7 @@ def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
 
 
 def disjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
-    """Combine two bodies of evidence of which at least one is reliable.
+    """Combine two bodies of evidence, at least one of which is reliable.
 
     Raises
     ------

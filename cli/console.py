@@ -49,8 +49,8 @@ def console(
 ) -> None:
     """Label, look at trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
 
-    Whoever opens it signs in with a token of their own (quercus tokens create), or with a name where the server
-    asks for no token. The console keeps nothing on disk and has no rights of its own. It prints "console at URL"
+    Users sign in with their own token (quercus tokens create), or with a name if the server
+    needs no tokens. The console keeps nothing on disk and has no other rights. It prints "console at URL"
     once it answers.
 
     Try:

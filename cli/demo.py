@@ -79,7 +79,7 @@ def demo(
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder, and remove what an earlier demo left there, and nothing else."""
+    """Make the folder, and remove only the files of an earlier demo."""
     from quercus.demo import report  # noqa: PLC0415  (the server extra)
     from quercus.demo.play import STORE  # noqa: PLC0415
     from quercus.demo.tables import HOLDOUT, TRAINING, TRUTH  # noqa: PLC0415

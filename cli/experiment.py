@@ -106,7 +106,7 @@ def labels(
     share that are sets of classes, and how large; N, the share that are drawn anew; U, the share that are
     plausibilities, and how high. The test rows keep their classes. Every method sees the same labels.
 
-    Results are in results.csv in the folder, a line a fold. A run that was interrupted goes on where it
+    Results are in results.csv in the folder, one line per fold. An interrupted run continues where it
     was, and more repeats, sets, levels or methods are added to those there. The figures are drawn from the file
     alone. For the belief-entropy paper's protocol: --bins 0 --folds 5 --repeats 10 --noise 0 --unit.
 
@@ -159,8 +159,8 @@ def learners(
 ) -> None:
     """All learners side by side: a table.
 
-    A set that came with labels of its own (NAME_masses.csv beside NAME.csv: a column a focal set, A|B, and
-    a mass function a row) is learned from those, any other from its classes, of which a share V is withheld.
+    A set with its own labels (NAME_masses.csv beside NAME.csv: one column per focal set, A|B, and
+    one mass function per row) is learned from those, any other from its classes, a share V of which is withheld.
 
     Try:
 
@@ -294,7 +294,7 @@ def restaurant(
 def plot(folder: FolderArgument) -> None:
     """Draw the figures of a folder again, from its results.csv alone.
 
-    One a sweep: accuracy against what was varied, a panel a data set, with standard errors.
+    One figure per sweep: accuracy against the varied level, one panel per data set, with standard errors.
 
     Try:
 

@@ -65,7 +65,7 @@ def error_json(
     exit_code : exit code of the command.
     hints : instructions for the user.
     fields : invalid fields of a request (``field``), each with the reason (``reason``).
-    retry_s : after so many seconds another try is sound; None: the server does not say so.
+    retry_s : seconds after which another attempt may succeed; None: the server does not say so.
 
     Examples
     --------

@@ -84,7 +84,7 @@ def induce(
 ) -> None:
     """Grow an active belief decision tree (ABC4.5) from files, without a server.
 
-    Nominal values stand in sorted order (ARFF: as declared), the frame in the order of the label file's
+    Nominal values are sorted (ARFF: as declared); the frame is in the order of the label file's
     header, else sorted. Numeric columns are cut into equal-width bins over the file.
 
     Try:

@@ -121,8 +121,8 @@ def label(
 ) -> None:
     """Answer the queries of a model: at the terminal with single keys, or from a file.
 
-    Each query shows the row, what is believed of its class, and why it is asked. An answer may be a class,
-    a set of classes or plausibilities. While you think, nobody else gets the row. Not for you: k leaves it to
+    Each query shows the row, the belief about its class, and the reason of the query. An answer may be a class,
+    a set of classes or plausibilities. While you think, no one else gets the row. Not for you: k leaves it to
     others; not now: p brings it back later; nobody can tell: r. A wrong key: b goes back to your last answer.
 
     Try:
@@ -133,7 +133,7 @@ def label(
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
     only = _filter(can_tell, where or [], tag or [])
-    console = err if as_json else out  # what is said beside the JSON is for people
+    console = err if as_json else out  # messages beside the JSON are for people
     with connect(server) as client:
         own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
         name = own if labeller is None else labeller
@@ -169,7 +169,7 @@ def label(
             raise _by_flag(error) from None
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
-        finally:  # also before an error is told: what was answered is answered
+        finally:  # also before an error is shown: answers must be sent
             if tally.has_any() or sys.exc_info()[0] is None:
                 _report(tally, as_json)
 

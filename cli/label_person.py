@@ -105,8 +105,10 @@ class TerminalLabeller:
     def __init__(self, client: Client, queue: TerminalQueue, console: Console) -> None:
         self._client, self._queue, self._console = client, queue, console
         self._stack = ExitStack()
-        self._classes: tuple[str, ...] = ()  # of what is asked now; empty: nothing is
-        self._last: tuple[Query, str] | None = None  # what was answered or refused last, and how
+        self._classes: tuple[str, ...] = ()  # classes of the present query; empty: there is none
+        self._last: tuple[Query, str] | None = (
+            None  # the last query that was answered or refused, and the reply
+        )
         self._shown_at = 0.0
         self._comment = self.said = ""
         self.took_s = 0.0

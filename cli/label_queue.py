@@ -62,8 +62,8 @@ class UnsentAnswer:
 class TerminalQueue:
     """The queries of one labeller, and the labeller's answers that the server does not have yet.
 
-    Two threads work beside the person: one sends what was said, in order, and waits for a server that is away; the
-    other leases the next query and exchanges it, as long as nobody saw it, for the one that the newest tree asks. Where
+    Two threads work beside the person: one sends the answers, in order, and waits for an unreachable server; the
+    other leases the next query and exchanges it, while it is unseen, for the one that the newest tree asks. Where
     no key is pressed for longer than a lease, the next query goes back, and comes again with the next key.
 
     Parameters
@@ -73,7 +73,7 @@ class TerminalQueue:
     queries
         The queries that the labeller holds; none at first.
     idle_s
-        End after so long without a query; ``None``: when the budget is spent.
+        End after this time without a query; ``None``: when the budget is spent.
     delay_s
         Seconds for which an answer waits before it is sent, unless another one follows.
     """
@@ -276,7 +276,9 @@ class TerminalQueue:
                     self._changed.wait()
                     continue
                 if work != self._give_back:
-                    self._has_news = False  # a query that is leased now is of a tree that knows what was sent
+                    self._has_news = (
+                        False  # a query leased now comes from a tree that contains the sent answers
+                    )
             self._patiently(work)
 
     def _next_work(self) -> Callable[[], None] | None:
@@ -304,7 +306,7 @@ class TerminalQueue:
 
     def _look_for_the_end(self, now: Model | None) -> None:
         if self._said:
-            self._flush()  # what waits may be what the next query waits for
+            self._flush()  # the next query may depend on waiting answers
             return
         self._ended = self._patience.ended(Lease((), self._queries.idle, 0), now)
 

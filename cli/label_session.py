@@ -106,7 +106,7 @@ def answer_from_file(session: LabellingSession, answerer: Answerer) -> None:
 
 
 def label_by_hand(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> None:
-    """Let a person answer queries: the next one is there before it is wanted, and answers go in their own time."""
+    """Run a session: the next query is leased in advance, and answers are sent in the background."""
     with _interrupted_by_signals(queue):
         queue.open()
         try:
@@ -222,7 +222,7 @@ def _tell_end(session: LabellingSession) -> None:
 
 
 def _taken(session: LabellingSession, call: Callable[[], None]) -> None:
-    """Make a call; if the server refuses it, show the reason, and the session goes on."""
+    """Make a call; if the server refuses it, show the reason, and continue the session."""
     try:
         call()
     except FailedPrecondition as error:

@@ -70,7 +70,7 @@ def label_studio(
         _check_open(host, secret, encrypted=bool(tls_cert) or plaintext)
     config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)
     with connect(server) as client:
-        client.get_model(model)  # what is wrong with server, token or name is said now
+        client.get_model(model)  # report errors of server, token or name now
     listening = listen(host, port)
     where = f"[{host}]" if ":" in host else host
     url = f"{'https' if tls_cert else 'http'}://{where}:{listening.getsockname()[1]}"

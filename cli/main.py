@@ -106,7 +106,7 @@ COMMANDS = {
         "Compare learners and query strategies, as the papers do, on your data.",
     ),
 }
-"""The commands in order: module, name in it (a function, or an app of its own), first line of the help.
+"""The commands in order: module, name in it (a function or an app), first line of the help.
 
 A module is imported when its command is run: gRPC and NumPy cost half a second, and help and completion need neither.
 """

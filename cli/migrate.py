@@ -26,7 +26,7 @@ def migrate(
     """Move a store to another database, SQLite or PostgreSQL, while no server uses it.
 
     Models go one by one, and each is compared row by row when it is there. Whoever is interrupted says the same again:
-    models that are there already stay. The old store stays as it was.
+    models that are there already stay. The old store is unchanged.
 
     Try:
 

@@ -325,7 +325,7 @@ def update_model(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Change levels, budget, stopping, strategy, pruning or presentation of a model; the tree follows by itself.
+    """Change levels, budget, stopping, strategy, pruning or presentation of a model; the grower updates the tree.
 
     Attributes and classes stay as they are: for others, create another model.
 

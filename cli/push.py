@@ -122,7 +122,7 @@ def push(
     for each, with columns for item, labeller and answer, or a line for each item and a column for each
     labeller. What several say of a row is combined (quercus policy). The same file again changes nothing.
 
-    --beside shows labellers what no tree learns from: a series is numbers with blanks between them, a picture or
+    --beside shows labellers items that no tree learns from: a series is numbers with blanks between them, a picture or
     a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
     Try:
@@ -221,7 +221,7 @@ def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
 
 
 def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
-    """Return the position of the class; if nobody named the column, refuse a second one that may hold labels."""
+    """Return the position of the class; if the column is not named, refuse a second one that may contain labels."""
     column = class_column(table, given)
     if column is None:
         raise FileError(table.path, "which column holds the class? Name it with --class COLUMN")

@@ -82,7 +82,7 @@ def _print(address: str, found: Status) -> None:
 
 
 def _growers(found: Status) -> str:
-    """Say which growers share the store."""
+    """Return a line about the growers that share the store."""
     return "; ".join(
         f"{each.place}: {each.models:,} model{'' if each.models == 1 else 's'}{' (this server)' if each.own else ''}"
         for each in found.growers
@@ -90,7 +90,7 @@ def _growers(found: Status) -> str:
 
 
 def _learning(found: Status) -> str:
-    """Say which models learn again from all evidence, and which wait for their turn."""
+    """Return a line about the models that learn from all evidence, and those that wait."""
     learning = ", ".join(found.learning)
     if not found.waiting_count:
         return learning

@@ -140,7 +140,7 @@ def export(
     """Write a model's evidence to a file.
 
     As .jsonl every event of the log, with who, when and why; quercus import reads it back. As .csv or .parquet a row an
-    instance: its values, the label it came with, what is believed of each class after all answers, and their number.
+    instance: its values, its pushed label, the belief in each class after all answers, and their number.
 
     Try:
 

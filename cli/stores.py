@@ -1,4 +1,4 @@
-"""Finding and opening the store of a command: the one that is there. A slip of the pen makes no store of its own."""
+"""Finding and opening the existing store of a command. A typing error does not create a new store."""
 
 from __future__ import annotations
 

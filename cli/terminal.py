@@ -101,7 +101,7 @@ def keys(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
     Parameters
     ----------
     on_return
-        Called where the next key is waited for, once the program goes on after it was stopped (Ctrl-Z, then fg).
+        Called while waiting for the next key, when the program continues after a stop (Ctrl-Z, then fg).
         The shell had the terminal meanwhile, so the mode is set again before.
     on_tick
         Called after each key, and several times a second while none is pressed: it may show what happened, but not

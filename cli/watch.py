@@ -63,7 +63,7 @@ def watch(
                 raise
 
 
-class _nothing:  # noqa: N801  (stands in for Live where nothing is drawn)
+class _nothing:  # noqa: N801  (replaces Live if nothing is drawn)
     def __enter__(self) -> None:
         return None
 

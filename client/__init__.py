@@ -1,6 +1,6 @@
 """The Python client of the service.
 
-Start with :class:`Client`, or :class:`quercus.client.aio.Client` for asyncio. The command line stands in `quercus.cli`.
+Start with :class:`Client`, or :class:`quercus.client.aio.Client` for asyncio. The command line is in `quercus.cli`.
 """
 
 if __name__ != "quercus.client":  # by another name every class would exist twice

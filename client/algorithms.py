@@ -86,7 +86,7 @@ def text(algorithm: AlgorithmLike | None) -> str:
 
 
 def name_of(algorithm: AlgorithmLike | None) -> str:
-    """The name of what a model's specification says: nothing in stores that are older than the choice."""
+    """Return the name of a specification's algorithm; old stores have none."""
     if isinstance(algorithm, Mapping):
         return str(algorithm["name"])
     return algorithm or FIRST.name

@@ -61,16 +61,16 @@ class Memory:
         del self.batches[:count]
 
     def close(self) -> None:
-        """Free what the buffer holds open: nothing."""
+        """Free nothing: this buffer holds nothing open."""
 
 
 class File(Memory):
     """The same in an SQLite file: messages by number, each with a checksum.
 
-    Message 0 has the model's name and specification, so that a process that starts while the server is away can go on.
+    Message 0 has the model's name and specification, so that a process that starts while the server is away can work.
     A put is one transaction, on the disk (``synchronous = FULL``) when it returns. Acknowledged batches are removed
     without waiting for the disk (``NORMAL``): after a power failure they are sent again, and the server knows their
-    ids. If the file is damaged, what is whole stays in it, the file as it was is kept beside it, and the error says so.
+    ids. If the file is damaged, its intact messages stay, a copy of the damaged file is kept, and the error says so.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class File(Memory):
     def _read(self) -> tuple[dict[int, bytes], bool]:
         """Return the whole messages by number, and whether nothing else is in the file.
 
-        Where SQLite cannot go on behind a damaged page, it is read from the other end too.
+        If SQLite cannot read on after a damaged page, the file is read from the other end too.
         """
         found: dict[int, bytes] = {}
         is_whole = True
@@ -136,7 +136,7 @@ class File(Memory):
                 raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
 
     def _mend(self, head: bytes | None, whole: list[Batch]) -> None:
-        """Keep the damaged file under another name, leave what is whole in this one, and say so."""
+        """Keep the damaged file under another name, leave the intact messages in this one, and report it."""
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         fresh = self._path.with_name(f"{self._path.name}.mending")
         log, kept_log = (path.with_name(f"{path.name}-wal") for path in (self._path, kept))

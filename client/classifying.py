@@ -15,7 +15,7 @@ FRESH_S: Final = 1.0
 """Seconds for which a remembered specification is used: a client that sends row by row asks for it once a second.
 
 Learned values may be missing from the remembered specification; they travel by name. Rows given by name could be
-misread only if somebody else deleted the model and created it again with other attributes within this time. Pushed rows
+misread only if the model was deleted and created again with other attributes within this time. Pushed rows
 name the model that they were encoded for, and the server refuses them.
 """
 

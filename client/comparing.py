@@ -29,7 +29,7 @@ _PLAIN = (
 def same_model(found: Model, given: Specification) -> Model:
     """The model, when it is of the specification given.
 
-    What is given as ``None`` is left to the model; values of a nominal attribute that it has learned are no difference.
+    Fields that are ``None`` are not compared; learned values of a nominal attribute are no difference.
 
     Raises
     ------

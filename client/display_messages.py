@@ -31,7 +31,7 @@ _KIND_NAMES: Final[Mapping[int, Any]] = {number: name for name, number in _KINDS
 
 
 def display_to_proto(items: Sequence[DisplayItem] | None, row: int) -> display_pb2.Display:
-    """Return the message of what is shown beside a row; an empty one for None."""
+    """Return the message of a row's display; an empty one for None."""
     try:
         check_items(items or ())
         return display_pb2.Display(items=[_item_to_proto(item) for item in items or ()])

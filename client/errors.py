@@ -120,7 +120,7 @@ class ResourceExhausted(QuercusError):  # noqa: N818
 
 
 class BufferFull(QuercusError):  # noqa: N818
-    """A buffer of rows that wait for the server takes no more; nothing of what was put is in it."""
+    """A full buffer of rows that wait for the server; none of the added rows is in it."""
 
 
 class Unavailable(QuercusError):  # noqa: N818
@@ -176,7 +176,7 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
     error
         The error that grpc raised.
     address
-        The server's address, named in the error if nobody answers there.
+        The server's address, named in the error if no server answers there.
     """
     call: Any = error
     code, details = call.code(), call.details() or "no details"

@@ -31,7 +31,7 @@ RULES = [
     (r" for asyncio programs; it belongs to the loop in which it was made", "; threads may share it"),
     (r" The\s+rows may be an async iterable\.", ""),
 ]
-"""Pattern and what it becomes, in this order."""
+"""Patterns and their replacements, applied in this order."""
 
 
 def without_async(text: str) -> str:

@@ -31,7 +31,7 @@ def listen(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
-        made.listen()  # what comes before the first request is answered waits
+        made.listen()  # requests that arrive before the first is answered wait
     except OSError as error:
         raise InvalidInput("port", f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     return made

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 UNSEEN_S: Final = 0.25
-"""Keys that are pressed sooner after a query is shown are no answer to it: nobody has read it yet."""
+"""Keys pressed sooner after a query is shown are no answer to it: the labeller cannot have read it."""
 
 
 @dataclass(frozen=True)

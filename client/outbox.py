@@ -29,7 +29,7 @@ BATCH_ROWS = 1000
 
 
 class Outbox:
-    """Takes rows at any time and pushes them in a thread of its own.
+    """Takes rows at any time and pushes them in a background thread.
 
     Parameters
     ----------

@@ -250,7 +250,7 @@ class PushState:
         Raises
         ------
         QuercusError
-            The refusal, if nobody takes rejected rows.
+            The refusal, if there is no callback for rejected rows.
         """
         if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
             self._rejected(ack.batch_id, from_code(ack.error.code, ack.error.message, ack.error.field))
@@ -281,7 +281,7 @@ class PushState:
         if self._on_rejected is None:
             error.rejected = rows
             raise error
-        self._on_rejected(rows)  # first: what it does not take is told again
+        self._on_rejected(rows)  # first: rows that the callback does not take are reported again
         del self._pending[batch_id]
         self._report = replace(
             self._report,
@@ -300,7 +300,7 @@ class PushState:
         Raises
         ------
         QuercusError
-            The error, unless the batch itself is invalid and somebody takes rejected rows.
+            The error, unless the batch itself is invalid and there is a callback for rejected rows.
         """
         if not isinstance(error, InvalidArgument | AlreadyExists):
             raise error

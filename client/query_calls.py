@@ -20,7 +20,7 @@ How = query_pb2.ReturnQueryRequest.How
 
 @dataclass(frozen=True)
 class CallSpec(Generic[T]):
-    """A call of QueryService: the method, what is sent, how the answer is read."""
+    """A call of QueryService: the method, the request, and the conversion of the response."""
 
     method: str
     request: Any
@@ -62,7 +62,7 @@ def answer(  # noqa: PLR0917 - the fields of one message
 
 
 def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport]:
-    """Say that nobody can tell."""
+    """Refuse a query because nobody can tell the class."""
     request = query_pb2.RefuseQueryRequest(
         name=query.name, lease_token=query.lease_token, comment=comment, shown=shown
     )
@@ -101,7 +101,7 @@ def end_lease(name: str, labeller: str, comment: str) -> CallSpec[None]:
 def correct(
     query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
 ) -> CallSpec[AnswerReport]:
-    """Put another answer in the place of one's own."""
+    """Replace the labeller's own answer."""
     request = query_pb2.CorrectAnswerRequest(
         name=query.name,
         labeller=labeller or query.labeller,

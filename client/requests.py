@@ -33,7 +33,7 @@ STATES = ("open", "leased", "answered", "refused", "withdrawn")
 def specification(given: Specification) -> model_pb2.Specification:
     """A specification for CreateModel.
 
-    What cannot even be written down is named here, the rest by the server.
+    Values that cannot be encoded are refused here, all others by the server.
     """
     for k, name in enumerate(given.classes):
         if not isinstance(name, str):

@@ -18,7 +18,7 @@ from quercus.client.transport import TLS_SCHEME, channel_options, reaches_loopba
 
 @dataclass(frozen=True)
 class Security:
-    """Token and certificates of one client; what is not given comes from the environment.
+    """Token and certificates of one client; omitted ones come from the environment.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Security:
         return grpc.ssl_channel_credentials(*read)
 
     def _check_files(self) -> None:
-        """Say what is wrong with them; gRPC would say that no server answers."""
+        """Report invalid files; gRPC would only report that no server answers."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         says = f"{self.ca} has no certificate in PEM"
         try:

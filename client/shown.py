@@ -1,4 +1,4 @@
-"""The name of what a labeller's screen shows: another presentation has another name."""
+"""The name of a labeller's screen: different presentations have different names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quercus.client.results import Model
 
 
 def shown_text(query: Query, model: Model) -> str:
-    """Return the name of what a screen shows of a query, which is kept with its answer.
+    """Return the name of a query's presentation on the screen, which is kept with its answer.
 
-    It has a digest of the presentation in force, a digest of what was pushed beside the row, and the version of the
+    It contains digests of the presentation in force and of the row's display, and the version of the
     tree whose reason is shown; ``-`` where there is none. The row itself never changes.
     """
     look = model.specification.presentation

@@ -67,7 +67,7 @@ def first(terms: StreamOptions, min_sequence: int) -> Request:
 
 def resume_s(error: QuercusError, trial: CallAttempts, sequences: SeenSequences, model: str) -> float | None:
     """After how many seconds a stream that broke is worth opening anew; None: it is not."""
-    if is_beyond(error) and sequences.newest(model):  # what was seen was of a model that is gone
+    if is_beyond(error) and sequences.newest(model):  # the known number belongs to a deleted model
         sequences.forget(model)
         return 0.0
     return trial.pause_s(error)
@@ -79,7 +79,7 @@ def heartbeat() -> Request:
 
 
 def part(ask: CallSpec[Any]) -> Request:
-    """Return the message that says on a stream what a call of its own would say."""
+    """Return the message of a stream that corresponds to a separate call."""
     return Request(**{_PARTS[ask.method]: ask.request})
 
 

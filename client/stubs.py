@@ -15,7 +15,7 @@ from quercus.proto.v1 import (
 
 
 class Stubs:
-    """The generated stubs; what a call returns follows from the kind of channel.
+    """The generated stubs; the result type of a call depends on the kind of channel.
 
     Parameters
     ----------

@@ -12,11 +12,11 @@ from quercus.client.errors import FailedPrecondition, QuercusError, invalid
 from quercus.specification.hosts import is_loopback
 
 MAX_RECEIVE_BYTES = 256 * 1024 * 1024
-"""A whole tree in one message may be large; the server's own limit is for what it receives."""
+"""A whole tree in one message may be large; the server's limit applies only to received messages."""
 MAX_SEND_BYTES = 16 * 1024 * 1024
 MAX_CLASSIFY_ROWS = 10_000
 CLASSIFY_BYTES = 8 * 1024 * 1024
-"""Aim for one Classify request or response, half of what a message may be."""
+"""Aim for one Classify request or response, half of the limit of a message."""
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
@@ -111,7 +111,7 @@ def is_beyond(error: QuercusError) -> bool:
 
 
 class SeenSequences:
-    """The newest sequence number this client saw of each model: what "read your own writes" stands on.
+    """The newest sequence number that this client saw of each model, the basis of "read your own writes".
 
     A number is of the model with a uid. Another model of the same name starts at 1 again, so its uid takes the number's
     place with it.

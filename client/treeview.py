@@ -179,7 +179,7 @@ def wanted_sequence(before: str, now: Model, sequence: int | None) -> int:
     """Return the number of the event up to which to wait for growth: as given, else the end of the log.
 
     ``before`` is the uid that the client knew under the name. The client waits for a number beyond the end of the log,
-    since somebody may push, unless the number belongs to a deleted model.
+    since a push may follow, unless the number belongs to a deleted model.
     """
     if sequence is None:
         return now.sequence_committed

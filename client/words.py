@@ -49,7 +49,7 @@ def is_vacuous(contour: Sequence[float]) -> bool:
 
 
 def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
-    """Return what is known of the class of a row, in one line.
+    """Return the evidence of a row's class, in one line.
 
     Parameters
     ----------

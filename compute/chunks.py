@@ -1,4 +1,4 @@
-"""Tasks in chunks that are worth sending, and what a worker does with a chunk.
+"""Tasks in chunks that are worth sending, and their execution by a worker.
 
 What does not depend on the task goes to a worker once (`RemoteFunction`). A chunk lasts a tenth of a second at least,
 as far as the tasks done before it tell. The results do not depend on how the tasks are divided.

@@ -12,7 +12,7 @@ Outcomes = Generator[tuple[int, Any]]
 
 
 class Executor(ABC):
-    """Does tasks; used in a ``with`` block, which ends what it started.
+    """Runs tasks; used in a ``with`` block, which ends the processes that it started.
 
     Tasks are pure functions of their arguments: they may run more than once, in any order, in any process. Seeds are
     part of the arguments. Functions, arguments and results must pickle.
@@ -44,7 +44,7 @@ class Executor(ABC):
         """Yield the number of each task and its result or `Failed`, as they finish."""
 
     def close(self, *, at_once: bool = False) -> None:  # noqa: B027 - most, but not all, have something to end
-        """End what was started; at once: without waiting for tasks under way."""
+        """End the started processes; `at_once`: without waiting for running tasks."""
 
     def __enter__(self) -> Self:
         return self

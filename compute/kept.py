@@ -28,7 +28,7 @@ class KeptObject:
 
 
 def call_kept(kept: KeptObject, number: int, method: str, arguments: bytes) -> bytes:
-    """Return what a method returns, pickled.
+    """Call a method and return its pickled result.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class PooledExecutor(Executor):
         """Give out a chunk."""
 
     def _look(self) -> None:
-        """Raise `ExecutorError` if nobody works any more."""
+        """Raise `ExecutorError` if no worker is left."""
 
     def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
         function = pickle.dumps(fn)

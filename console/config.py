@@ -93,7 +93,7 @@ class ConsoleConfig:
 
     @property
     def allowed_names(self) -> frozenset[str]:
-        """Names that may stand in the header Host."""
+        """Names that are allowed in the header Host."""
         return frozenset(
             each.lower() for each in (*self.names, *(LOOPBACK_NAMES if self.on_loopback else ()))
         )

@@ -44,7 +44,7 @@ class ShownItem:
 
 
 def shown_values(values: Mapping[str, Value], model: Model) -> tuple[list[tuple[str, list[ShownValue]]], int]:
-    """Return the values by group, and how many are left out; those that are a curve stand among the items."""
+    """Return the values by group, and the number of omitted ones; the values of curves are shown among the items."""
     look = model.specification.presentation or Presentation()
     in_curves = {name for curve in look.series for name in curve.attributes}
     views = [look.view_of(each.name) for each in model.specification.attributes if each.name not in in_curves]

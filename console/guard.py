@@ -41,7 +41,7 @@ class RequestGuard:
     app
         The guarded application.
     names
-        Host names that may stand in the header Host, in lower case.
+        Host names that are allowed in the header Host, in lower case.
     media
         Origins of pictures and sounds.
     """

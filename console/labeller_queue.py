@@ -36,7 +36,7 @@ class PendingAnswer:
     label
         The label of an answer or a correction.
     comment, took_s, shown
-        Comment, time in seconds, and the name of what the page showed.
+        Comment, time in seconds, and the name of the page's presentation.
     """
 
     act: str
@@ -94,7 +94,7 @@ class LabellerQueue:
         return next((query for query in self._queries.held if query.name == name), None)
 
     def _seen(self, query: Query) -> Query:
-        """Note when a query was first shown, by its lease: whoever leases it again has looked at it since then."""
+        """Note when a query was first shown, by its lease: a labeller who leases it again has seen it since then."""
         held = {each.lease_token for each in self._queries.held}
         self._shown = {token: at for token, at in self._shown.items() if token in held}
         self._shown.setdefault(query.lease_token, time.monotonic())

@@ -138,7 +138,7 @@ def wants_json(request: Request) -> bool:
 
 
 def own_path(given: str | None) -> str:
-    """Return a path of the console to go on to, never another site.
+    """Return a path of the console to continue with, never another site.
 
     Examples
     --------

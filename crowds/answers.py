@@ -19,7 +19,7 @@ class CrowdAnswers:
     Attributes
     ----------
     instances, labellers : int64 (k,)
-        Of which instance, by whom.
+        Instance and labeller.
     kinds : int64 (k,)
         Number of each answer's contour in `contours`.
     contours : float64 (d, l)
@@ -42,9 +42,9 @@ class CrowdAnswers:
         Parameters
         ----------
         instances, labellers
-            int64 (k,): of which instance, by whom; numbers from 0.
+            int64 (k,): instance and labeller of each answer; numbers from 0.
         contours
-            float64 (k, l): what was answered, as plausibilities.
+            float64 (k, l): plausibilities of each answer.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class CrowdAnswers:
         return len(self.instances)
 
     def shared(self) -> Self:
-        """Return the answers that say something about instances of which two labellers or more say something.
+        """Return the informative answers about instances with informative answers of two or more labellers.
 
         Only these tell how reliable anybody is.
         """

@@ -8,7 +8,7 @@ from quercus.crowds.answers import Floats
 
 PRIOR_RIGHT, PRIOR_WRONG = 4.0, 1.0
 PRIOR_RELIABILITY: Final = PRIOR_RIGHT / (PRIOR_RIGHT + PRIOR_WRONG)
-"""Reliability of a labeller of whom nothing is known."""
+"""Reliability of an unknown labeller."""
 
 CELL: Final = 0.25
 """Answers that the prior counts as, per cell of a confusion matrix."""
@@ -33,7 +33,7 @@ def log_prior(coins: Floats) -> float:
 def likeliest_coins(logs: Floats) -> Floats:
     """Return the coins (m,) in [.01, .99] that fit matrices best whose expected logarithms are `logs` (m, l, l).
 
-    What they maximise is concave, so its slope is halved to 0.
+    Their objective is concave, so the root of its slope is found by bisection.
     """
     from scipy.special import digamma  # noqa: PLC0415  (a server that estimates nothing starts without SciPy)
 

@@ -58,7 +58,7 @@ class CrowdEstimate:
         return deviation
 
     def weighed(self, labeller: int, contour: Floats) -> Floats:
-        """Return what an answer of a labeller is evidence of: a contour (l,), ``Σ_a π(a | c) pl(a)``, maximum 1.
+        """Return the evidence in an answer of a labeller: a contour (l,), ``Σ_a π(a | c) pl(a)``, maximum 1.
 
         Raises
         ------
@@ -75,8 +75,8 @@ class CrowdEstimate:
 def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate:
     """Estimate the confusion matrices of labellers, and the classes of instances.
 
-    Labellers are compared on the instances of which two of them say something. The result does not depend on the order
-    of the answers. It takes at most so many rounds, or ends when no probability of a class moves by more than 1e-4.
+    Labellers are compared on the instances with answers of two or more of them. The result does not depend on the order
+    of the answers. EM ends after `rounds`, or when no probability of a class changes by more than 1e-4.
 
     Examples
     --------

@@ -63,14 +63,14 @@ class DemoProblem:
     holdout_targets: NDArray[np.int64]
 
     def forest(self) -> MemoryForest:
-        """Return the forest of the training rows, of which nothing is known."""
+        """Return the forest of the training rows, without labels."""
         attributes = [Numeric(f"x{k}") for k in range(self.values.shape[1])]
         forest = forest_of(ActiveForest(), attributes, len(CLASSES))
         forest.observe(self.values, np.ones((len(self.values), len(CLASSES))))
         return forest
 
     def answer(self, forest: MemoryForest, row: int) -> None:
-        """Let a forest know the true class of a row."""
+        """Give a forest the true class of a row."""
         forest.replace_contour(row, np.eye(len(CLASSES))[self.targets[row]])
 
     def accuracy(self, forest: MemoryForest) -> float:
@@ -109,7 +109,7 @@ def load(folder: Path) -> DemoProblem:
 
 
 def draw(problem: DemoProblem, seed: int) -> RandomDraw:
-    """Spend labels in a random order until all rows are told, and measure after each."""
+    """Give labels in a random order until all rows have one, and measure after each."""
     forest = problem.forest()
     accuracies = [problem.accuracy(forest)]
     for row in np.random.default_rng(seed).permutation(len(problem.targets)):

@@ -81,7 +81,7 @@ def table(curves: Curves) -> Table:
 
 
 def saving(curves: Curves) -> str:
-    """Say what asking saved: how many labels at random do as well on average, from there on.
+    """Return the saving by queries: the number of random labels that do as well on average, from there on.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def saving(curves: Curves) -> str:
 
 
 def verdict(curves: Curves) -> str:
-    """Say plainly which was better."""
+    """Return, in words, whether the queries or random labels were better."""
     k, asked = curves.answers[-1], curves.asked[-1]
     mean, low, high, repeats = curves.mean[k], curves.low[k], curves.high[k], len(curves.random)
     if asked > high:
@@ -119,7 +119,7 @@ def verdict(curves: Curves) -> str:
 
 
 def caution(other_splits: Sequence[tuple[float, float]], row: float) -> str:
-    """Say what one run is worth.
+    """Return, in words, the result on other splits beside this run.
 
     Parameters
     ----------

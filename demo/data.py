@@ -14,7 +14,7 @@ from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, write_table
 
 HOLDOUT_SHARE = 0.3
 ANSWERS_SHARE = 4
-"""The budget is one answer for so many training rows."""
+"""The budget is one answer for this number of training rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ def make(seed: int) -> Split:
 
 
 def write(split: Split, folder: Path) -> None:
-    """Write what the sensor measures, what the labellers know, and what the classifier is tested on."""
+    """Write the rows of the sensor, the knowledge of the labellers, and the test rows of the classifier."""
     with_id = [[name, *row] for name, row in zip(split.ids, split.training.tolist(), strict=True)]
     write_table(folder / TRAINING, ["id", *split.attributes], with_id)
     write_table(folder / TRUTH, ["id", "class"], zip(split.ids, split.training_classes, strict=True))

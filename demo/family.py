@@ -40,7 +40,7 @@ class ManagedProcess:
     log : file for its output and its errors.
     listener : called with each line of the process's standard output, in a thread.
     changed : set when it says something, and when it ends.
-    may_end : whether it is right that it ends by itself.
+    may_end : True if the process may end before the demo.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ManagedProcess:
         raise self.failure(f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}")
 
     def failure(self, what: str) -> DemoFailure:
-        """Say what went wrong with this process, with the end of its log."""
+        """Return the failure of this process, with the end of its log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
         tail = "".join(f"\n    {line}" for line in lines) or "\n    (it wrote nothing)"
         return DemoFailure(f"{self.name} {what}; its log, {self.log}, ends:{tail}")

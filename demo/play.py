@@ -1,4 +1,4 @@
-"""The demo itself: who is started when, what is waited for, and what must be true at the end."""
+"""The demo itself: the order of its processes, its waits, and the checks at its end."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ STORE = "quercus.db"
 LABELLERS = {"ann": 1.0, "bob": 1.3}
 """The labellers, and how long each thinks, as a multiple of the delay."""
 IDLE_S = 60.0
-"""A labeller that has nothing to answer for so long goes home; on a busy machine the first rows take their time."""
+"""A labeller without queries for this time ends; on a busy machine the first rows arrive late."""
 OUTAGE_S = 2.0
-"""The server is a process of the demo: if it does not answer for so long, it has ended."""
+"""The server is a process of the demo: if it does not answer for this time, it has ended."""
 _PARTS = "quercus.demo"
 
 

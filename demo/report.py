@@ -20,7 +20,7 @@ TREE_TEXT, TREE_SVG, CURVE_PNG, CURVE_CSV = "tree.txt", "tree.svg", "learning_cu
 
 
 def report(outcome: Outcome, folder: Path, console: Console) -> None:
-    """Write the files and print what they say."""
+    """Write the files and print their contents."""
     classes = Counter(row["class"] for row in read_table(folder / HOLDOUT))
     curves = Curves.of(outcome.readings, outcome.random, max(classes.values()) / classes.total())
     (folder / TREE_TEXT).write_text(outcome.text.rstrip("\n") + "\n", encoding="utf-8")

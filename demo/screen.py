@@ -52,7 +52,7 @@ class DemoState:
 
 
 class Screen:
-    """Shows the demo's progress; leaving the block ends what is live.
+    """Shows the demo's progress; leaving the block ends the live display.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Screen:
         )
 
     def wait(self, text: str) -> None:
-        """Say what is waited for, with something that moves where that is possible."""
+        """Show the reason for waiting, with an animation if that is possible."""
         if not self._is_live:
             self.print_line(text)
             return
@@ -112,7 +112,7 @@ class Screen:
             )
 
     def end_live(self) -> None:
-        """Leave what is drawn as it is."""
+        """End the live display, and keep its last picture."""
         if self._live is not None:
             self._live.stop()
             self._live = None

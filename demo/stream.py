@@ -19,7 +19,7 @@ SEED = 0
 
 
 def rows() -> tuple[Floats, list[str]]:
-    """Return the stream: values (2,000, 2) and classes; from row 1,400 on what was calm is an alarm."""
+    """Return the stream: values (2,000, 2) and classes; from row 1,400 on, former calm is an alarm."""
     rng = np.random.default_rng(SEED)
     values = rng.normal(size=(ROWS, 2))
     alarm = (values.sum(axis=1) > 0) ^ (np.arange(ROWS) >= CHANGE)
@@ -27,7 +27,7 @@ def rows() -> tuple[Floats, list[str]]:
 
 
 def play(client: Client) -> dict[str, RecentAccuracy]:
-    """Let both models learn the stream; return how right each algorithm was about its last rows.
+    """Let both models learn the stream; return the accuracy of each algorithm on its last rows.
 
     Each batch is in the trees before the next one comes.
     """

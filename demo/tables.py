@@ -1,4 +1,4 @@
-"""The CSV files that the demo's processes read, each with what it may know and no more."""
+"""The CSV files of the demo's processes, each with only the data that its process may know."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         Level of the likelihood cut over which `predict_belief` and `predict_contour` are bounds, from 1 (the estimate
         alone) to 0 (anything). A lower level makes the bounds wider and `predict_set` more cautious.
     split_significance
-        Expected number of splits per depth that stand by chance; a smaller number gives fewer splits. 0: no test.
+        Expected number of splits per depth by chance; a smaller number gives fewer splits. 0: no test.
     strategy
         Strategy of `query`, a name of `quercus.specification.strategies.STRATEGIES`.
     missing_label
@@ -281,7 +281,7 @@ class _Last:
     asked: QueryPosition
 
     def answered(self, specification: Specification, values: Floats, contours: Floats) -> bool:
-        """Tell whether these are the same rows, and the one that was asked about has its label now."""
+        """Return whether these are the same rows, and the queried one has its label now."""
         return (
             self.specification == specification
             and np.array_equal(self.values, values[self.row], equal_nan=True)

@@ -1,6 +1,6 @@
 """The protocols of the papers as seeded grids of cells, their results as CSV, their figures as plots (theory §8).
 
-A cell is one learner on one fold of one data set; it has a seed of its own, derived from its name, so a grid gives the
+A cell is one learner on one fold of one data set; its seed is derived from its name, so a grid gives the
 same results in whatever order, by however many processes, and in however many sittings it is worked through.
 """
 

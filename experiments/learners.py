@@ -30,7 +30,7 @@ from quercus.trees.tree.flat import FlatTree
 Floats = NDArray[np.float64]
 
 SHARE = 4
-"""A learner that asks spends one answer for so many training rows (theory §8)."""
+"""A learner that asks spends one answer per this number of training rows (theory §8)."""
 ASKING_PREFIX = "ask-"
 """Prefix of the names of learners that ask; the strategy's name follows."""
 
@@ -66,14 +66,14 @@ class FittedModel:
         return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
 
     def predict(self, values: Floats) -> Prediction:
-        """Return what it predicts."""
+        """Return the predictions."""
         said = self.learned.predict(values)
         return Prediction(said.klass, said.theta, said.classes)
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """An algorithm as a learner; what it draws, it draws by the problem's seed.
+    """An algorithm as a learner; its random draws use the problem's seed.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ActiveLearner:
     strategy: ComparedStrategy
 
     def __call__(self, problem: Problem) -> Fitted:
-        """Ask, and return what is fitted at the end."""
+        """Ask queries, and return the learner that is fitted at the end."""
         ((_, fitted),) = self.strategy.curve(problem, [len(problem.train) // SHARE])
         return fitted
 

@@ -1,4 +1,4 @@
-"""The figures: accuracy against what is varied, one panel a data set, drawn from the measurements alone."""
+"""The figures: accuracy against the varied level, one panel per data set, drawn from the measurements alone."""
 
 import io
 import math

@@ -27,11 +27,11 @@ class Problem:
     train
         The training rows; their labels may be corrupted.
     truth
-        (n,) true classes of the training rows: what an oracle answers, for nobody else.
+        (n,) true classes of the training rows, for oracles only.
     test
         (m, K) values of the rows to classify.
     ordered
-        (K,) whether the values of a column, numbers or bins, stand in an order.
+        (K,) whether the values of a column, numbers or bins, are ordered.
     seed
         Seed of the learner's random draws.
     """
@@ -79,7 +79,7 @@ class Prediction:
 
     @classmethod
     def of_probabilities(cls, probabilities: Floats) -> "Prediction":
-        """Return what a learner says that has probabilities (m, l) alone: of tied classes the first."""
+        """Return the predictions of a learner with only probabilities (m, l): the first of tied classes."""
         classes: Ints = np.argmax(probabilities >= probabilities.max(axis=1, keepdims=True) - 1e-9, axis=1)
         possible = classes[:, np.newaxis] == np.arange(probabilities.shape[1])
         return cls(classes, probabilities, possible)
@@ -93,7 +93,7 @@ class Fitted(Protocol):
         """Nodes of all its trees."""
 
     def predict(self, values: Floats) -> Prediction:
-        """Return what it says of rows of values (m, K)."""
+        """Return the predictions for rows of values (m, K)."""
 
 
 Learner = Callable[[Problem], Fitted]
@@ -114,7 +114,7 @@ def fold_of(
     held_out
         (n,) the rows to classify.
     bins
-        Cut every numeric column into so many bins of equal width over the training rows (theory §8); 0: leave
+        Number of bins of equal width for every numeric column over the training rows (theory §8); 0: leave
         numbers as they are.
     seed
         Seed of the learner.

@@ -21,7 +21,7 @@ ATTRIBUTES = (
 
 
 def waits(row: dict[str, str]) -> bool:
-    """Return what the textbook's tree says of an example.
+    """Return the textbook's tree's class of an example.
 
     Examples
     --------

@@ -104,7 +104,7 @@ _TEXT_COLUMNS = frozenset({"data", "method", "sweep"})
 
 
 class Results:
-    """The results file of a folder, and what it holds; a context manager that leaves the file sorted.
+    """The results file of a folder, and its measurements; a context manager that leaves the file sorted.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Results:
         self._write_all()
 
     def missing(self, cells: Iterable[Job]) -> list[Job]:
-        """Return the cells of which a measurement is missing."""
+        """Return the cells without a measurement."""
         return [cell for cell in cells if any(key not in self.rows for key in cell.keys)]
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -192,7 +192,7 @@ def _value(name: str, cell: str) -> Any:
 
 
 def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str]) -> None:
-    """Write down what the results in a folder depend on, or compare with what is written.
+    """Write the settings of the results in a folder, or compare with the written ones.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class FoldScores:
 
 
 def score(said: Prediction, targets: Ints) -> FoldScores:
-    """Return the scores of what was said of rows with these true classes (m,)."""
+    """Return the scores of predictions for rows with these true classes (m,)."""
     truth = np.eye(said.probabilities.shape[1])[targets]
     return FoldScores(
         accuracy=float(np.mean(said.classes == targets)),

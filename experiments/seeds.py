@@ -1,4 +1,4 @@
-"""Seeds from names: a random draw depends on what it is for, never on when or where it is made."""
+"""Seeds from names: a random draw depends on its purpose, never on when or where it is made."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def seed_of(seed: int, *name: str | float) -> np.random.SeedSequence:
-    """Return the seed of what has this name in the experiment with this seed.
+    """Return the seed of a named part of the experiment with this seed.
 
     Examples
     --------

@@ -76,7 +76,7 @@ def _state(problem: Problem, budget: int, strategy: str) -> GrowthState:
 
 
 def _in_order(problem: Problem) -> tuple[Attribute, ...]:
-    """Return the attributes, bins of numbers as what they are: in order."""
+    """Return the attributes; bins of numbers are ordered."""
     return tuple(
         Numeric(a.name, edges=tuple(i + 0.5 for i in range(len(a.values) - 1)), missing=a.missing)
         if isinstance(a, Nominal) and problem.ordered[k] and len(a.values) > 1
@@ -126,7 +126,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
 
 @dataclass(frozen=True, eq=False)
 class TreeFit:
-    """A learner of the rows of which something is known."""
+    """A learner of the informed rows."""
 
     learned: Learned
 

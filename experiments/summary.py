@@ -54,13 +54,13 @@ def in_order(methods: Iterable[str]) -> list[str]:
 
 
 def title(method: str) -> str:
-    """Return what a method is called in plots and tables."""
+    """Return the name of a method in plots and tables."""
     known: Mapping[str, object] = {**LEARNERS, **STRATEGIES}
     return str(getattr(known.get(method), "title", method))
 
 
 def markdown(rows: Sequence[Row], sweep: str, level: float) -> str:
-    """Return a table of a level: a line a method, a column a data set, and what they cost.
+    """Return a table of a level: a line per method, a column per data set, and their costs.
 
     Cells are mean accuracy ± standard error over all folds, in percent; the best of each column is bold.
     """

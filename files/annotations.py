@@ -1,4 +1,4 @@
-"""Files that annotation tools export: who said what of which item, in JSON.
+"""Files that annotation tools export: the labels of items by labellers, in JSON.
 
 *Label Studio*: the JSON export, choices only. *Argilla*: records with responses. *Prodigy*: JSON lines of choices, or
 of one label that was accepted or rejected; a rejected label leaves the other classes.
@@ -58,7 +58,7 @@ class _Source:
 def read_annotations(
     path: Path, form: str, classes: Sequence[str], *, id_field: str = "id", question: str = ""
 ) -> list[FileAnswer]:
-    """Return the answers of a file in the order in which they stand there.
+    """Return the answers of a file in their order there.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def read_annotations(
     Raises
     ------
     FileError
-        Naming the item (from 1) and what is wrong.
+        For an invalid item; it names the item (from 1) and the error.
     """
     source, reader = _Source(path, classes, id_field, question), FORMS[form]
     answers: list[FileAnswer] = []

@@ -1,4 +1,4 @@
-"""Files of what labellers said of items, such as crowds leave.
+"""Files of the answers of many labellers, such as from crowds.
 
 *Long*: a row an answer, with columns for the item, the labeller and the answer; more columns give its reliability and
 a comment. *Wide*: a row an item, a column a labeller; an empty cell is no answer. Columns are guessed by their names; a
@@ -42,7 +42,7 @@ class AnswerColumns:
 
 @dataclass(frozen=True)
 class FileAnswer:
-    """One answer of a file: in which line, of which item, by whom (``""``: nobody named), and what, also in words."""
+    """One answer of a file: line, item, labeller (``""``: unknown), and the answer, also in words."""
 
     line: int
     item: str

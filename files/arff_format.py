@@ -55,7 +55,7 @@ class _Cursor:
         return True
 
     def separator(self) -> str:
-        """Consume what stands between two values: a comma, or blanks alone; empty when there is neither."""
+        """Consume the separator of two values: a comma, or blanks alone; empty if there is neither."""
         before = self.at
         return "," if self.take(",") else " " if self.at > before else ""
 
@@ -252,7 +252,7 @@ def _weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
 def _sparse(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
     """A row ``{index value, ...}``.
 
-    What is left out is 0, which for a nominal attribute is its first value.
+    Omitted values are 0, which for a nominal attribute is its first value.
     """
     cells: list[str | None] = [column.values[0] if column.values else "0" for column in columns]
     last = -1

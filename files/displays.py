@@ -29,7 +29,7 @@ _DATA = re.compile(r"data:[^,]*;base64,")
 
 @dataclass(frozen=True)
 class DisplayColumn:
-    """A column and what it holds; its name is the title of the item."""
+    """A column of display items; its name is the title of the item."""
 
     kind: str
     position: int
@@ -61,7 +61,7 @@ def _column(table: FileTable, text: str, flag: str) -> DisplayColumn:
 def display_of(
     table: FileTable, record: FileRecord, columns: Sequence[DisplayColumn]
 ) -> list[DisplayItem] | None:
-    """Return what stands beside a row; a cell that is missing is no item, and ``None`` is a row without any.
+    """Return the display of a row; a missing cell is no item, and ``None`` is a row without any.
 
     Raises
     ------

@@ -92,7 +92,7 @@ class LabelFile:
 def open_labels(
     table: FileTable, classes: Sequence[str] | None = None, *, column: str | None = None
 ) -> LabelFile:
-    """Find out what a label file holds.
+    """Find the contents of a label file.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def open_labels(
     Raises
     ------
     FileError
-        When the header does not fit the frame, or does not say what the file holds.
+        When the header does not fit the frame, or the file's contents are unclear.
     """
     frame = tuple(classes or ())
     if column is not None:
@@ -124,7 +124,7 @@ def open_labels(
 
 
 def _refuse_two(found: LabelFile) -> None:
-    """Refuse a class column beside others that hold classes, as nobody said which of them is the label."""
+    """Refuse a class column beside other columns of classes, because it is unclear which of them is the label."""
     table, k = found.table, found.columns[0][0]
     columns = column_cells(table, [at for at in range(len(table.names)) if at != k])
     others = [each.name for each in columns if names_classes(each, found.classes)]
@@ -148,7 +148,7 @@ def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent
 
 
 def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
-    """Refuse a class column beside columns of plausibilities, as nobody knows which of the two is the label."""
+    """Refuse a class column beside columns of plausibilities, because it is unclear which of the two is the label."""
     others = [name for name in table.names if name in frame]
     first = next(iter(table), None)
     if not frame and first is not None and len(table.names) > 2:

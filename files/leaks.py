@@ -10,7 +10,7 @@ from quercus.files.errors import FileError
 from quercus.files.table import listed
 
 CLASS = "class"
-"""The name of a class column, where nobody says another."""
+"""The default name of a class column."""
 SET = "|"
 """Between the classes of a set, in a cell or a header."""
 
@@ -85,7 +85,7 @@ def refuse_labels(
     Raises
     ------
     LeakError
-        Naming the columns and how to say what is meant.
+        For an ambiguous column; it names the columns, and the option that decides.
     """
     looks = names_classes if class_column is None else names_sets
     found = [each for each in columns if each.name.casefold() == CLASS or (frame and looks(each, frame))]
@@ -108,7 +108,7 @@ def refuse_labels(
 
 
 def refuse_second(path: Path, columns: Iterable[ColumnContent], frame: Sequence[str], taken: str) -> None:
-    """Refuse to take a column for the labels that nobody named, where another one holds sets of classes.
+    """Refuse to take an unnamed column for the labels if another one contains sets of classes.
 
     Raises
     ------

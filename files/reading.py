@@ -33,14 +33,14 @@ class FileData:
     attributes
         ``Nominal`` or ``Numeric``, in the order of the columns.
     classes
-        The frame, in order; empty when nothing says what the classes are.
+        The frame, in order; empty if the classes are unknown.
     values
         (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing.
     labels
         One a row, None when there are none: a class, a frozenset of classes, plausibilities (l,), a dict of frozensets
         to masses, or None where nothing is known.
     truth
-        What the class column says, None when there is none. It is the labels unless there was a label file.
+        Contents of the class column, None if there is none. They are the labels unless there was a label file.
     weights
         (n,) of the rows; 1 where the file does not say otherwise.
     """

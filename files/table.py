@@ -31,7 +31,7 @@ class FileColumn:
 class FileRecord:
     """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
 
-    ``weight`` is what an ARFF file gives at the end of the row.
+    ``weight`` is the number at the end of a row of an ARFF file.
     """
 
     line: int
@@ -54,7 +54,7 @@ class FileTable:
     is_arff
         True for an ARFF file.
     missing
-        Words that stand for a missing value, beside what the format has for one.
+        Words for a missing value, in addition to the format's own.
     """
 
     path: Path

@@ -23,7 +23,7 @@ def label_in_words(text: str, classes: Sequence[str]) -> LabelLike:
     Raises
     ------
     ValueError
-        Saying what is wrong with it.
+        For an invalid text; it names the error.
 
     Examples
     --------

@@ -81,7 +81,7 @@ UNREQUESTED_CALL_S: Final = 3600
 """Longest time, in seconds, that a call waits until the server takes it up.
 
 By default, gRPC cancels a call after 30 s. A busy machine takes up some hundreds of calls in this time; other callers
-saw CANCELLED although nobody had cancelled anything. Their deadlines bound the wait.
+saw CANCELLED although no one had cancelled anything. Their deadlines bound the wait.
 """
 SWITCH_S: Final = 0.0005
 """Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
@@ -191,17 +191,17 @@ class Server:
             self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
 
     async def _follow_store(self) -> None:
-        """Say NOT_SERVING for as long as the store cannot be read. Runs until cancelled."""
+        """Report NOT_SERVING while the store cannot be read. Runs until cancelled."""
         changes, well = self.core.changes, True
         while True:
-            seen = changes.seen("")  # of no model: what is told to all
+            seen = changes.seen("")  # of no model: changes for all
             if well == bool(changes.trouble):
                 well = not well
                 await self._tell_health(well)
             await changes.wait("", seen)
 
     async def _follow_parts(self) -> None:
-        """Say under names of their own whether the grower is well and the store takes writes. Runs until cancelled."""
+        """Report, as separate services, the health of the grower and of writes. Runs until cancelled."""
         said: dict[str, bool] = {}
         while True:
             writable = not (self.core.writer.trouble or self.core.changes.trouble)
@@ -253,7 +253,7 @@ class Server:
     async def stop(self) -> None:
         """Stop gracefully.
 
-        Streams are told to end, calls under way finish (at most ``grace_s``), queued writes are committed and
+        Streams are ended, running calls finish (at most ``grace_s``), queued writes are committed and
         acknowledged, the grower ends, the store is closed.
         """
         for watch in self._watches:
@@ -270,7 +270,7 @@ class Server:
         await asyncio.to_thread(self._tracing.close)
 
     async def _end_streams(self) -> None:
-        """Let clients read that their streams end, and why, before connections are closed.
+        """Give clients time to read the end of their streams, with its reason, before connections are closed.
 
         A connection that is closed while a client still sends on it is reset, and what the client has not read by
         then, such as acknowledgements, is lost.

@@ -1,7 +1,7 @@
 """Configuration: flags, then ``QUERCUS_*`` of the environment, then a TOML file, then defaults.
 
 Each field of :class:`Config` is a key: ``--store``, ``QUERCUS_STORE``, and ``store = "..."`` in the table
-``[server]`` of the file. Its default, bounds and sentence stand in `quercus.specification.server`. An error names the
+``[server]`` of the file. Its default, bounds and sentence are in `quercus.specification.server`. An error names the
 key and where its value came from.
 """
 
@@ -176,7 +176,7 @@ class Config(BaseSettings):
             return cls(**{key: value for key, (value, _) in given.items()})
         except BadConfiguration as error:
             key = str(error).partition(":")[0]
-            if key not in given:  # what is wrong is that it was not given
+            if key not in given:  # the error is that it is missing
                 raise
             raise BadConfiguration(f"{error} (from {given[key][1]})") from None
 

@@ -1,6 +1,6 @@
-"""The learners by name, each with its parameters: what a model's specification names, and `fit` fits.
+"""The learners by name, each with its parameters: a model's specification names them, and `fit` fits them.
 
-A learner's parameters mean what they mean in its own module of `quercus.trees.learners`. All of them are values:
+A learner's parameters have the meaning of its own module in `quercus.trees.learners`. All of them are values:
 equal parameters and equal evidence give equal trees. A parameter out of bounds raises `InvalidInput`.
 """
 
@@ -186,7 +186,7 @@ class Forest(_Checked):
 @documented
 @dataclass(frozen=True, slots=True)
 class ActiveForest(_Checked):
-    """The forest of many memories (theory §10): it learns, predicts and asks by itself."""
+    """The forest of many memories (theory §10): it learns, predicts and selects queries."""
 
     name: ClassVar[str] = "active-forest"
     trees: int = parameters.MEMBERS.field()
@@ -225,7 +225,7 @@ FORESTS: Mapping[str, Forest] = MappingProxyType(
 
 
 def check_classes(algorithm: Algorithm, size: int) -> None:
-    """Refuse a frame of `size` classes that is too large for what an algorithm does with masses.
+    """Refuse a frame of `size` classes that is too large for an algorithm's combination of masses.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
 
 
 def check_strategy(algorithm: Algorithm, strategy: str) -> None:
-    """Refuse a query strategy that is not of whom asks: the forest of many memories, or a tree.
+    """Refuse a query strategy that does not fit the algorithm: the forest of many memories, or a tree.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def check_strategy(algorithm: Algorithm, strategy: str) -> None:
 
 
 def own_defaults(algorithm: Algorithm, size: int) -> Mapping[str, float | str]:
-    """Return what a specification of `size` classes that does not say it takes from its algorithm.
+    """Return the defaults that a specification of `size` classes takes from its algorithm.
 
     Examples
     --------

@@ -101,7 +101,7 @@ Attribute = Nominal | Numeric
 
 
 def check_name(name: object, path: str) -> None:
-    """Refuse what is no name of an attribute or a value.
+    """Refuse invalid names of attributes and values.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def check_name(name: object, path: str) -> None:
 
 
 def check_distinct(names: Sequence[str], path: str) -> None:
-    """Refuse names of which two are equal.
+    """Refuse duplicate names.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Bounds of names, texts and times that more than one part holds to; each stands here, once."""
+"""Bounds of names, texts and times that several parts share; each is declared here, once."""
 
 import re
 from typing import Final
@@ -16,10 +16,10 @@ MAX_AUTHOR_CHARACTERS: Final = 200
 """Most characters of the joined names of the labellers of a combined label, in the log."""
 
 MAX_COMMENT_CHARACTERS: Final = 2000
-"""Length of what a labeller remarks."""
+"""Length of a labeller's comment."""
 
 MAX_SHOWN_CHARACTERS: Final = 200
-"""Length of the name of what a labeller saw."""
+"""Length of the name of a labeller's screen."""
 
 MAX_STATEMENTS: Final = 10_000
 """Statements in one request."""

@@ -34,7 +34,7 @@ SPLIT_SIGNIFICANCE = Parameter(
     0,
     1_000,
 )
-"""Expected number of splits per depth that stand by chance (theory §12); docs/learners.md measures it.
+"""Expected number of splits per depth by chance (theory §12); docs/learners.md measures it.
 
 It is off in the functions, the algorithms and the estimators of the library: their trees are those of the papers.
 """

@@ -218,7 +218,7 @@ class Presentation:
 
 
 def check_text(text: object, field: str, most: int) -> None:
-    """Refuse what is no text, or too long.
+    """Refuse values that are no text, or too long.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def check_text(text: object, field: str, most: int) -> None:
 
 
 def check_title(text: object, field: str) -> None:
-    """Refuse what is no title: 1 to 200 characters."""
+    """Refuse invalid titles: 1 to 200 characters are allowed."""
     check_text(text, field, MAX_TITLE)
     if not str(text).strip():
         raise InvalidInput(field, "is empty, must be text")
@@ -247,12 +247,12 @@ def check_steps(start: float, step: float) -> None:
 
 
 def check_url(url: object, field: str) -> None:
-    """Refuse what is no URL that a browser may load safely: https, or http of this machine.
+    """Refuse URLs that a browser may not load safely: allowed are https, and http of this machine.
 
     Raises
     ------
     InvalidInput
-        Naming the field and what is wrong.
+        For an invalid URL; it names the field and the error.
     """
     check_text(url, field, MAX_URL)
     text = str(url)

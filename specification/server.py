@@ -141,7 +141,7 @@ LIMITS = (
     KEEP_TREES,
     AGENDA_SHARE,
 )
-"""The parameters that ``--limit`` sets: they have no flag of their own."""
+"""The parameters that ``--limit`` sets; they have no separate flags."""
 
 NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
 """The parameters that only the file and the environment can set."""

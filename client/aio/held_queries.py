@@ -23,7 +23,7 @@ class AsyncHeldQueries:
     """Queries leased to one labeller: the one on the screen, and the next one in advance.
 
     A labeller who answers sees the next query at once. It was chosen before the server knew the answer. So
-    `exchange` gives it back, as long as nobody saw it, for the query that the newest tree asks first. The console and
+    `exchange` returns it, while it is unseen, for the query that the newest tree asks first. The console and
     `quercus label` use this class.
 
     Parameters

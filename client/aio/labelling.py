@@ -66,7 +66,7 @@ class LabellingCalls(Connection):
         took_s
             Seconds that you took; ``None``: the time since the query was leased.
         shown
-            Name of what you saw of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
+            Name of your view of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
             names of Quercus's screens.
 
         Raises
@@ -87,7 +87,7 @@ class LabellingCalls(Connection):
         await self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     async def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
+        """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
         await self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     async def release(self, query: Query) -> None:
@@ -249,7 +249,7 @@ class LabellingCalls(Connection):
     ) -> LabellingPolicy:
         """Replace the labelling policy of a model; it applies to leases and answers from now on.
 
-        Where ``fields`` are named (``["per_hour"]``), only these change: somebody else may change others meanwhile.
+        If ``fields`` are named (``["per_hour"]``), only these change, so concurrent changes of others are kept.
         """
         return await self._ask(query_calls.set_policy(model, policy, fields))
 

@@ -41,7 +41,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         except FailedPrecondition as error:
             if not transport.is_beyond(error):
                 raise
-        self._sequences.forget(model)  # what was seen was of a model that is gone
+        self._sequences.forget(model)  # the known number belongs to a deleted model
         self._forms.forget(model)
         return await self._ask(
             query_calls.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s
@@ -119,7 +119,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         return AsyncQueryStream(self, StreamOptions(model, labeller, lease_s, prefetch, only), idle_s)
 
     async def _keep(self, query: Query, lease_s: float) -> bool:
-        """Extend a lease, and return whether to go on; if not, the answer itself fails with the reason."""
+        """Extend a lease, and return whether to continue; if not, the answer itself fails with the reason."""
         try:
             await self.extend_lease(query, lease_s)
         except QuercusError as error:  # what passes may pass before the lease ends
@@ -131,6 +131,6 @@ class LeasingCalls(LabellingCalls, ModelCalls):
     async def _give_back(self, query: Query) -> None:
         """Return a query, in one attempt: leaving the loop does not wait for the end of an outage."""
         request = query_calls.give_back(query).request
-        # answered, refused, or the server is away: the lease ends by itself
+        # answered, refused, or the server is unreachable: the lease expires
         with suppress(grpc.RpcError, QuercusError, ValueError):
             await self._stubs.queries.ReturnQuery(request, timeout=transport.GIVE_BACK_S)

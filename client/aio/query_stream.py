@@ -75,7 +75,7 @@ class AsyncQueryStream:
         try:
             return await self._next()
         except Exception:
-            # At the end, too: without ``with`` nobody else closes it, and leases would be extended.
+            # At the end, too: without ``with`` nothing else closes it, and leases would be extended.
             await self.close()
             self._line = None
             raise
@@ -134,7 +134,7 @@ class AsyncQueryStream:
         await self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     async def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
+        """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
         await self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     async def release(self, query: Query) -> None:

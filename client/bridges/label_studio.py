@@ -1,4 +1,4 @@
-"""Label Studio's machine-learning backend: what a model says of its tasks, and what people said there as statements.
+"""Label Studio's machine-learning backend: predictions for its tasks, and its annotations as statements.
 
 Tasks are rows that the model has already: a field of their data holds the id. A prediction chooses the classes that
 none dominates, and its score is the place of the row on the agenda, so that sorting by score, lowest first, shows the
@@ -96,7 +96,7 @@ class LabelStudioBridge:
         return read_control(config, model.specification.classes, self._form.question)
 
     async def predict(self, tasks: Sequence[Mapping[str, Any]], config: str) -> list[dict[str, Any]]:
-        """Return a prediction for each task; one without choices where nothing can be said of it.
+        """Return a prediction for each task; one without choices if the task cannot be predicted.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class LabelStudioBridge:
                 return None
 
     async def _label_sets(self, model: Model, rows: Sequence[Instance | None]) -> Iterable[Sequence[str]]:
-        """Return the classes that none dominates, for each row; none where the model withholds what it believes."""
+        """Return the classes that none dominates, for each row; none if the model withholds its belief."""
         look = model.specification.presentation
         known = [row for row in rows if row is not None]
         if not known or (look is not None and "belief" in look.withheld):
@@ -148,12 +148,12 @@ class LabelStudioBridge:
         return [() if set(each) == everything else each for each in chosen]  # that would say nothing
 
     async def _scores(self) -> dict[str, float]:
-        """Return a score in (0, 1) for each row on the agenda; what is asked first has the lowest."""
+        """Return a score in (0, 1) for each row on the agenda; the first query has the lowest."""
         asked = [each async for each in self._reading.list_queries(self._model, ["open", "leased"])]
         return {each.instance: (each.place or len(asked)) / (len(asked) + 1) for each in asked}
 
     async def take(self, event: Mapping[str, Any]) -> int:
-        """State what an event of Label Studio says; return how many statements were stored.
+        """State the labels of an event of Label Studio; return the number of stored statements.
 
         Raises
         ------

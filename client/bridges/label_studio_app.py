@@ -84,7 +84,7 @@ def application(config: BackendConfig, notify: Callable[[str], None]) -> Starlet
     prefix = "/{secret}" if config.secret else ""
     routes = [Route(prefix + path, backend.guarded(call), methods=[method]) for path, method, call in paths]
     app = Starlette(routes=routes, lifespan=backend.lifespan)
-    app.router.redirect_slashes = False  # strangers get no hint of what is there
+    app.router.redirect_slashes = False  # unknown callers learn nothing about the paths
     return app
 
 
@@ -130,7 +130,7 @@ class _Backend:
         return endpoint
 
     def _admit(self, request: Request) -> None:
-        """Refuse who does not know the secret; without one, whoever comes under a name of another machine."""
+        """Refuse callers without the secret; if there is no secret, callers that name another machine."""
         given = request.path_params.get("secret", "")
         if not hmac.compare_digest(given.encode(), self._config.secret.encode()):
             raise RefusedRequestError(404, "no such path")
@@ -142,7 +142,7 @@ class _Backend:
             )
 
     async def health(self, _: Request) -> dict[str, Any]:
-        """Say that model and server are there."""
+        """Report that model and server are reachable."""
         return {"status": "UP", "model_class": "Quercus", "model_version": await self._bridge.health()}
 
     async def setup(self, request: Request) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Control:
     def prediction(self, classes: Sequence[str]) -> list[dict[str, Any]]:
         """Return the result of a prediction that chooses classes.
 
-        Several classes where one may be chosen, or none at all, choose nothing: whoever labels decides.
+        Several classes in a single-choice question, or none, pre-select nothing: the annotator decides.
 
         Examples
         --------
@@ -152,14 +152,14 @@ def item_of(places: Sequence[Mapping[str, Any]], id_field: str) -> str | None:
 
 
 def labeller_of(annotation: Mapping[str, Any]) -> str:
-    """Return who gave an annotation: the address where it is said, else the number of the user; empty: nobody."""
+    """Return the author of an annotation: the address if given, else the number of the user; empty: unknown."""
     by = annotation.get("completed_by")
     who = by.get("email") or by.get("id") if isinstance(by, dict) else by
     return str(who) if isinstance(who, str | int) else ""
 
 
 def choices_of(annotation: Mapping[str, Any], question: str = "") -> list[Any] | None:
-    """Return what an annotation chooses; None: it was cancelled, or chooses nothing.
+    """Return the choices of an annotation; None: it was cancelled, or has no choice.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """MQTT to rows: a message is acknowledged to the broker after the server has committed its rows.
 
-The broker keeps what is not acknowledged (QoS 1, a persistent session), and sends it again when the bridge comes back.
-Rows have ids, so what was committed and not acknowledged is stored once.
+The broker keeps unacknowledged messages (QoS 1, a persistent session), and sends them again when the bridge returns.
+Rows have ids, so committed but unacknowledged rows are stored once.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class MqttBridge:
     batch_rows
         Rows of one push.
     notify
-        Called with what a person should know.
+        Called with messages for people.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Receiver:
     Attributes
     ----------
     url : ``https://``; ``http://`` for this machine only.
-    most_attempts : after so many an event is given up; None: never.
+    most_attempts : number of attempts after which an event is given up; None: never.
     ca : PEM file of the authorities that may have signed the receiver's certificate; None: those of the system.
     """
 
@@ -98,7 +98,7 @@ class WebhookBridge:
     given_up
         Takes a line of JSON for each event that was given up.
     notify
-        Called with what a person should know.
+        Called with messages for people.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class WebhookBridge:
         self.tally = WebhookTally(sequence=position.sequence)
 
     def stop(self) -> None:
-        """End `run` soon; what is under way is posted again by the next one."""
+        """End `run` soon; the next one posts unfinished events again."""
         self._stopping.set()
 
     def run(self, most: int | None = None) -> WebhookTally:

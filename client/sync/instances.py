@@ -81,7 +81,7 @@ class InstanceCalls(ModelCalls):
                 batcher.finish(ledger.report.rows + ledger.report.rejected)
             except Exception as error:
                 self._forms.forget(model)
-                if not pushing.is_final(error):  # a row is wrong: what is on its way still counts
+                if not pushing.is_final(error):  # a row is invalid: batches on their way still count
                     line.settle(until=0)
                 raise ledger.failed(error) from error.__cause__
             finally:

@@ -67,7 +67,7 @@ class LabellingCalls(Connection):
         took_s
             Seconds that you took; ``None``: the time since the query was leased.
         shown
-            Name of what you saw of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
+            Name of your view of the query, at most 200 characters. :func:`quercus.client.shown.shown_text` makes the
             names of Quercus's screens.
 
         Raises
@@ -86,7 +86,7 @@ class LabellingCalls(Connection):
         self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
+        """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
         self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:
@@ -248,7 +248,7 @@ class LabellingCalls(Connection):
     ) -> LabellingPolicy:
         """Replace the labelling policy of a model; it applies to leases and answers from now on.
 
-        Where ``fields`` are named (``["per_hour"]``), only these change: somebody else may change others meanwhile.
+        If ``fields`` are named (``["per_hour"]``), only these change, so concurrent changes of others are kept.
         """
         return self._ask(query_calls.set_policy(model, policy, fields))
 

@@ -76,7 +76,7 @@ class QueryStream:
         try:
             return self._next()
         except Exception:
-            # At the end, too: without ``with`` nobody else closes it, and leases would be extended.
+            # At the end, too: without ``with`` nothing else closes it, and leases would be extended.
             self.close()
             self._line = None
             raise
@@ -135,7 +135,7 @@ class QueryStream:
         self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
-        """Return a query for later: nobody gets it within ``delay_s`` seconds (1 to 86,400)."""
+        """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
         self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:

@@ -31,11 +31,11 @@ class Crew(ABC):
         self.shards = shards
 
     def ask(self, shard: int, method: str, *arguments: Any) -> Any:
-        """Return what a method of one shard returns."""
+        """Call a method of one shard and return its result."""
         return self._results([self._call(shard, method, arguments)])[0]
 
     def all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return what a method of each shard returns; they work at the same time."""
+        """Call a method of each shard and return the results; the shards work at the same time."""
         return self._results([self._call(shard, method, each) for shard, each in enumerate(arguments)])
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Crew(ABC):
 
     @abstractmethod
     def _results(self, calls: list[Any]) -> list[Any]:
-        """Wait for calls, and return what they return."""
+        """Wait for calls, and return their results."""
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def grow_sharded(
 
 
 def deal(values: Floats, contours: Floats, shards: int) -> list[Rows]:
-    """Return rows in so many shards of equal size, to be sent to workers."""
+    """Divide rows into a number of shards of equal size, to be sent to workers."""
     bounds = np.linspace(0, len(values), shards + 1).astype(np.int64).tolist()
     return [partial(_given, values[a:b], contours[a:b]) for a, b in pairwise(bounds)]
 
@@ -156,7 +156,7 @@ class _Growth:
 def _take(
     tree: NodeDecider, frontier: Ids, free: Bools, decided: Sequence[DecidedNodes]
 ) -> tuple[Ids, Ids, Ints, Ints, Bools]:
-    """Enter decided nodes and their children into the tree; return what the next level needs of those that go on."""
+    """Enter decided nodes and their children into the tree; return the data of the next level."""
     nodes = tree.nodes
     joined: dict[str, Any] = {
         name: np.concatenate([each.nodes[name] for each in decided]) for name in decided[0].nodes

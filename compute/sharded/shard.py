@@ -262,7 +262,7 @@ def sums_of(cells: Cells, values: NDArray[Any]) -> Ints:
 
 
 def goes_on(stop: NDArray[np.integer]) -> Bools:
-    """Tell which predicted nodes are to be decided."""
+    """Return which predicted nodes are to be decided."""
     going: Bools = stop == GOES_ON
     return going
 

@@ -158,7 +158,7 @@ async def next_query(request: Request) -> Response:
 
 
 async def grown(request: Request) -> Response:
-    """Tell a script whether a newer tree may ask another query than the unseen one."""
+    """Report to a script whether a newer tree may ask another query than the unseen one."""
     session = session_of(request)
     given = await posted(request, session)
     return JSONResponse({"newer": await queue_of(request, session).has_newer_tree(_wait_s(given))})

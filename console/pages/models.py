@@ -1,4 +1,4 @@
-"""The first page: all models, and what can be done with each."""
+"""The first page: all models, and the actions on each."""
 
 from __future__ import annotations
 

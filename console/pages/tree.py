@@ -32,7 +32,7 @@ UNFOLDED_NODES = 60
 """Most nodes of a tree that is listed as a whole."""
 OPEN_DEPTH = 4
 MOST_LISTED = 250
-"""Nodes of a larger tree that are listed at first; the others appear when somebody opens a node above them."""
+"""Nodes of a larger tree that are listed at first; the others appear when the user opens a node above them."""
 DRAWINGS: dict[str, tuple[RenderFormat, str]] = {
     "svg": ("svg", "image/svg+xml"),
     "txt": ("text", "text/plain; charset=utf-8"),
@@ -98,7 +98,7 @@ async def drawing(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """Tell a script of each new tree, as server-sent events."""
+    """Report each new tree to a script, as server-sent events."""
     session = session_of(request)
     name = request.path_params["model"]
     if session.streams >= MAX_STREAMS:
@@ -117,7 +117,7 @@ async def _events(session: Session, name: str) -> AsyncIterator[str]:
                 async for update in updates:
                     told = {"version": update.tree.version, "as_of": update.tree.as_of, "lag": update.lag}
                     await queue.put(f"event: tree\ndata: {json.dumps(told)}\n\n")
-        except (QuercusError, ValueError):  # the page connects again, and is told why if that fails
+        except (QuercusError, ValueError):  # the page connects again, and gets the reason if that fails
             pass
         await queue.put(None)
 

@@ -68,7 +68,7 @@ class Generated(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        """Parse it where the directive stands."""
+        """Parse the text at the place of the directive."""
         return self.parse_text_to_nodes(self.text(), allow_section_headings=True)
 
 
@@ -266,7 +266,7 @@ class AnyCall(Generated):
 
 
 class Callers(Generated):
-    """The roles that may make each call, and the status codes of its own."""
+    """The roles that may make each call, and its special status codes."""
 
     def text(self) -> str:
         """Return a table."""
@@ -295,7 +295,7 @@ class Limits(Generated):
 def leave_out(  # noqa: PLR0917 - the arguments are Sphinx's
     app: Any, what: str, name: str, thing: object, skip: bool, options: object
 ) -> bool | None:
-    """Leave out what scikit-learn puts into every estimator, with references to pages of its own."""
+    """Omit the members that scikit-learn adds to every estimator, with references to its own pages."""
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 

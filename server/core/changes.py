@@ -71,7 +71,7 @@ class ChangeSignal:
         self._thread.start()
 
     def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
-        """Have a function called in the event loop with every change that is noticed."""
+        """Register a function that is called in the event loop with every noticed change."""
         self._listeners.append(listener)
 
     def seen(self, model: str) -> int:
@@ -156,7 +156,7 @@ class ChangeSignal:
         return changes[-1].number
 
     def _publish_trouble(self, trouble: str) -> None:
-        """Tell those who wait, as for a change."""
+        """Wake the waiting calls, as after a change."""
         self._trouble = trouble
         self._call_in_loop(self.notify_all)
 

@@ -1,6 +1,6 @@
 """Estimates of models that take long: each made once for all who ask at the same state of its log, one at a time.
 
-They have a thread of their own, so that those that read the store for short calls are free meanwhile.
+A separate thread makes them, so that the threads that read the store for short calls are free meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ class Estimates(Generic[T]):
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="quercus-estimate")
         self._turn = asyncio.Lock()
-        self._known: dict[int, tuple[int, T]] = {}  # by key of the model: as of which event, and the estimate
+        self._known: dict[
+            int, tuple[int, T]
+        ] = {}  # by key of the model: the newest event in it, and the estimate
         self._queued: dict[
             int, asyncio.Future[T]
         ] = {}  # that have not begun, so that they will know all there is
@@ -34,7 +36,7 @@ class Estimates(Generic[T]):
         ----------
         key : key of the model.
         newest : number of the newest event that the estimate depends on.
-        estimate : makes it of the log as it stands, in a thread; returns the newest such event, and the estimate.
+        estimate : makes an estimate from the present log, in a thread; returns the newest event, and the estimate.
         """
         known = self._known.pop(key, None)
         if known is not None:

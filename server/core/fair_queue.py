@@ -113,7 +113,7 @@ class FairQueue(Generic[A, R]):
         self, model: str, serve: Serve[A, R], turns: Sequence[Turn[A, R]], task: asyncio.Task[None]
     ) -> None:
         del self._serving[model]
-        for turn in turns:  # whoever was served has an outcome already
+        for turn in turns:  # served ones have an outcome already
             if task.cancelled():
                 turn.outcome.cancel()
             else:

@@ -97,7 +97,7 @@ class LeasableModels:
             return True
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(mine)
-        if len(self._waiting) == 1:  # what changed while nobody waited was not read
+        if len(self._waiting) == 1:  # changes were not read while no call waited
             self._changed(())
         try:
             async with asyncio.timeout(timeout_s):
@@ -119,7 +119,7 @@ class LeasableModels:
             try:
                 await self._refresh()
             except StorageError:
-                self._wake()  # whoever looks now is told what is wrong
+                self._wake()  # calls that look now get the error
             if noticed == self._changes.count:
                 return
 

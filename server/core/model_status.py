@@ -67,7 +67,7 @@ class ModelStatusCache:
         self._readings: dict[str, _CachedStatus] = {}
 
     async def of(self, model: str, *, fresh: bool = False) -> ModelStatus:
-        """Return where a model stands since the last change that was noticed.
+        """Return the status of a model as of the last noticed change.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
 
 A commit costs more than a row does. So who was acknowledged together is waited for a moment, to be written together
-again; who pushes alone waits for nobody. Leases and answers that come while others are written share a transaction too,
-and wait for nobody.
+again; a single pusher does not wait. Leases and answers that come while others are written share a transaction too,
+and do not wait.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Writer:
         self._gathered: list[_WriteJob] = []
         self._gathered_rows = 0
         self._expected = 1  # pushes that may come at the same time, as after the last commit
-        self._gap_s = 0.0  # what the last commit took
+        self._gap_s = 0.0  # duration of the last commit
         self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
         self._room = asyncio.Event()
@@ -221,7 +221,7 @@ class Writer:
         shared: list[_WriteJob] = []
         rows = 0
         for job in jobs:
-            if job.future.cancelled():  # nobody waits for it: it is not written
+            if job.future.cancelled():  # its caller has gone: it is not written
                 self._settle([(job, None)])
                 continue
             if job.work is not None:
@@ -290,7 +290,7 @@ class Writer:
             if isinstance(outcome, Exception):
                 job.future.set_exception(outcome)
                 if job.push is not None:
-                    job.future.exception()  # looked at: a stream that ended leaves nobody who would
+                    job.future.exception()  # retrieved here: after the end of a stream no one else would
             else:
                 job.future.set_result(outcome)
         self._room.set()

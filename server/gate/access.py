@@ -309,6 +309,6 @@ class Authority:
         if token_id not in self._records and age < MISSING_TOKEN_AGE_S:  # it may have been made a moment ago
             await asyncio.sleep(MISSING_TOKEN_AGE_S - age)
         async with self._loading:
-            if self._loaded_at < asked_at:  # else somebody else has looked meanwhile
+            if self._loaded_at < asked_at:  # else another call has read it meanwhile
                 await self._load_all()
         return self._records.get(token_id)

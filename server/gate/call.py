@@ -40,11 +40,11 @@ class Call:
         return self._metadata
 
     def trailing_metadata(self) -> tuple[Any, ...]:
-        """Return what goes out beside the status."""
+        """Return the trailing metadata."""
         return tuple(self._context.trailing_metadata() or ())
 
     def set_trailing_metadata(self, metadata: tuple[Any, ...]) -> None:
-        """Say what goes out beside the status."""
+        """Set the trailing metadata."""
         self._context.set_trailing_metadata(metadata)
 
     def code(self) -> Any:

@@ -90,7 +90,7 @@ class Guard(aio.ServerInterceptor):
             return handler
         try:
             await self._authority.admit(metadata_of(handler_call_details, AUTHORIZATION))
-        except Exception as error:  # told by what the interceptors further out call
+        except Exception as error:  # reported by the outer interceptors
             _refusal.set(error)
             return _REFUSING[handler.response_streaming]
         return handler
@@ -225,7 +225,7 @@ class _GuardedMethod:
             if streams_in:
                 return await behaviour(self._checked(data, context), context)
             response = await behaviour(await self.check(data, context), context)
-            if self._is_patient:  # still; what was leased meanwhile is open again when the lease ends
+            if self._is_patient:  # still; a query leased meanwhile is open again when the lease ends
                 await self.admit(context)
             return response
 
@@ -274,7 +274,7 @@ class _GuardedMethod:
         _audit.info("%s %s %s: %s", who, action, target, outcome)
         try:
             await self._core.write(self._core.store.access.record, who, action, target, outcome)
-        except Exception as error:  # the call itself has ended; a store that takes nothing is told elsewhere
+        except Exception as error:  # the call itself has ended; a failing store is reported elsewhere
             _audit.error("the audit log could not be written: %s", error)
 
     async def _about(self, data: bytes, outcome: str) -> str:

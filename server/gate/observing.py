@@ -35,7 +35,7 @@ _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class Observer(aio.ServerInterceptor):
     """The outermost interceptor.
 
-    A client may name its request in the metadata ``x-request-id``; else it gets a name. It stands in every line that
+    A client may name its request in the metadata ``x-request-id``; else it gets a name. It is in every line that
     the server logs for it, and in the trailing metadata of the answer.
 
     Parameters

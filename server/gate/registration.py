@@ -24,7 +24,7 @@ class ByName:
         self._server = server
 
     def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
-        """Have the server find methods by name."""
+        """Make the server find methods by name."""
         self._server.add_generic_rpc_handlers(tuple(handlers))
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:

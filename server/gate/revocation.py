@@ -21,6 +21,6 @@ async def give_back_revoked(core: ServiceCore) -> None:
             if await core.read(core.store.has_revoked_leases):
                 count = await core.write(core.store.evict_revoked)
                 _log.info("%d leases of revoked or expired tokens were ended", count)
-        except StorageError as error:  # the store is in trouble, which is told elsewhere; it may pass
+        except StorageError as error:  # the store fails, which is reported elsewhere; it may recover
             _log.warning("leases of revoked tokens cannot be ended now: %s", error)
         await asyncio.sleep(TOKENS_POLL_S)

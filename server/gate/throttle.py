@@ -43,7 +43,7 @@ class CallRates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, at
 
     def take(self, caller: str) -> None:
-        """Let a call pass.
+        """Admit a call.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class MemoryWatch:
         self.is_full = full
 
     def check(self) -> None:
-        """Let work in.
+        """Admit work.
 
         Raises
         ------

@@ -46,13 +46,13 @@ class Certificates:
         Raises
         ------
         BadStart
-            As above; what was read before is used on.
+            If a file is invalid, as above; the earlier certificate stays in use.
         """
         self._renewed = _credentials_of(*self._files)
         self.end = _end_of(*self._files[:2])
 
     def _take_renewed(self) -> Any:
-        """Tell gRPC, which asks before every handshake from a thread of its own; None: nothing has changed."""
+        """Return new credentials, or None; gRPC calls this before every handshake, from its own thread."""
         renewed, self._renewed = self._renewed, None
         return renewed
 
@@ -60,7 +60,7 @@ class Certificates:
 def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
     chain, secret = _read_file(cert, "tls_cert"), _read_file(key, "tls_key")
     roots = _read_file(client_ca, "tls_client_ca") if client_ca else None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC says nothing of what is wrong
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC does not report errors of these
     try:
         context.load_cert_chain(cert, key, password="")
     except (ssl.SSLError, ValueError) as error:
@@ -81,7 +81,7 @@ def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
 def _end_of(cert: str, key: str) -> float:
     try:
         return certificate_end(cert, key)
-    except (OSError, ValueError):  # some use that only a handshake refuses; it concerns nobody but the metric
+    except (OSError, ValueError):  # an extension that only a handshake refuses; only the metric is affected
         return 0.0
 
 

@@ -43,7 +43,7 @@ class _Compilation:
         self._helps = False  # and is at the one before
 
     def begin(self) -> None:
-        """Have the other process help; it could hand on nothing where no folder may be written."""
+        """Start the second process, unless no folder is writable: then it could not pass its results on."""
         self._compiles = True
         if kernel_cache() is not None:
             command = [sys.executable, "-m", "quercus.server.growth.compiling"]

@@ -1,7 +1,7 @@
 """The engines, which fold a model's log into trees and an agenda.
 
 ABC4.5 and E2M trees and the forest of many memories follow the log; other learners learn again from all evidence, in a
-process of their own (`quercus.server.growth.relearning`). An active tree selects the queries: the model of another
+separate process (`quercus.server.growth.relearning`). An active tree selects the queries: the model of another
 learner has one beside it for this. The forest of many memories selects its queries itself.
 """
 

@@ -75,7 +75,7 @@ class LogFolder:
         there = self._saved.load(self._engine)
         self._folded = there.sequence  # newest sequence in the state
         self._heard = there.heard  # events in the state that are no rows
-        # whether somebody waits for the tree of what is folded
+        # whether somebody waits for the tree of the folded events
         self._awaited = there.sequence > record.sequence_grown
         self._is_resting = False  # until `wake_at`, with rows unread
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
@@ -172,12 +172,12 @@ class LogFolder:
         return True
 
     def _note_events(self, events: Sequence[Event]) -> None:
-        """Take note of what labellers and specifications have said."""
+        """Count the folded events of labellers and specifications."""
         self._heard += len(events)
         self._awaited |= bool(events)
 
     def _next_at(self, is_busy: bool) -> float:
-        """Return when the next tree that nobody waits for is due, if it has anything new."""
+        """Return when the next tree is due, if it has anything new and nobody waits for it."""
         return self._published_at + max(self._interval_s, PUBLISH_SHARE * self._cost_s if is_busy else 0)
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
@@ -253,14 +253,14 @@ class LogFolder:
 
 
 class RelearningFolder(LogFolder):
-    """The fold of a log whose model a learner learns again from all evidence, in a process of its own.
+    """The fold of a log whose model a learner learns from all evidence each time, in a separate process.
 
-    A model learns when a tree is due, from all that is folded by then; the fold goes on meanwhile. It keeps to its
+    A model learns when a tree is due, from all events folded by then; the fold continues meanwhile. It keeps to its
     share of time also where nothing else is to do: before it learns again it waits for `PUBLISH_SHARE` times the CPU
     time that it took, unless somebody waits for the tree. A specification that names other parameters of the learner
     stops a learning that is under way, and so does the end of the model.
 
-    Queries come from the tree beside it, at once when somebody has spoken: nobody waits with them for the learner.
+    Queries come from the active tree, at once after an answer: they do not wait for the learner.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class Grower:
         self._learners = LearnerPool(store.url) if learners is None else learners
         self._notify = notify
         self._share = share
-        self._members: Sequence[str] = ()  # as they were in the last round
+        self._members: Sequence[str] = ()  # of the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
         self._seen = 0  # number of the newest change that was read
@@ -229,7 +229,7 @@ class Grower:
         last = STORE_RETRY_S if isinstance(error, StorageError) else LAST_RETRY_S
         delay = growing_pause_s(count, FIRST_RETRY_S, last)
         self._wake_at[record.key] = time.monotonic() + delay
-        if isinstance(error, StorageError | LearningFailedError):  # what is folded is sound
+        if isinstance(error, StorageError | LearningFailedError):  # the folded state is sound
             _log.error("model %s cannot be grown: %s; trying again in %.1f s", record.name, error, delay)
             return
         if record.key in self._models:

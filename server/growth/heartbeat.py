@@ -1,7 +1,7 @@
-"""Signs of life of the grower: lines of JSON on a pipe of its own, which its server reads.
+"""Heartbeats of the grower: lines of JSON on a separate pipe, which its server reads.
 
-The loop that makes progress writes them: before a step what it is at, unless it was at the same model within the last
-second, and while there is nothing to do one a second. So whoever hangs has said at what.
+The loop of the grower writes them: the model before each step, unless it was the same model within the last
+second, and one line a second while there is nothing to do. So a hanging grower has reported the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Heartbeat:
     at : the model that a step is taken of; empty between two steps.
     compiling : whether kernels are being compiled that no tree can do without.
     kernels_ready, kernels : steps of compiling that are done, and all of them; 0 and 0 when nothing is compiled.
-    learning : models that are learned again now, in processes of their own.
+    learning : models that are being learned now, in separate processes.
     waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
     waiting_count : number of all waiting models.
     """
@@ -92,7 +92,7 @@ class HeartbeatWriter:
             self._write(replace(self._last, at=model, **told))
 
     def compiling(self, ready: int, total: int, trees: bool) -> None:
-        """Say how many steps of compiling are done (0 of 0: none is needed), and whether trees can grow meanwhile."""
+        """Report the completed steps of compiling (0 of 0: none is needed), and whether trees can grow meanwhile."""
         self._write(replace(self._last, compiling=not trees, kernels_ready=ready, kernels=total))
 
     def _write(self, beat: Heartbeat) -> None:

@@ -13,7 +13,7 @@ _log = logging.getLogger("quercus.server.growth.grower")
 
 
 def prepare(pulse: HeartbeatWriter) -> None:
-    """Have the kernels ready before a model asks, those for the default first; say so while they are compiled."""
+    """Prepare the kernels before a model needs them, those for the default first; log the progress of compiling."""
     began = time.monotonic()
     last: Progress | None = None
 

@@ -1,4 +1,4 @@
-"""The learners of a grower: processes that learn again from all evidence, so that the grower goes on meanwhile.
+"""The learners of a grower: processes that learn from all evidence, so that the grower continues meanwhile.
 
 A few at most, each with one model at a time. Models wait for one in the order in which they came, and come again at the
 end: none keeps another from learning, whatever it costs. A process ends at once when nobody wants any more what it
@@ -172,7 +172,7 @@ class LearnerPool:
         return LearningQueue(learning, tuple(each.task.model for each in self._waiting))
 
     def begin(self, task: LearningTask) -> RunningTask:
-        """Have a model learned, as soon as a process is free."""
+        """Learn a model as soon as a process is free."""
         learning = RunningTask(task)
         self._waiting.append(learning)
         self._assign()
@@ -198,11 +198,11 @@ class LearnerPool:
         return {learning.task.key for learning in done}
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until a learning has ended, for so long at most."""
+        """Wait until a learning has ended, but not longer than the timeout."""
         return self._news.wait(timeout_s)
 
     def set_log_level(self, level: str) -> None:
-        """Have them log from `level` on."""
+        """Set the log level of the processes."""
         for each in self._processes:
             each.send_line(f"{level}\n")
 

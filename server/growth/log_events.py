@@ -34,7 +34,7 @@ class LabelUpdate(NamedTuple):
 
 
 class LogEvents:
-    """The events of one log, and the instances that it has brought so far.
+    """The events of one log, and its instances so far.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class RelearningEngine:
         self._evidence = Evidence(specification)
         self._log = LogEvents(specification.frame.size)
         self._judged: Learned | None = None
-        self._told = np.empty(0, np.bool_)  # rows of which something was known when it was learned
+        self._told = np.empty(0, np.bool_)  # rows that were informed when the model was learned
 
     def judge(self, model: Learned | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""

@@ -2,7 +2,7 @@
 
 Layout, little-endian: eight bytes that name the format, the length of the directory as uint64, the BLAKE2b digest (32
 bytes) of all that follows, the directory as JSON (a head, and name, type and shape of each column), and the columns one
-after the other. A file is written beside its place and renamed into it; what a power cut leaves the digest finds out.
+after the other. A file is written beside its place and renamed into it; the digest reveals damage by a power cut.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ LAST_EVENTS: Final = 100
 """Number of events that are compared to check that the log is still the same."""
 
 FREE_TIMES: Final = 4
-"""A file is saved only if the disk has so many times its size free: the last space is for what is needed."""
+"""A file is saved only if the disk has this many times its size free: the last space is for necessary data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SavedGrowth:
         self._saved_at = -math.inf
 
     def load(self, engine: QueryEngine) -> FoldedPart:
-        """Let the engine, which has folded nothing, go on from the file; tells how much it then has folded."""
+        """Restore an engine that has folded nothing from the file; return the part of the log in the file."""
         if self._path is None:
             return FoldedPart()
         started = time.monotonic()
@@ -101,7 +101,7 @@ class SavedGrowth:
     def save(self, engine: QueryEngine, part: FoldedPart) -> None:
         """Write the file, unless the engine is to grow first.
 
-        If it cannot be written, a line in the log says so, and growth goes on.
+        If it cannot be written, the log has a line about it, and growth continues.
         """
         started = time.monotonic()
         saved = engine.saved()

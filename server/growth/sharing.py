@@ -32,7 +32,7 @@ class GrowerShare:
     store : open in this process.
     member : identity of this grower.
     place : description of its process and host.
-    ttl_s : after so long without a sign of life a member counts as dead.
+    ttl_s : seconds without a heartbeat after which a member counts as dead.
     """
 
     def __init__(self, store: Store, member: str, place: str, ttl_s: float) -> None:
@@ -54,7 +54,7 @@ class GrowerShare:
         """Become a member, and stay one.
 
         The processes that a server starts one after the other are one member. What an earlier one had taken this one
-        does not know: unless it gave that back, no other could take it, and nobody would grow those models.
+        does not know: if it kept them, no other member could take these models, and they would not grow.
         """
         self._store.release_models(self._member)
         self._look()

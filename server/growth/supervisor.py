@@ -20,11 +20,11 @@ _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
 LAST_DELAY_S: Final = 30.0
 HEALTHY_S: Final = 10.0
-"""A grower that ran so long makes the next delay the first one again."""
+"""A grower that ran for this time resets the delay of restarts."""
 
 STOP_S: Final = 5.0
 SILENCE_S: Final = 30.0
-"""A grower that was not heard of for so long is not well: it hangs, or is stopped. A step of a model takes a second or
+"""A grower without a heartbeat for this time is not well: it hangs, or is stopped. A step of a model takes a second or
 two at most, ten times as long where the machine is busy."""
 
 TICK_S: Final = 1.0
@@ -32,7 +32,7 @@ TICK_S: Final = 1.0
 counts once at most, however long, and heartbeats that the grower sent meanwhile are read first."""
 
 LOADING_S: Final = 60.0
-"""A grower that was just started may take so much longer before it is heard of for the first time."""
+"""Additional time for the first heartbeat of a grower that was just started."""
 
 
 class Supervisor:
@@ -111,7 +111,7 @@ class Supervisor:
         )
 
     def set_log_level(self, level: str) -> None:
-        """Have this grower, and those that come after it, log from `level` on."""
+        """Set the log level of this grower and of later ones."""
         self._command[self._command.index("--log-level") + 1] = level
         if self.pid is not None and self._process is not None and self._process.stdin is not None:
             self._process.stdin.write(f"{level}\n".encode())
@@ -139,7 +139,7 @@ class Supervisor:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         # The pipe to its standard input is the grower's life line: it ends when this process does.
-        # A process group of its own: Ctrl-C in the terminal is for the server, which ends the grower itself.
+        # A separate process group: Ctrl-C in the terminal is for the server, which ends the grower itself.
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,

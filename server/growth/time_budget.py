@@ -8,7 +8,7 @@ import time
 class TimeBudget:
     """A share of the clock, saved up to a bound and overdrawn to the same bound.
 
-    What costs more than can be overdrawn counts as so much, so nobody waits longer than ``most_s / share``.
+    Costs above the overdraft limit count as the limit, so nobody waits longer than ``most_s / share``.
 
     Parameters
     ----------

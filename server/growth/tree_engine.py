@@ -57,7 +57,7 @@ class IncrementalEngine:
         self._followed = followed
         self._state = GrowthState.initial(followed(specification))
         self._log = LogEvents(specification.frame.size)
-        self._grown: TreeModel | None = None  # last; it has predicted what is folded next
+        self._grown: TreeModel | None = None  # the last tree; it predicts the rows that are folded next
         self._accuracy: tuple[AccuracyBlock, ...] = ()
 
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:

@@ -139,7 +139,7 @@ class Amendment:
     ----------
     schema : schema of the model, as far as it is known.
     labeller : the labeller who amends the answer.
-    label : the new one; None: the labeller takes back what was said.
+    label : the new label; None: the labeller takes the answer back.
     declared : the reliability that was sent with it.
     comment : sent with it.
     permitted : whatever the policy says.

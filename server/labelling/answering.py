@@ -71,7 +71,7 @@ async def answer_query(
 async def refuse_query(
     core: ServiceCore, request: query_pb2.RefuseQueryRequest
 ) -> query_pb2.RefuseQueryResponse:
-    """Store that the labeller cannot tell. Once somebody has answered it, that is an answer that says nothing."""
+    """Store a refusal. If the query already has an answer, the refusal is stored as a vacuous answer."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None

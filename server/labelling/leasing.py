@@ -107,7 +107,7 @@ class LeasedQueries:
     leased: Leased
     queries: tuple[query_pb2.Query, ...] = ()
     again_s: float = math.inf
-    """Seconds after which another attempt may succeed even if nobody does anything."""
+    """Seconds after which another attempt may succeed without any event."""
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.
     rows = [*store.newest_rows(asked.model, SEARCHED_ROWS), query.instance]
     histories = store.history(asked.model, sorted(set(rows)))
     schema = ModelSchema.read(store, asked.model)  # after the rows: it names all their values
-    if schema.key != classifier.key:  # what was read may be of another, too
+    if schema.key != classifier.key:  # the read rows may belong to another model, too
         return None
     own = stored_values(histories.pop(query.instance)[0])
     known = _known_rows(histories.values(), schema)

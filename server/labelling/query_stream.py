@@ -36,8 +36,8 @@ class QueryStream:
     """The life of one ``StreamQueries`` call.
 
     A reader task takes requests, a leaser task leases while there are credits; both put responses into one
-    bounded queue, so a client that stops reading stops its own stream and nothing else. What is still leased
-    when the stream ends is given back. An answer that cannot be taken is reported, and the stream goes on.
+    bounded queue, so a client that stops reading stops only its own stream. Queries still leased
+    when the stream ends are returned. An answer that cannot be taken is reported, and the stream continues.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class QueryStream:
                 self._held[place] = _HeldQuery(held.token, ends)
 
     async def _try(self, event: str, part: Any, do: Callable[[ServiceCore, Any], Awaitable[Any]]) -> None:
-        """Do one thing and say how it went; what cannot be done does not end the stream."""
+        """Do one action and report its outcome; a failed action does not end the stream."""
         try:
             done = await do(self._core, part)
         except Exception as error:
@@ -256,12 +256,12 @@ def _extend_all(store: Store, held: dict[Place, _HeldQuery], duration_s: float) 
             store.extend(model, number, lease.token, duration_s)
             extended.add((model, number))
         except (FailedPrecondition, NotFound):
-            continue  # it had ended: whoever answers late is told by the answer itself
+            continue  # it had ended: a late answer gets its own error
     return extended
 
 
 def _failure_event(name: str, error: Exception) -> query_pb2.StreamError | None:
-    """Return the message about a failed request; None: the stream cannot go on."""
+    """Return the message about a failed request; None: the stream must end."""
     fields = error_fields(error)
     if fields is None or (
         isinstance(error, StorageError) and not isinstance(error, FailedPrecondition | NotFound)

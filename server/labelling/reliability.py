@@ -25,7 +25,7 @@ MOST_CELLS: Final = 1 << 21
 """Most cells of all confusion matrices together; where classes are many, fewer of the newest answers count."""
 
 UNKNOWN: Final = PRIOR_RELIABILITY
-"""Reliability of a labeller of whom nothing is known."""
+"""Reliability of an unknown labeller."""
 
 
 @dataclass(frozen=True)
@@ -105,17 +105,17 @@ def _newest_answer(store: Store, model: str) -> int:
 
 def _estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
     events = store.opinions(schema.model, MAX_LABELS)
-    if store.get_model(schema.model).key != schema.key:  # what was read may be of another
+    if store.get_model(schema.model).key != schema.key:  # the labels may belong to another model
         return 0, NOBODY
     return events[-1].sequence if events else 0, crowd_of(events, schema.frame.size)
 
 
 def crowd_of(events: Sequence[Event], size: int) -> Crowd:
-    """Return how labellers stand.
+    """Return the estimates of the labellers.
 
     Parameters
     ----------
-    events : opinions and statements, oldest first; what a labeller says later of the same instance counts.
+    events : opinions and statements, oldest first; a labeller's latest label of an instance counts.
     size : number of classes.
     """
     said = {(event.instance, event.author): event.label for event in events}

@@ -27,7 +27,7 @@ class SearchMark:
 
 @dataclass(frozen=True)
 class _ModelWithoutQueries:
-    """A model that had nothing for this labeller: how it looked, why, and when it may be otherwise by itself."""
+    """A model that had nothing for this labeller: its state, the reason, and when that may change without an event."""
 
     mark: tuple[int, ...]
     leased: Leased
@@ -65,7 +65,7 @@ class QuerySearch:
         return await self._core.changes.wait(self._options.model, seen, timeout_s)
 
     async def look(self, *, fresh: bool) -> SearchMark:
-        """Look where the model stands, or whether any model has something else to ask."""
+        """Return the present state of the model, or of all leasable models."""
         if self._options.model == ANY:
             await self._core.leasable_models.look(fresh=fresh)
             return SearchMark((self._core.leasable_models.stamp,), LOOK_AGAIN_S)
@@ -107,7 +107,7 @@ class QuerySearch:
         return found
 
     def _nothing(self) -> LeasedQueries:
-        """Say why nothing was leased: of several reasons the one that is worth most."""
+        """Return the reason why nothing was leased: the most important of several."""
         told = Leased([], Idle.NOTHING_TO_ASK, 0)
         for tried in self._tried.values():
             if tried.leased.idle in _REPORTED_REASONS:

@@ -34,7 +34,7 @@ from quercus.storage import (
 
 @dataclass(frozen=True)
 class _SentStatement:
-    """A statement as it was sent; `declared` is its reliability, None if none was sent."""
+    """A statement of a request; `declared` is its reliability, None if none was sent."""
 
     instance: str
     labeller: str
@@ -71,7 +71,7 @@ async def state_evidence(
 
 
 def _labeller_of_statement(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
-    """Return the labeller of a statement; called before anything else, so that nobody speaks for another."""
+    """Return the labeller of a statement; called first, so that nobody labels in another name."""
     with field_prefix(f"statements[{i}]"):
         return check_labeller(labeller_of(statement.labeller or labeller))
 
@@ -115,7 +115,7 @@ def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[_SentState
 
 
 def _record_of(given: _SentStatement, crowd: Crowd | None) -> StatementRecord:
-    """Give a statement its reliability: as it was sent, else 1, or estimated."""
+    """Return a statement with its reliability: the one that was sent, else 1, or an estimate."""
     value, declared = given.declared, given.declared is not None
     if given.label is None:  # says nothing that could be weighed
         value, declared = 1.0, True

@@ -42,7 +42,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def GetStatus(  # noqa: N802
         self, request: admin_pb2.GetStatusRequest, context: Any
     ) -> admin_pb2.GetStatusResponse:
-        """Say how the server is; also while the store cannot be used."""
+        """Return the status of the server, also while the store cannot be used."""
         core, config = self._core, self._core.config
         only_read = f"can only be read: {core.writer.trouble}" if core.writer.trouble else ""
         status = admin_pb2.GetStatusResponse(

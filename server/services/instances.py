@@ -91,7 +91,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
             again = await self._core.catalogue.reload_schema(model)
             if again.key == schema.key:
                 raise
-            # what was remembered was of an earlier model of this name
+            # the remembered values belong to an earlier model of this name
             stored = await (await self._store(model, again.key, request))
         return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
 
@@ -179,7 +179,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
 
 @dataclass(frozen=True)
 class _Ack:
-    """The acknowledgement of a batch that is due, and whether the stream goes on if the batch is wrong."""
+    """The due acknowledgement of a batch, and whether the stream continues if the batch is invalid."""
 
     batch_id: str
     pending: Awaitable[Appended]

@@ -122,7 +122,7 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
 
 
 def _update_in_store(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
-    """Change the specification as it stands while the store holds the model, so that no other update is lost."""
+    """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised(stored: bytes) -> tuple[bytes, int] | None:
         current = model_pb2.Specification.FromString(stored)

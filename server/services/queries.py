@@ -101,7 +101,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     async def ExtendLease(  # noqa: N802
         self, request: query_pb2.ExtendLeaseRequest, context: Any
     ) -> query_pb2.ExtendLeaseResponse:
-        """Let a live lease end later."""
+        """Extend a live lease."""
         model, number = parse_query(request.name)
         leasing.check_lease_token(request.lease_token)
         seconds = lease_s(request.lease_duration, request.HasField("lease_duration"))
@@ -125,7 +125,7 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
     async def CorrectAnswer(  # noqa: N802
         self, request: query_pb2.CorrectAnswerRequest, context: Any
     ) -> query_pb2.CorrectAnswerResponse:
-        """Put another answer into the place of one's own."""
+        """Replace the labeller's own answer."""
         return await answering.correct_answer(self._core, request, labeller_of(request.labeller))
 
     async def UndoAnswer(  # noqa: N802
@@ -227,7 +227,7 @@ def _history_page(
     store: Store, model: str, number: int | None, after: int, size: int
 ) -> query_pb2.ListQueryHistoryResponse:
     if number is not None:
-        store.get_query(model, number)  # an unknown one is said to be unknown
+        store.get_query(model, number)  # raises for an unknown query
     rows = store.query_history(model, number, after, size + 1)
     page = rows[:size]
     return query_pb2.ListQueryHistoryResponse(

@@ -16,7 +16,7 @@ V1: Final = "grpc.reflection.v1.ServerReflection"
 
 
 def enable_reflection(names: Sequence[str], server: Any) -> None:
-    """Let callers ask a server for its services and their messages.
+    """Add reflection: callers can ask a server for its services and their messages.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def _replaced(model: str) -> FailedPrecondition:
 def _read_page(store: Store, wanted: _Wanted, after: int) -> instance_pb2.WatchEventsResponse:
     events = store.read_events(wanted.model, after, wanted.page_events)
     schema = ModelSchema.read(store, wanted.model)  # after the events: it names all their values
-    if schema.key != wanted.key:  # what was read may be of another
+    if schema.key != wanted.key:  # the events may belong to another model
         raise _replaced(wanted.model)
     return instance_pb2.WatchEventsResponse(
         events=[_encode(event, schema, wanted) for event in events if event.kind in wanted.kinds],

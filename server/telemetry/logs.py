@@ -21,7 +21,7 @@ def request_id() -> str:
 
 
 def set_request_id(value: str) -> None:
-    """Say which request is under way; it holds in the task of the call."""
+    """Set the id of the running request, for the task of the call."""
     _request_id.set(value)
 
 
@@ -62,7 +62,7 @@ def set_up_logging(level: str, form: str = "human") -> None:
 
 
 def set_level(level: str) -> None:
-    """Say from which level on Quercus logs, from now on."""
+    """Set the lowest level that Quercus logs."""
     logging.getLogger("quercus").setLevel(level.upper())
 
 

@@ -1,7 +1,7 @@
 """Every metric of the server, once: name, kind, sentence, labels, unit.
 
 The counters and gauges are made from this table, and so are the dashboard and the alerts in ``deploy/`` and the page of
-metrics in the documentation. A test compares the table with what a live server answers.
+metrics in the documentation. A test compares the table with the response of a live server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The metrics of a server, in the text format of Prometheus.
 
-Names of calls are those that gRPC servers of other languages use, so dashboards made for them fit. What the store
-knows (queries, lag, budgets) is read when somebody looks, and at no other time.
+Names of calls are those that gRPC servers of other languages use, so dashboards made for them fit. Data of the store
+(queries, lag, budgets) are read for each request of the page, and at no other time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from quercus.server.wire.reports import accuracy_in
 from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter began: half of the page, and nobody asks
+disable_created_metrics()  # type: ignore[no-untyped-call]  # start times of counters: half of the page, and unused
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """The counters of one server, each in a registry of its own.
+    """The counters of one server, in a separate registry.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class Metrics:
         return Counter(row.name, row.sentence, row.labels, registry=self.registry)
 
     def gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
-        """Have a number read whenever somebody looks."""
+        """Register a function that reads a number for each request of the page."""
         Gauge(row.name, row.sentence, registry=self.registry).set_function(value)
 
     def serve(self, host: str, port: int) -> None:
-        """Answer ``GET /metrics`` in a thread of its own.
+        """Answer ``GET /metrics`` in a separate thread.
 
         Raises
         ------

@@ -28,7 +28,7 @@ _CONTENTS: Final = "text, series, image, audio or link"
 
 
 def decode_presentation(message: display_pb2.Presentation) -> Presentation:
-    """Return a presentation, checked by itself.
+    """Return a presentation, checked without its model.
 
     Raises
     ------

@@ -41,7 +41,7 @@ _NO_MEMORY: Final = re.compile(r"Arena alloc|[Oo]ut of memory|can't start new th
 
 
 class Unavailable(Exception):  # noqa: N818 - named after the status
-    """The request is fine and may be sent again: the tree is not grown so far, or the server is stopping."""
+    """The request is valid and may be sent again: the tree has not grown far enough, or the server is stopping."""
 
 
 class Unauthenticated(Exception):  # noqa: N818 - named after the status
@@ -159,7 +159,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _exhausted_status(error: ResourceExhausted) -> GrpcStatus:
-    """Say when to try again, to programs and, in milliseconds, to the retries of gRPC clients."""
+    """Set the time of the next attempt, for programs and, in milliseconds, for the retries of gRPC clients."""
     if error.retry_s is None:
         return grpc_status(code_pb2.RESOURCE_EXHAUSTED, str(error))
     text = f"{error}; try again in {error.retry_s:.2g} s"

@@ -46,7 +46,7 @@ def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_p
 
 
 def encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
-    """Convert what an event says to the wire."""
+    """Convert the label of an event to the wire."""
     return instance_pb2.Evidence(
         sequence=event.sequence,
         author=event.author,

@@ -133,7 +133,7 @@ def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame
 
 
 def _is_contour(values: tuple[float, ...]) -> bool:
-    """Tell whether each value lies in [0, 1], and one of them above 0; NaN does not."""
+    """Return whether each value lies in [0, 1] and one is above 0; NaN does not."""
     return all(0.0 <= value <= 1.0 for value in values) and any(values)
 
 

@@ -95,7 +95,7 @@ class MessageShape:
 def check_parts(data: bytes, shape: MessageShape) -> None:
     """Refuse a message that would make more than ``MAX_PARTS``, or a list of more than ``MAX_ENTRIES``.
 
-    Most messages pass by a glance at their bytes; what is walked through is walked to the bound and no further.
+    Most messages pass by a quick count over their bytes; others are walked through up to the bound and no further.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def check_parts(data: bytes, shape: MessageShape) -> None:
     walk = _MessageWalk(data, everything=most > MAX_PARTS)
     try:
         walk.through(0, len(data), shape, "")
-    except IndexError:  # cut off: what comes before was counted, and protobuf says what is wrong
+    except IndexError:  # truncated: the part before was counted, and protobuf reports the error
         return
 
 
@@ -119,7 +119,7 @@ class _MessageWalk:
     Parameters
     ----------
     data : the bytes.
-    everything : or only what has lists of numbers.
+    everything : True: count all fields; False: only messages with lists of numbers.
     """
 
     def __init__(self, data: bytes, everything: bool) -> None:
@@ -162,7 +162,7 @@ class _MessageWalk:
         """Return where a number of a kind ends."""
         if kind == _VARINT:
             return self._number(at)[1]
-        if kind in (_GROUP, _END_GROUP):  # what is in it is counted as if it were not
+        if kind in (_GROUP, _END_GROUP):  # its content is counted as if it were not nested
             return at
         if kind not in (_FIXED64, _FIXED32):
             raise IndexError

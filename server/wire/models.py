@@ -71,7 +71,7 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
     Raises
     ------
     InvalidInput
-        Naming the field below ``specification``, what it has and the bound.
+        For an invalid field; it names the field below ``specification``, the value and the bound.
     """
     _at_most(len(message.classes), sizes, "max_classes", "classes")
     _at_most(len(message.attributes), sizes, "max_attributes", "attributes")
@@ -233,7 +233,7 @@ def updated_specification(
 
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
-    """Convert a stored model to the wire; learned nominal values stand behind the declared ones."""
+    """Convert a stored model to the wire; learned nominal values follow the declared ones."""
     specification = model_pb2.Specification.FromString(record.specification)
     specification.strategy = _stored_strategy(specification)
     for k, values in vocabulary.items():

@@ -64,7 +64,7 @@ def parse_tree(name: str, field: str = "name") -> tuple[str, int | None]:
 
 
 def check_id(text: str, field: str) -> str:
-    """Return an id given by a client when it can stand in a resource name, else raise ``InvalidInput``."""
+    """Return an id given by a client if it is valid in a resource name, else raise ``InvalidInput``."""
     if not 0 < len(text) <= MAX_ID_CHARACTERS:
         raise InvalidInput(field, f"has {len(text)} characters, not 1 to {MAX_ID_CHARACTERS}")
     if "/" in text or not text.isprintable():
@@ -73,7 +73,7 @@ def check_id(text: str, field: str) -> str:
 
 
 def are_ids(texts: Sequence[str]) -> bool:
-    """Tell whether all of some texts are ids as `check_id` has them, and no two are the same: quick for many."""
+    """Return whether all texts are ids that `check_id` accepts, and distinct: fast for many."""
     together = "".join(texts)
     return (
         len(set(texts)) == len(texts)

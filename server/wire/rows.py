@@ -91,7 +91,7 @@ def encode_row(values: NDArray[np.float64], schema: ModelSchema) -> values_pb2.N
 
 
 def _are_finite(values: NDArray[np.float64]) -> bool:
-    """Tell whether no value (n, K) is NaN or infinite: of a few values in a third of the time of a look at each."""
+    """Return whether no value (n, K) is NaN or infinite; for few values in a third of the time of a test of each."""
     flat = values.ravel()
     if flat.size <= ONE_THREAD:
         with np.errstate(over="ignore"):
@@ -183,7 +183,7 @@ def _decode_named(
                 raise InvalidInput(
                     f"{prefix}[{shown(column.name)}]", "is missing, but a missing value is not accepted here"
                 )
-        # Only what is given costs time: a tiny message may hold thousands of empty rows. In declared order,
+        # Only given values cost time: a tiny message may contain thousands of empty rows. In declared order,
         # so that new values get their numbers in the same order whatever the order of the map.
         for k in sorted(names[name] for name in row.values):
             column = schema.columns[k]

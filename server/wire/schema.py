@@ -61,7 +61,7 @@ class ModelSchema:
     def read(cls, store: Store, model: str) -> ModelSchema:
         """Read the schema of a model as it is now.
 
-        Who shows rows reads it after them: then it names all their values, whoever stores rows meanwhile.
+        To show rows, read it after them: then it names all their values, even if others store rows meanwhile.
         """
         return cls.of(store.get_model(model), store.vocabulary(model))
 
