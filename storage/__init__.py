@@ -1,6 +1,6 @@
 """The store: the evidence log, queries with leases, tree snapshots. SQLAlchemy Core on SQLite or PostgreSQL.
 
-`Store.open(url)` is the only door; what comes out are the frozen records, what goes wrong are the exceptions
+`Store.open(url)` is the only entry point; results are the frozen records, and errors are the exceptions
 of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 """
 

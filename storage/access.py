@@ -111,7 +111,7 @@ class Access:
         ]
 
     def revoke_token(self, token_id: str) -> None:
-        """Let a token count no more, also where the disk is full; a second time changes nothing.
+        """Revoke a token, even if the disk is full; the call is idempotent.
 
         Raises
         ------

@@ -89,7 +89,7 @@ def introduce(connection: Connection, key: int, name: str) -> None:
 
 
 def hold_counter(connection: Connection) -> None:
-    """Lock the counter: nobody else commits a change of a model before this transaction, which is almost done."""
+    """Lock the counter: no other change of a model commits before this transaction, which is almost done."""
     connection.execute(_NEWEST.with_for_update())
 
 

@@ -22,7 +22,7 @@ MAX_DURATION_S = MAX_DELAY_S
 """Longest lease, membership or delay, in seconds; delays are longest."""
 
 MAX_STORED_TOOK_S = 1e9
-"""Longer than anybody may say: where nobody does the store takes the time since the lease, which may be years ago."""
+"""The longest time of an answer. Without a given time the store takes the time since the lease, possibly years."""
 
 
 def name_text(field: str, value: str) -> None:
@@ -76,7 +76,7 @@ def answer_time(value_s: float | None) -> None:
 
 
 def shown_text(value: str) -> None:
-    """Check the name of what a labeller's screen showed."""
+    """Check the name of a labeller's screen."""
     if len(value) > MAX_SHOWN_CHARACTERS:
         raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN_CHARACTERS}")
     encodable("shown", value)

@@ -1,6 +1,6 @@
 """The last writes of a transaction: one statement where the database takes several changes in one, else one by one.
 
-Every statement is a journey to the database server, and whoever holds a model has all others wait for it.
+Every statement is a round trip to the database server, and a call that holds a model makes all others wait.
 """
 
 from collections import defaultdict

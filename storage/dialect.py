@@ -18,11 +18,11 @@ class Claim(Protocol):
     """Something that is held until it is closed."""
 
     def close(self) -> None:
-        """Let the next have it; a second call does nothing."""
+        """Release the claim; a second call does nothing."""
 
 
 class Dialect(Protocol):
-    """One database: how to reach it, what it does in its own way, and what its errors mean."""
+    """One database: its connection, its special statements, and the meaning of its errors."""
 
     read_only: bool
     """Nothing is written."""
@@ -61,10 +61,10 @@ class Dialect(Protocol):
         """Set up the database, and raise when it would break a promise."""
 
     def lock_schema(self, connection: Connection) -> None:
-        """Let no other process create or upgrade tables until the transaction ends."""
+        """Lock out other processes that create or upgrade tables until the transaction ends."""
 
     def teach_planner(self, connection: Connection) -> None:
-        """Tell the planner what to expect, once, when the schema was built."""
+        """Give the planner expected numbers of rows, once, after the schema was built."""
 
     def beside(self, suffix: str) -> Path | None:
         """A place beside the store for files that can be made again; None where there is none."""
@@ -76,7 +76,7 @@ class Dialect(Protocol):
         """Take the database as it is now for the one that was opened."""
 
     def allow_pauses(self, connection: Connection) -> None:
-        """Let this transaction stand idle for long: who reads or writes in it waits for others."""
+        """Permit this transaction to be idle for long, because its user waits for others."""
 
     def rows_written(self, connection: Connection) -> int:
         """Return the number of rows that were ever inserted, changed or deleted through a connection."""
@@ -85,25 +85,25 @@ class Dialect(Protocol):
         """Remember that this process has just committed."""
 
     def announce(self, connection: Connection) -> None:
-        """Have other processes look for changes as soon as the transaction commits."""
+        """Notify other processes of changes as soon as the transaction commits."""
 
     def change_token(self, engine: Engine) -> int:
         """See `Store.change_token`."""
 
     def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows | None:
-        """Return the rows of one statement, a transaction of its own; None if it must be run in one."""
+        """Return the rows of one statement, run as a separate transaction; None if it must be run in a given one."""
 
     def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
         """The database's clocks; None: those of the machine serve. `wall`: for times that are shown."""
 
     def size_bytes(self, engine: Engine) -> int:
-        """Return what the store takes on disk."""
+        """Return the size of the store on disk."""
 
     def claim(self, engine: Engine, holder: str) -> Claim | None:
         """Claim to be the only server that grows trees; None: several may. `StoreBusy` if another has the claim."""
 
     def faults(self, engine: Engine, seconds: float) -> str:
-        """Return the faults that a check of so many seconds finds; empty: none."""
+        """Return the faults that a check of a number of seconds finds; empty: none."""
 
     def check_room(self, engine: Engine) -> None:
         """Raise `NoSpace` if the disk has almost no space left."""
@@ -121,7 +121,7 @@ class Dialect(Protocol):
         """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
 
     def close(self) -> None:
-        """Close what the dialect holds itself."""
+        """Close the dialect's own resources."""
 
 
 def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> Dialect:
@@ -137,7 +137,7 @@ def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> Dia
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return SqliteDialect(parsed, busy_timeout_s, read_only)
-    from quercus.storage.postgres.dialect import PostgresDialect  # noqa: PLC0415  (an extra of its own)
+    from quercus.storage.postgres.dialect import PostgresDialect  # noqa: PLC0415  (a separate extra)
 
     return PostgresDialect(parsed, busy_timeout_s, read_only)
 

@@ -46,7 +46,7 @@ class Database:
             raise
 
     def _prepare(self) -> None:
-        """Make the database ready; on a full disk with what is kept for this."""
+        """Make the database ready; on a full disk with the reserve for this."""
         with suppress(NoSpace), self._translated():
             self.dialect.prepare(self._engine)
             return
@@ -56,7 +56,7 @@ class Database:
 
     @contextmanager
     def read(self, *, unhurried: bool = False) -> Iterator[Connection]:
-        """Read transaction: everything in it sees one state of the store. `unhurried`: whoever reads takes his time."""
+        """Read transaction: everything in it sees one state of the store. `unhurried`: it may take long."""
         with self._translated():
             self.dialect.check_in_place()
             with self._transaction(writes=False, unhurried=unhurried) as connection:
@@ -87,7 +87,7 @@ class Database:
                     changes.finish(connection)  # last: it holds a row that every writer needs
             if wrote:
                 self.dialect.note_commit()
-            # once more: what was committed to a file that nobody will find again is not stored
+            # once more: a commit to a replaced file, which no one can open again, is lost
             self.dialect.check_in_place()
 
     @contextmanager
@@ -123,7 +123,7 @@ class Database:
                 connection.close()
 
     def write_when_full(self, change: Callable[[Connection], T], *smaller: Callable[[Connection], T]) -> T:
-        """Write transaction that is made also where the disk is full; returns what the function returned.
+        """Write transaction that works even if the disk is full; returns the function's result.
 
         It takes the room that is kept for this, for as long as it lasts. Where that is too little, the `smaller`
         functions are tried one after the other.
@@ -141,7 +141,7 @@ class Database:
         finally:
             with suppress(StoreError), self._translated():  # a failure here is found again by the next look
                 self._keep_reserve()
-        self._write_trouble = trouble  # what was refused at first is done
+        self._write_trouble = trouble  # the write that was refused at first succeeded
         return done
 
     def _write_with_reserve(self, changes_to_try: Sequence[Callable[[Connection], T]]) -> T:
@@ -222,14 +222,14 @@ class Database:
             return statement.run_for_all(connection, **values)
 
     def check(self, seconds: float) -> None:
-        """Look at the file for so long at most; `CorruptStore` when something is found."""
+        """Check the file for a limited time; `CorruptStore` if a fault is found."""
         with self._translated():
             found = self.dialect.faults(self._engine, seconds)
         if found:
             raise CorruptStore(f"{self.dialect.store_name} {found}")
 
     def size_bytes(self) -> int:
-        """Return what the store takes on disk."""
+        """Return the size of the store on disk."""
         with self._translated():
             return self.dialect.size_bytes(self._engine)
 

@@ -17,7 +17,7 @@ class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
     resource : str
         Its kind: "model", "query", "instance", "tree version".
     name : str
-        What was asked for.
+        The requested object.
     detail : str
         What more there is to say, e.g. that it existed once.
     """
@@ -33,7 +33,7 @@ class NotFound(StorageError):  # noqa: N818 - a name that says what is wrong
 
 
 class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wrong
-    """A name or id that is taken, by something else than what was sent.
+    """A name or id that other content already has.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wron
 
 
 class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is wrong
-    """A sound request at the wrong moment; `reason` says what stands against it.
+    """A valid request at the wrong moment; `reason` names the obstacle.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class BeyondLog(FailedPrecondition):
 
     @classmethod
     def check(cls, sequence: int, model: str, committed: int) -> None:
-        """Raise when `min_sequence` lies beyond what is committed."""
+        """Raise if `min_sequence` lies beyond the committed events."""
         if sequence > committed:
             raise cls("min_sequence", sequence, model, committed)
 
@@ -153,7 +153,7 @@ class ReadOnlyUntilRestart(ReadOnlyStore):
 
 
 class NoSpace(StoreError):  # noqa: N818 - a name that says what is wrong
-    """No space is left on the disk of the store; reading goes on, and writing once there is some."""
+    """No space is left on the disk of the store; reading still works, and writing works again once there is space."""
 
 
 class StoreBusy(StoreError):  # noqa: N818 - a name that says what is wrong

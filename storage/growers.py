@@ -3,7 +3,7 @@
 A grower is a member for as long as it renews its row. Before it publishes trees of a model for the first time it takes
 the model, unless a live member has it, and gets an epoch, which rises with every taking. Published trees carry member
 and epoch, and are refused (`Fenced`) if another member has taken the model since: a grower that was stopped or cut off
-and goes on later changes nothing.
+and continues later changes nothing.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from quercus.storage.errors import Fenced
 from quercus.storage.inserts import insert_new
 from quercus.storage.schema import LIVE, grower, growing, model
 
-FORGET_S = 3600.0  # after which nobody asks any more who a member was
+FORGET_S = 3600.0  # after which a dead member is forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The right to publish trees of a model: of which member, and since which taking."""
+    """The right to publish trees of a model: the member, and the epoch of the model."""
 
     member: str
     epoch: int

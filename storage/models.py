@@ -33,7 +33,7 @@ COUNTERS = (
 
 
 SpecificationRule: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
-"""Makes of a specification the next one, and its budget; None: it stays. It may raise what it likes."""
+"""Makes the next specification from the present one, and its budget; None: no change. It may raise any error."""
 
 
 def create(  # noqa: PLR0917 - one model, spelled out
@@ -44,7 +44,7 @@ def create(  # noqa: PLR0917 - one model, spelled out
     clock: Clock,
     admit: Callable[[int], object] | None = None,
 ) -> ModelRecord:
-    """Insert a model with an empty log, unless `admit` raises when it is told how many models there are then."""
+    """Insert a model with an empty log, unless `admit`, called with the new number of models, raises."""
     checks.name_text("name", name)
     checks.at_least("budget", budget, 0)
     now = clock()
@@ -125,7 +125,7 @@ def count(connection: Connection) -> int:
 
 
 def respecify(connection: Connection, name: str, rule: SpecificationRule, clock: Clock) -> ModelRecord:
-    """Change the specification as it stands once the model is held, as an event of the log."""
+    """Change the present specification while the model is held, as an event of the log."""
     row = lock(connection, name)
     now = clock()
     revised = rule(row.specification)

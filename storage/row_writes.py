@@ -33,7 +33,7 @@ _PLACE: Final = "place"  # of a row among those sent
 
 
 class RowWrite:
-    """A change of one row. Parameters have names of their own: the statement may be part of another one.
+    """A change of one row. Parameters have unique names: the statement may be part of another one.
 
     Parameters
     ----------
@@ -79,10 +79,10 @@ def inserting(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:
     ----------
     table : into which.
     prefix : prefix of the parameters.
-    leave : columns that get what the table gives them.
+    leave : columns with the table's defaults.
     """
     columns = {each.name: f"{prefix}{each.name}" for each in table.c if each.name not in set(leave)}
-    # inline: nobody asks for the ids that rows get
+    # inline: the new ids of rows are not used
     one = insert(table).inline().values({name: bindparam(sent) for name, sent in columns.items()})
     name = prefix + "rows"
     rows = _text_rows(name, {sent: table.c[column].type for column, sent in columns.items()})

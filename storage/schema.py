@@ -95,7 +95,7 @@ model = Table(
     Column("conflicts", BigInteger, nullable=False),
     # How often a labeller may have got what he could not: a query opened or came back, a budget or policy changed.
     Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
-    # What the grower says of it beside its trees: `quercus.v1.GrowthReport`.
+    # The grower's report about it beside its trees: `quercus.v1.GrowthReport`.
     Column("report", LargeBinary),
     # It has an end, and its rows are being removed (see `removal`).
     Column("deleted", Boolean, nullable=False, server_default=false()),
@@ -148,7 +148,7 @@ log = Table(
     Column("query", BigInteger),
     Column("comment", _text()),
     Column("took_s", Double),
-    # What the labeller's screen showed, as the client names it.
+    # Name of the labeller's screen, from the client.
     Column("shown", _text(200)),
     # True where the reliability was not sent with the label, but taken for 1 or estimated.
     Column("assumed", Boolean),
@@ -331,7 +331,7 @@ growing = Table(
 )
 Index("ix_growing_owner", growing.c.owner)
 
-# Who may call: bearer tokens, of which only a digest is kept.
+# Callers: bearer tokens, stored only as digests.
 token = Table(
     "token",
     metadata,

@@ -25,7 +25,7 @@ def parse_url(url: str) -> URL:
 
 
 def shown_url(url: str) -> str:
-    """The URL of a store as it may be shown; what cannot be read and may hold a password is left out."""
+    """Return the URL of a store for display; unreadable parts, which may contain a password, are omitted."""
     if "://" not in url or url.startswith("sqlite"):
         return url
     try:
@@ -47,6 +47,6 @@ def without_secrets(url: str) -> tuple[str, dict[str, str]]:
 
 
 def without_password(url: URL) -> URL:
-    """The same URL without what is secret in it."""
+    """Return the same URL without its secrets."""
     place = {"username": url.username, "host": url.host, "port": url.port, "database": url.database}
     return URL.create(url.drivername, **place, query=url.query).difference_update_query(["password"])  # type: ignore[arg-type]

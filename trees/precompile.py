@@ -1,6 +1,6 @@
-"""Have all compiled code ready: processes that must answer in time call `prepare` first; nobody else needs to.
+"""Preparation of all compiled code: processes that must answer in time call `prepare` first; others need not.
 
-What is needed is a list of steps, which any process may do in any order: what one has compiled, another loads.
+The work is a list of steps, which any process may do in any order: code compiled by one is loaded by another.
 """
 
 from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ STEPS: Final[tuple[Callable[[], object], ...]] = (
     lambda: _grow_precise(99),
     lambda: _cells_of(_PRECISE),
 )
-"""Each compiles what is missing of the kernels that it needs, in any order. Two processes begin at the two ends."""
+"""Each step compiles its missing kernels, in any order. Two processes begin at the two ends."""
 
 BEFORE_TREES: Final = (0, 6, 5, 4)
 """The steps that forests, and trees of precise labels, need; in the order in which one process does them."""
@@ -180,7 +180,7 @@ class Progress:
 
 
 def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
-    """Load every kernel of solver, growth and strategies; what is not in the cache is compiled.
+    """Load every kernel of solver, growth and strategies; compile those that are not in the cache.
 
     Parameters
     ----------

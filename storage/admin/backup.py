@@ -70,7 +70,7 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
         with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
             source.backup(copy, pages=PAGES, progress=step)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, whoever opens it next
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, for any later reader
         flush_to_disk(part)
         part.replace(target)
         flush_to_disk(target.parent)

@@ -1,8 +1,8 @@
 """Moving a store to another database, SQLite or PostgreSQL, either way: every row as it is, numbers and keys included.
 
 A model is moved in one transaction, which is committed only when all of its rows were read back and have the digest
-that they had. So whoever is interrupted begins again, and finds the models that are there already. Growers and their
-epochs stay behind: the new store has growers of its own.
+that they had. So an interrupted move begins again, and finds the models that are there already. Growers and their
+epochs are not moved: the new store has other growers.
 """
 
 import hashlib
@@ -141,7 +141,7 @@ def _move_model(source: Store, target: Store, key: int) -> MovedModel:
 
 
 def _move_rest(source: Store, target: Store) -> None:
-    """Move what belongs to no model, and let numbers and clock go on where they stand."""
+    """Move the rows that belong to no model, and continue the numbers and the clock of the source."""
     with source._database.read() as reading, target._database.write(unhurried=True) as writing:
         for table in OF_ALL:
             writing.execute(delete(table))  # of an interrupted move
@@ -203,7 +203,7 @@ def _largest_key(connection: Connection, table: Table) -> int:
 
 
 def _continue_keys(connection: Connection, table: Table, last: int) -> None:
-    """Let the next key come after `last`."""
+    """Make the next key follow `last`."""
     if not last:
         return
     if connection.dialect.name == "postgresql":

@@ -1,7 +1,7 @@
 """Deleting a model: a mark, which is a small transaction, and then its rows, some at a time.
 
 SQLite writes every page that it changes into the write-ahead log first. To delete all rows of a model at once would so
-take as much room as the model, and time in which nothing else is written. Once it is marked nobody sees a model, and
+take as much room as the model, and time in which nothing else is written. A marked model is invisible, and
 its name is free; a process that ends before all rows are removed leaves the rest to the next one.
 """
 

@@ -108,7 +108,7 @@ def load_model(
     Raises
     ------
     InvalidInput
-        Naming the line that is wrong, the field, the value and what it must be.
+        For an invalid line; it names line, field, value and bound.
     AlreadyExists
         When the name is taken.
     """

@@ -20,9 +20,9 @@ VERSION = 1
 MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
 MAX_LINE_CHARACTERS = 2**25
 """Most characters of a line: a specification of the largest message, in base 64, and the learned values."""
-MAX_COUNT = 2**53  # of what is counted; what JSON numbers carry without loss
+MAX_COUNT = 2**53  # of counts; the integers that JSON numbers represent exactly
 MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
-# The lease clock is of one store and one machine: whoever reads the lines takes the event to have come now.
+# The lease clock belongs to one store and one machine: readers of the lines set it to the present time.
 COLUMNS = [column for column in log.columns if column.name not in {"model_id", "clock"}]
 DISPLAY = "display"  # beside an INSTANCE; no column of the log
 NAMES = (*(column.name for column in COLUMNS), DISPLAY)

@@ -12,7 +12,7 @@ MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one
 WIDTH = 8  # bytes of a value
 
 _ANSWER_FIELDS = {"instance", "query", "label", "comment", "took_s", "shown", "assumed"}
-# Of each kind what it must have, and what it may have beside; of the columns that are not of all.
+# The required and the optional fields of each kind, without those of all kinds.
 FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
     EventKind.INSTANCE: ({"id", "values", "label"}, {"display"}),
     EventKind.ANSWER: ({"instance", "label", "asked"}, _ANSWER_FIELDS),
@@ -26,7 +26,7 @@ _OPTIONAL_FIELDS = frozenset().union(*(needed | allowed for needed, allowed in F
 
 
 class LogReader:
-    """The events read so far."""
+    """Reader of a log, with the events read so far."""
 
     def __init__(self) -> None:
         self.sequence = 0
@@ -41,7 +41,7 @@ class LogReader:
         self._opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
         self._settled: list[int] = []  # query of each answer
         self._refused: set[int] = set()  # queries, without those whose refusal was taken back
-        self._apart: set[int] = set()  # instances with statements behind which nothing says what they come to
+        self._apart: set[int] = set()  # instances with statements that no later event combines
 
     def take(self, event: dict[str, Any], where: str) -> None:
         """Check the next event and count it.
@@ -49,7 +49,7 @@ class LogReader:
         Raises
         ------
         InvalidInput
-            Naming the line, the field and what is wrong with it.
+            For an invalid event; it names line, field and error.
         """
         if event["sequence"] != self.sequence + 1:
             raise InvalidInput(where, f"is event {event['sequence']}, must be event {self.sequence + 1}")

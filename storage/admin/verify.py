@@ -18,7 +18,7 @@ from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
 from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
-CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of what was said serves
+CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label events applies
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Fault:
     text : str
         In words.
     is_damage : bool
-        The file or the evidence is not whole: what was stored is lost, or cannot be told from what is wrong. Else it is
-        a remark on the history of the queries (who held what, what was spent): no evidence, and so no tree, follows
-        from it.
+        True if the file or the evidence is damaged: data are lost, or indistinguishable from wrong ones. Else it is
+        a remark on the history of the queries (holders and budgets): no evidence, and so no tree, depends
+        on it.
     """
 
     text: str

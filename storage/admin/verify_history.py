@@ -39,7 +39,7 @@ class _Query:
     ----------
     state : QueryState
     token : str
-        Token of the lease that holds it; empty if nobody does.
+        Token of the lease that holds it; empty if there is none.
     voices, all_voices : set of str
         Labellers whose answers count, and all who ever gave one.
     """

@@ -39,7 +39,7 @@ _COUNT = Prepared(
 
 
 class _ThereAlreadyError(Exception):
-    """An id that was to be inserted is there already, or was inserted by somebody else."""
+    """An id to insert exists already, or another transaction inserted it."""
 
 
 def append_all(

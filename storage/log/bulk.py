@@ -62,7 +62,7 @@ def insert_instances(  # noqa: PLR0917 - columns of one table
     now : time of the push.
     """
     if connection.dialect.name == "postgresql":
-        from quercus.storage.postgres.bulk import insert_together  # noqa: PLC0415  (an extra of its own)
+        from quercus.storage.postgres.bulk import insert_together  # noqa: PLC0415  (a separate extra)
 
         insert_together(connection, model_id, first, ids, values, labels, now)
         return

@@ -15,7 +15,7 @@ CHUNK: Final = 500
 def insert_displays(
     connection: Connection, model_id: int, first: int, ids: Sequence[str], displays: Mapping[str, bytes]
 ) -> None:
-    """Insert what is shown beside some of the rows `first`, `first` + 1, ...
+    """Insert the displays of some of the rows `first`, `first` + 1, ...
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ STATED_SINCE = select(log.c.instance).where(
     log.c.instance.is_not(None),
     log.c.sequence > bindparam("behind"),
 )
-"""Instances of which something was stated unasked, behind an event."""
+"""Instances with statements after an event."""
 
 
 def learned_values(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:
@@ -120,7 +120,7 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
     checks.at_least("limit", limit, 1)
     model_id = find(connection, name).id
     found: list[Event] = []
-    for kind in (EventKind.OPINION, EventKind.STATEMENT):  # by one each the index of what was said serves
+    for kind in (EventKind.OPINION, EventKind.STATEMENT):  # one by one, so that the index applies
         mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
         newest = _select_events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
         found += _as_events(connection.execute(newest))
@@ -128,7 +128,7 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
 
 
 def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:
-    """Sequences of the instances that something was said of last, at most `limit` words back."""
+    """Return the sequences of the instances of the last `limit` label events."""
     model_id = find(connection, name).id
     mine = (log.c.model_id == model_id, log.c.instance.is_not(None))
     words = select(log.c.instance).where(*mine).order_by(log.c.sequence.desc()).limit(limit)
@@ -172,7 +172,7 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
     return _as_events(connection.execute(wanted.limit(look.limit)))
 
 
-# Parameters have names of their own: the statement may be part of another one.
+# Parameters have unique names: the statement may be part of another one.
 ADD = inserting(log, "event_")
 _NOTHING = {f"event_{column.name}": None for column in log.c}
 
@@ -189,7 +189,7 @@ def insert_event(connection: Connection, **columns: object) -> None:
 
 @cache
 def _select_events() -> Select[Any]:
-    # An answer's row has no id of its own: it is its instance's. `origin` is looked up only for those rows.
+    # An answer's row has the id of its instance. `origin` is looked up only for those rows.
     origin = log.alias("origin")
     same = (origin.c.model_id == log.c.model_id) & (origin.c.sequence == log.c.instance)
     return select(
@@ -215,7 +215,7 @@ def _select_events() -> Select[Any]:
 
 @cache  # to make these statements took longer than to run them
 def _events_where(column: Column[int], by_array: bool) -> Select[Any]:
-    """Events of which the column has one of the values `chunk`; as an array they make one statement, however many."""
+    """Return the events with one of the values `chunk` in the column; an array makes one statement of any number."""
     array = bindparam("chunk", type_=ARRAY(BigInteger))
     chosen = column == any_(array) if by_array else column.in_(bindparam("chunk", expanding=True))
     return _select_events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)

@@ -30,7 +30,7 @@ LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTI
 
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
-    """One statement: who says what of which instance (its id); label None takes back what was stated.
+    """One statement: instance (its id), labeller and label; label None takes a statement back.
 
     `declared` False: the reliability is an estimate, and another one does not make another statement.
     """
@@ -92,7 +92,7 @@ class StatementPlan:
     model_id, as_of : int
         Of the model, and of its newest event.
     instances : frozenset of int
-        Of which the batch speaks.
+        Instances of the batch.
     fresh : sequence of Event
         The statements that are to be stored; their numbers and times are given when they are.
     joints : sequence of (int, CombinedStatement)
@@ -112,7 +112,7 @@ class StatementPlan:
 def plan_statements(
     connection: Connection, name: str, batch: StatementBatch, join: Join
 ) -> StatementPlan | None:
-    """Work out what a batch comes to, which takes long, before the model's row is held.
+    """Plan the events of a batch, which takes long, before the model's row is held.
 
     None where there is nothing to work out: it was acknowledged before, or is of another model.
     """
@@ -133,7 +133,7 @@ def append_statements(  # noqa: PLR0917 - one step of one model
 ) -> StatementOutcome:
     """Append statements, and what then holds of each instance they speak of.
 
-    `planned` is taken unless somebody has said something of one of these instances since.
+    `planned` is used unless one of these instances has new labels since.
     """
     _check_batch(batch)
     row = lock(connection, name)
@@ -203,7 +203,7 @@ def is_spoken_of(connection: Connection, model_id: int, instance: int) -> bool:
 def append_joint(  # noqa: PLR0917 - one event and where it goes
     connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Timestamps
 ) -> tuple[int, bool]:
-    """Append what all say together behind an answer to an instance of which something was stated, else nothing.
+    """Append the combination of all labels after an answer to an instance with statements, else nothing.
 
     `sequence` is the newest event; returned are the newest event then, and whether the joint label conflicts.
     """
@@ -302,7 +302,7 @@ def _event_of(sequence: int, instance: int, given: StatementRecord) -> Event:
 def _append_plan(
     connection: Connection, row: AnyRow, request: str, planned: StatementPlan, now: Timestamps
 ) -> int:
-    """Append what is planned, numbered from the newest event on; returns the newest event then."""
+    """Append the planned events, numbered after the newest one; return the newest event then."""
     if not planned.fresh:
         return int(row.sequence_committed)
     first = int(row.sequence_committed) + 1

@@ -1,6 +1,6 @@
 """Runs the migrations on the connection that `storage.migrate` hands over, inside its transaction.
 
-How to change the schema stands in the docstring of `storage.migrate`.
+The docstring of `storage.migrate` describes changes of the schema.
 """
 
 from alembic import context

@@ -33,10 +33,10 @@ from quercus.storage.urls import without_password
 POOL_SIZE: Final = 8
 POOL_OVERFLOW: Final = 24  # more threads than this at once wait for a connection
 IDLE_S: Final = 5.0
-"""A transaction in which nothing happens for so long is ended by the server, and what it holds is free."""
+"""The database server ends a transaction that is idle for this time, and releases its locks."""
 
 COUNTER_MAX_AGE_S: Final = 0.02
-"""Between two looks at the counter of changes, unless somebody announces some."""
+"""Greatest age of the counter of changes, unless a change is announced."""
 
 CHANNEL: Final = "quercus"
 OLDEST: Final = 140_000
@@ -192,7 +192,7 @@ class PostgresDialect:
         """Nothing: other machines use the store as well."""
 
     def check_in_place(self) -> None:
-        """Nothing to do: nobody can replace a database that is in use."""
+        """Do nothing: a database in use cannot be replaced."""
 
     def remember_files(self) -> None:
         """Nothing to do."""
@@ -206,11 +206,11 @@ class PostgresDialect:
         return int(connection.info.get(WRITTEN, 0))
 
     def note_commit(self) -> None:
-        """Have the next `change_token` look at once."""
+        """Make the next `change_token` read the counter at once."""
         self._committed = True
 
     def announce(self, connection: Connection) -> None:
-        """Have all others look at once. It costs every commit that does it, so few should."""
+        """Make all others read the counter at once. This costs time in the commit, so few commits should do it."""
         connection.execute(text(f"NOTIFY {CHANNEL}"))
 
     def change_token(self, engine: Engine) -> int:
@@ -234,7 +234,7 @@ class PostgresDialect:
         """None: the connection of `change_token` has one purpose."""
 
     def _detached(self, engine: Engine, statement: str) -> "psycopg.Connection[Any]":
-        """A connection that belongs to nobody else, outside of every transaction, on which a statement was executed."""
+        """Return an exclusive connection, outside of any transaction, on which a statement was executed."""
         raw = engine.raw_connection()
         driver = raw.driver_connection
         raw.detach()

@@ -64,7 +64,7 @@ def meant_error(error: Exception, store: str) -> Exception:
 
 
 def _meaning_without_state(cause: psycopg.Error, said: str) -> tuple[type[StoreError], str]:
-    """Return the meaning of what the driver says itself: no connection could be made, or it was lost."""
+    """Return the meaning of an error of the driver itself: no connection could be made, or it was lost."""
     if not isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreError, "cannot be used"
     if "does not exist" in said and "database" in said:

@@ -168,7 +168,7 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
         connection, (STATED_SINCE, behind), (_LIVE, {"of": row.id}), (_SETTLED_SINCE, behind)
     )
     for (instance,) in stated:
-        wanted.pop(instance, None)  # the tree does not know yet what was stated of it
+        wanted.pop(instance, None)  # the tree does not contain its statements yet
     there: dict[int, AnyRow] = {found.instance: found for found in live}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
@@ -186,7 +186,7 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
 def drop_queries(
     connection: Connection, row: AnyRow, unnamed: list[AnyRow], why: str, now: Timestamps
 ) -> None:
-    """Withdraw what is open; of what is leased, remember that it is not wanted any more."""
+    """Withdraw open queries; note for leased ones that they are not wanted any more."""
     notes: list[HistoryNote] = []
     lifecycles: list[tuple[int, QueryLifecycle, str | None]] = []
     for found in unnamed:
@@ -210,7 +210,7 @@ def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> Non
 
 
 def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
-    """Keep the newest of the withdrawn queries, and all that somebody ever held: their history is kept for ever."""
+    """Remove old withdrawn queries that nobody ever held; the history of the others is kept for ever."""
     mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
     newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
     last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()

@@ -1,6 +1,6 @@
 """Settling queries. A query is settled once; the same answer again is acknowledged again.
 
-Nothing that was said is ever edited. A correction is an event of its own, which stands in the place of all answers to
+No label is ever edited. A correction is a new event, which replaces all answers to
 the instance; to take an answer back is one without a label.
 """
 
@@ -96,7 +96,7 @@ class AmendContext:
 
 
 AmendRule: TypeAlias = Callable[[AmendContext], AnswerChange]
-"""Makes the correction of what is there. It may raise `FailedPrecondition` or `InvalidInput`."""
+"""Makes the correction of the present answers. It may raise `FailedPrecondition` or `InvalidInput`."""
 
 
 def settle_query(
@@ -155,7 +155,7 @@ def _settle(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, j
         _check_budgets_of_late_answer(connection, held, now)
     over = lifecycle.state is not QueryState.OPEN
     said_rows = _reply_rows(held, said, now)
-    own = int(held.model.sequence_committed) + 1  # the labeller's own words stand before what is combined
+    own = int(held.model.sequence_committed) + 1  # the labeller's own label comes before the combination
     sequence = int(held.model.sequence_committed) + len(said_rows)
     columns = columns_of(lifecycle, held.given.labeller if over else None)
     columns |= {"sequence": sequence if over else None}
@@ -230,7 +230,7 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
 
 
 def _change_of(amendment: AnswerChange | AmendRule, context: AmendContext) -> AnswerChange:
-    """Return the correction itself, or what the rule makes of the context."""
+    """Return the correction itself, or the result of the rule for the context."""
     if isinstance(amendment, AnswerChange):
         return amendment
     change = amendment(context)
@@ -259,7 +259,7 @@ def _acknowledge_again(connection: Connection, held: ClaimedQuery, said: Submitt
 
 
 def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, now: Timestamps) -> None:
-    """Its own lease no longer counts, so the budget may have gone to somebody else meanwhile."""
+    """Check the budget: the lease has expired, so another labeller may have used it meanwhile."""
     policy = policies.policy_of(connection, held.model.id)
     leases = expiry.count_leases(connection, held.model.id, now, held.given.labeller)
     room = budgets.remaining_budget(connection, held.model, policy, held.given.labeller, leases, now)

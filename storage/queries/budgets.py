@@ -1,7 +1,7 @@
 """Budgets: how many answers may still be asked for. Answered and leased together never exceed any of them.
 
 Each is looked at in the transaction that leases (or takes a late answer), which holds the model: so no two calls can
-both take what is left. All count by the lease clock.
+both use the rest. All use the lease clock.
 """
 
 from dataclasses import dataclass

@@ -267,7 +267,7 @@ class QueryCalls(StoreCalls):
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.SKIPPED, why=why))
 
     def postpone(self, model: str, number: int, token: str, delay_s: float, why: str = "") -> None:
-        """Give a query back; nobody gets it before `delay_s` have passed."""
+        """Return a query; no labeller gets it before `delay_s` have passed."""
         checks.duration("delay_s", delay_s)
         self._give_back(LeaseClaim(model, number, token), QueryReturn(Step.POSTPONED, delay_s, why))
 

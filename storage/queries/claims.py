@@ -46,7 +46,7 @@ class LeaseClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedQuery:
-    """The rows behind a claim: the model (locked), the query, where that stands, and the lease."""
+    """The rows of a claim: the model (locked), the query with its state, and the lease."""
 
     model: AnyRow
     query: AnyRow
@@ -79,7 +79,7 @@ class ClaimedQuery:
 
 
 def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQuery:
-    """Lock the model, write down what has expired, and find query and lease."""
+    """Lock the model, record expired leases, and find query and lease."""
     row = lock(connection, claim.model)
     asked = {"model": row.id, "number": claim.number, "token": claim.token}
     wanted = _wanted(clock.clocks.moment)

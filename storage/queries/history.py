@@ -1,4 +1,4 @@
-"""The history of queries: one row a step, only ever added to. What a lease token means is read from it."""
+"""The history of queries: one row per step, never changed. The meaning of a lease token is read from it."""
 
 import hashlib
 from collections import Counter
@@ -110,7 +110,7 @@ def answered_by_another_lease(given: FromClause) -> ColumnElement[bool]:
 
 
 def lease_holder(connection: Connection, model_id: int, number: int, token: str) -> str:
-    """Return the labeller who got a token for a query; empty if nobody did."""
+    """Return the labeller who got a token for a query; empty if there is none."""
     mine = (query_history.c.model_id == model_id, query_history.c.number == number)
     wanted = select(query_history.c.labeller).where(*mine, query_history.c.token == token)
     return connection.execute(wanted.limit(1)).scalar() or ""
@@ -245,7 +245,7 @@ def lease_name(token: str | None) -> str:
 
 
 def ever_held(numbers: ColumnElement[int], model_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Condition: somebody held the query once."""
+    """Return the condition that the query was ever held."""
     past = query_history.alias("past")
     mine = (past.c.model_id == model_id, past.c.number == numbers, each_of(past.c.step) == int(Step.LEASED))
     return exists(select(1).where(*mine))

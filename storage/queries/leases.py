@@ -1,7 +1,7 @@
 """Leasing queries, longer, and giving them back.
 
 Invariants, at every moment: a query has one holder at most; answered + leased never exceeds a budget. Every function
-here holds the model's row while it looks and writes. What may happen is said by `transitions`.
+here holds the model's row while it reads and writes. `transitions` defines the possible steps.
 """
 
 import secrets
@@ -70,7 +70,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """The end of a lease by somebody other than its holder: the reason in words, and the labeller (empty: any)."""
+    """The end of a lease by an operator: the reason in words, and the holder (empty: any)."""
 
     why: str
     labeller: str = ""
@@ -126,7 +126,7 @@ def _hand_out(connection: Connection, row: AnyRow, request: LeaseRequest, view: 
 
 
 def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, clock: Clock) -> float:
-    """Let a lease that is alive last `duration_s` from now at least; returns its end, by the wall clock.
+    """Extend a live lease to at least `duration_s` from now; return its end, by the wall clock.
 
     However often it is extended, it ends `LONGEST_HOLD_S` after it was given, unless it was given for longer.
     """
@@ -140,7 +140,7 @@ def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, c
 
 
 def end_lease(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
-    """End the lease of a query, whoever holds it; `FailedPrecondition` when nobody does, or another than was named."""
+    """End the lease of a query, for any holder; `FailedPrecondition` if there is none, or not the named one."""
     checks.comment(end.why)
     row = lock(connection, name)
     now = clock()
@@ -191,7 +191,7 @@ def _evict_holder(connection: Connection, row: AnyRow, held: AnyRow, end: Evicti
 
 
 def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, clock: Clock) -> None:
-    """Give a query back. What has ended already needs no giving back; it may still be skipped."""
+    """Return a query. If the lease has ended already, there is nothing to return, but it may still be skipped."""
     how = back.how
     held = claims.look_up(connection, claim, clock)
     now = held.now
@@ -247,7 +247,7 @@ def _why_none(connection: Connection, row: AnyRow, room: budgets.RemainingBudget
         return Idle.NOT_FOR_YOU
     if room.leased:
         return Idle.ALL_LEASED
-    # what is not grown into the tree yet may have made a query of something
+    # events that are not in the tree yet may lead to queries
     return Idle.GROWING if row.sequence_grown < row.sequence_committed else Idle.NOTHING_TO_ASK
 
 

@@ -1,4 +1,4 @@
-"""Labelling policies: one row per model with a policy of its own."""
+"""Labelling policies: one row per model whose policy is not the default."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ PolicyRule: TypeAlias = Callable[[Policy], Policy]
 
 
 def put(connection: Connection, name: str, new: Policy | PolicyRule) -> Policy:
-    """Set the policy, or what a rule makes of it; it holds for what is leased and answered from now on."""
+    """Set the policy, or the result of a rule; it applies to later leases and answers."""
     if isinstance(new, Policy):
         check(new)
     row = lock(connection, name)

@@ -65,7 +65,7 @@ def select_records() -> Select[Any]:
 
 
 def to_record(row: AnyRow, now: Timestamps) -> QueryRecord:
-    """The record of a row of `select_records`, as it stands at `now`; the token stays inside."""
+    """Return the record of a row of `select_records` at the time `now`, without the token."""
     lifecycle = after_expiry(lifecycle_of(row), now.clock)
     held = lifecycle.state is QueryState.LEASED
     labeller = (row.labeller or "") if lifecycle.token else ""

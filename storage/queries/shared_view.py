@@ -64,7 +64,7 @@ class SharedView:
     _said: dict[int, list[Event]] = field(default_factory=dict)
 
     def lease_view(self, labeller: str, limit: int) -> LeaseView | None:
-        """Return the view of a labeller who asks for queries; None: the call must read by itself."""
+        """Return the view of a labeller who asks for queries; None: the call must read separately."""
         if self.policy.per_labeller is not None or self.policy.per_hour is not None:
             return None  # counts of the past
         mine = [
@@ -103,7 +103,7 @@ class SharedView:
         return self._said[instance]
 
     def note_said(self, held: ClaimedQuery, said: Answered, events: int, *, refused: bool) -> None:
-        """A call settled a query that it held, or gave one of its answers, by so many events."""
+        """Note that a call settled a query that it held, or gave one of its answers, with a number of events."""
         labeller = held.given.labeller
         self.touched.add(held.query.number)
         self.spoken_of.add(held.query.instance)

@@ -91,7 +91,7 @@ def check(reply: SubmittedAnswer | AnswerRule) -> None:
 
 
 def reply_in(reply: SubmittedAnswer | AnswerRule, context: Callable[[], AnswerContext]) -> SubmittedAnswer:
-    """Return the reply itself, or what the rule makes of the context."""
+    """Return the reply itself, or the result of the rule for the context."""
     if isinstance(reply, SubmittedAnswer):
         return reply
     said = reply(context())

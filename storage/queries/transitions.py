@@ -33,7 +33,7 @@ class QueryLifecycle:
     ends : float
         End of the lease while LEASED, on the lease clock.
     not_before : float
-        Time before which nobody gets it, because it was postponed.
+        Time before which no labeller gets it, because it was postponed.
     wanted : bool
         Whether the newest agenda names it.
     answers : int
@@ -105,7 +105,7 @@ class Correct:
 
 @dataclass(frozen=True, slots=True)
 class UndoReply:
-    """One of its answers is taken back, or all that was said (`every`): answers and refusals alike."""
+    """One of its answers is taken back, or all answers and refusals (`every`)."""
 
     every: bool
 
@@ -142,7 +142,7 @@ def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> Que
             if lifecycle.state is LEASED:
                 return replace(
                     lifecycle, wanted=False
-                )  # its holder may go on; when it comes back, it is withdrawn
+                )  # its holder may continue; when it is returned, it is withdrawn
             if lifecycle.state is not OPEN:
                 return lifecycle
             return replace(lifecycle, wanted=False) if lifecycle.answers else QueryLifecycle(WITHDRAWN)
@@ -173,7 +173,7 @@ def _take_back(lifecycle: QueryLifecycle, every: bool) -> QueryLifecycle | Rejec
         return RejectedStep("it is not answered")
     left = 0 if every or lifecycle.state is QueryState.REFUSED else lifecycle.answers - 1
     if left or lifecycle.state is LEASED or (lifecycle.state is OPEN and lifecycle.wanted):
-        return replace(lifecycle, answers=left)  # what the others said holds, or may still be asked
+        return replace(lifecycle, answers=left)  # the other answers remain, or more may be asked for
     return QueryLifecycle(WITHDRAWN)
 
 

@@ -64,7 +64,7 @@ class SqliteDialect:
         self._token_lock = threading.Lock()
         self._token_connection: Any = None
         self._files: dict[Path, tuple[int, ...]] = {}
-        self._opened: tuple[int, int] | None = None  # what was there to be read
+        self._opened: tuple[int, int] | None = None  # identity of the file that was opened
         self._is_still = (
             False  # nobody writes the file: neither this process nor, as far as can be seen, another
         )
@@ -90,7 +90,7 @@ class SqliteDialect:
             raise StoreError(f"{self.path} does not exist")
 
     def check_reachable(self) -> None:
-        """Say in words what SQLite would call "unable to open database file"."""
+        """Explain SQLite's "unable to open database file" in words."""
         parent = self.path.parent
         if not parent.exists():
             raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
@@ -203,7 +203,7 @@ class SqliteDialect:
             self.room.give(driver)
             try:
                 yield
-            finally:  # what is deleted stays so, whatever happens here
+            finally:  # deleted rows stay deleted, whatever happens here
                 with suppress(StoreError, *DRIVER_ERRORS):
                     self.room.settle(driver)
 
@@ -316,7 +316,7 @@ class SqliteDialect:
         return int(driver_of(connection).total_changes)
 
     def change_token(self, engine: Engine) -> int:
-        """`PRAGMA data_version` of a connection that never writes: any commit changes it, whoever made it."""
+        """Return `PRAGMA data_version` of a connection that never writes: any commit of any process changes it."""
         with self._looking(engine) as driver:
             return int(driver.execute("PRAGMA data_version").fetchone()[0])
 

@@ -6,7 +6,7 @@ keeps a file of some MiB beside the store, and removes it when a model cannot be
 that are much smaller (see `removal`). Afterwards the file is made again, as large as there is room for: a disk that is
 full once more must not find it gone.
 
-What SQLite commits stands in the log first, and must fit into the file later. So where little is left, the file may
+SQLite commits to the log first, and the data must fit into the file later. So if little space is left, the file may
 grow only as far as the log keeps its room; pages that a deletion freed may always be written.
 """
 
@@ -52,7 +52,7 @@ _MEANINGS: Final[dict[int | None, type[StoreError]]] = {
 
 
 class DiskSpace:
-    """The disk of one store. What the system refuses is a `StoreError`.
+    """The disk of one store. Errors of the system become a `StoreError`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class DiskSpace:
         return disk.f_bavail * disk.f_frsize
 
     def check(self, driver: sqlite3.Connection) -> None:
-        """Raise when next to nothing is left: for the write-ahead log, or in the file with what it may grow by."""
+        """Raise if almost no space is left: for the write-ahead log, or for the growth of the file."""
         if self.left_bytes() < ROOM_BYTES:
             self._empty_log(driver)
         left = self.left_bytes()
@@ -119,7 +119,7 @@ class DiskSpace:
         return _size_bytes(self.reserve) < RESERVE_BYTES
 
     def keep(self, driver: sqlite3.Connection) -> None:
-        """Make the reserve, or make it larger: where there is room beside the log, and as much for what is stored."""
+        """Make the reserve, or enlarge it, if there is room beside the log, and the same amount for data."""
         with self._translated(f"has no room to delete models with: {self.reserve} cannot be made"):
             held = _size_bytes(self.reserve)
             spare = held + self.left_bytes() - LOG_BYTES - ROOM_BYTES
@@ -132,13 +132,13 @@ class DiskSpace:
         file = os.open(self.reserve, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             _allocate_file(file, held, wanted - held)
-        except OSError:  # somebody took the room meanwhile: it stays as it was
+        except OSError:  # the space was taken meanwhile: the reserve stays
             os.ftruncate(file, held)
         finally:
             os.close(file)
 
     def lend(self) -> None:
-        """Make the reserve smaller by what it takes to open the store on a full disk, and to read."""
+        """Shrink the reserve by the space that opening and reading the store on a full disk need."""
         with self._translated(f"cannot be opened on a full disk: {self.reserve} cannot be made smaller"):
             if held := _size_bytes(self.reserve):
                 os.truncate(self.reserve, max(0, held - ROOM_BYTES))
@@ -161,7 +161,7 @@ class DiskSpace:
         driver.execute("PRAGMA busy_timeout = 0")
         try:
             driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.OperationalError:  # somebody took the room meanwhile; the log is as good as it was
+        except sqlite3.OperationalError:  # the space was taken meanwhile; the log is unchanged
             pass
         finally:
             driver.execute(f"PRAGMA busy_timeout = {busy_ms}")

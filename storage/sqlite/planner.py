@@ -32,7 +32,7 @@ EXPECTED_ROWS = (
 
 
 def teach(connection: Connection) -> None:
-    """Say how many rows to expect behind each index."""
+    """Write the expected numbers of rows of each index."""
     connection.exec_driver_sql("ANALYZE")  # makes the table of statistics
     connection.exec_driver_sql("DELETE FROM sqlite_stat1")
     for table, index, rows in EXPECTED_ROWS:

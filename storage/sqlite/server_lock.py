@@ -1,6 +1,6 @@
 """One growing server a store: a lock of the operating system, which ends with the process however it ends.
 
-It lies on the store's own file, so nobody can delete it without deleting the store, which a server notices at every
+It is on the store's own file, so it cannot be deleted without deleting the store, which a server notices at every
 call (`SqliteDialect.check_in_place`). SQLite locks its file too, at other bytes of it, and with locks of another kind:
 those of a process; this one is of an open file. Who holds it is written in words into a file beside the store,
 `NAME-server`. That file is for messages alone: it may be deleted, and stays when the server is gone. Only where the
@@ -52,11 +52,11 @@ class ServerLock:
         real = store.resolve()
         words = real.with_name(real.name + SUFFIX)
         self._file: tuple[int, int] | None = _take_lock(real if _HAS_FILE_LOCKS else words, store, words)
-        with suppress(OSError):  # on a full disk the lock counts, and who has it cannot be told
+        with suppress(OSError):  # on a full disk the lock is valid, but its holder cannot be written
             words.write_text(holder)
 
     def close(self) -> None:
-        """Let the next have it; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         file, self._file = self._file, None
         if file is not None:
             with _opening:
@@ -81,7 +81,7 @@ def _take_lock(place: Path, store: Path, words: Path) -> tuple[int, int]:
 
 
 def _try_lock(place: Path) -> tuple[int, int] | None:
-    """The file that is locked now; None when somebody else has its lock."""
+    """Return the file, now locked; None if another process has its lock."""
     with _opening:
         if not _HAS_FILE_LOCKS:
             place.touch()

@@ -28,7 +28,7 @@ FULL = 1e-12  # bits; an interval this near to the whole range is the whole rang
 MISSED = 1e-7  # bits; a bound this far from the score has missed a minimum
 FEW = 3  # contours; so few are solved at once, for bounding costs as much
 DENSE = 4  # entries of a table a row, up to which tables of all contours are cheaper than sorting
-TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # what is known of a score
+TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # states of a score
 
 
 class CandidateScores:
@@ -128,7 +128,7 @@ class CandidateScores:
         return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT
 
     def _bound(self, which: slice) -> None:
-        """Update the bounds of the scores of `which` informative labels from the widths known so far."""
+        """Update the bounds of the scores of `which` informative labels from the known widths."""
         if self._points is None:
             return
         top = np.log2(self._table.contours.shape[1])
@@ -157,7 +157,7 @@ class CandidateScores:
 class ScoreCache:
     """Scores of the children of one solver that were asked about last.
 
-    What a child's scores are does not depend on what is remembered; only the work does.
+    A child's scores do not depend on the remembered ones; only the work does.
     """
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class ChildCandidates:
     candidates
         Those that may be asked about, ascending.
     limit
-        How many queries will be asked at most, here and elsewhere: so many candidates of equal contours are kept.
+        Greatest number of queries, here and elsewhere: this many candidates of equal contours are kept.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class ForestView:
     disagreement
         Mean total variation between the members and that mean, in [0, 1].
     stands_for
-        Unlabelled rows that are nearer to this one than to any that was told or asked about before.
+        Unlabelled rows that are nearer to this one than to any informed row or earlier query.
     entropy
         Entropy interval of the labels of a leaf, in bits, in the tree beside the forest. None if the query names a
         contested node.
@@ -99,12 +99,12 @@ class Query:
     instance
         0-based ordinal of the instance.
     path
-        The node: one that is undecided, or the leaf in which the instance stands.
+        The node: an undecided one, or the leaf of the instance.
     attribute, code
         The child of the node that the instance stands for; None where it stands for the node itself.
     score
         Why this one: how much it is worth, in the strategy's own measure. Published: how much asking narrows the
-        child, in bits (theory §3.3). What it is elsewhere, the strategy's own documentation says.
+        child, in bits (theory §3.3). Other strategies document their own scores.
     rivals
         Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
         itself.
@@ -153,7 +153,7 @@ class QueryContext:
     Parameters
     ----------
     sample
-        The rows; whoever is being asked about is not askable.
+        The rows; a row of a present query is not askable.
     solver
         Entropy intervals over the sample's contours.
     growth

@@ -10,10 +10,10 @@ FIRST = 2
 
 
 def is_settled(context: QueryContext) -> bool:
-    """Return whether no split is contested, and every leaf has a told row.
+    """Return whether no split is contested, and every leaf has an informed row.
 
     A tree of one answer is a leaf of one class, and contests nothing. So a tree is never settled before every class has
-    a row that is known to belong to it, or twice as many rows as there are classes are told.
+    a row that is known to belong to it, or twice as many rows as there are classes are informed.
     """
     sample = context.sample
     told = ~sample.table.vacuous[sample.ids]

@@ -73,7 +73,7 @@ def induce(
     budget
         Most answers; a refusal costs nothing.
     oracle
-        Given a row number, returns what it knows of that row's class as a contour (l,), or None when it
+        Given a row number, returns the evidence of that row's class as a contour (l,), or None if it
         cannot tell. A precise contour replaces the row's label, any other is combined with it.
     min_instances
         A node with fewer rows is a leaf.

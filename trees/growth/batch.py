@@ -1,4 +1,4 @@
-"""Batch growth: decide a node from its rows, split it, grow its children. The learners of the literature stand on it.
+"""Batch growth: decide a node from its rows, split it, grow its children. The learners of the literature use it.
 
 What differs between learners is in four pieces (`GrowthRules`): how a split is chosen, which rows go down
 which branch, when a node is a leaf, and what a node predicts. The skeleton knows rows only by their

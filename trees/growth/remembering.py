@@ -38,7 +38,7 @@ class RowMemory:
         return self._moment[: self._count]
 
     def restore(self, moments: Ints) -> None:
-        """Go on from the `moments` of another memory."""
+        """Continue from the `moments` of another memory."""
         self._moment, self._count = moments, moments.size
         self._next = int(moments.max(initial=UNTOLD)) + 1
 

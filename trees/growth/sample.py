@@ -102,7 +102,7 @@ class ContourTable:
         return self._vacuous[: self._size]
 
     def solver(self, alpha: float) -> IntervalSolver:
-        """Return the solver at level `alpha` over all contours; it remembers what it has solved.
+        """Return the solver at level `alpha` over all contours; it caches solutions.
 
         Solvers of two levels are kept: of the last one asked for, and of level 1, by which cuts are chosen.
         """

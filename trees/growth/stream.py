@@ -2,7 +2,7 @@
 
 How the log was cut into calls cannot matter: a state holds the evidence, and tree and agenda are
 functions of all of it. The tree follows the evidence in one sweep (`quercus.trees.growth.incremental`) when it is
-looked at, and what an event cannot have changed is not computed again.
+looked at, and parts that an event cannot have changed are not computed again.
 """
 
 import copy
@@ -73,7 +73,7 @@ class Refused:
 class Corrected:
     """A correction: `contour` (l,) replaces all answers about an instance.
 
-    With None the answers are taken back: what is known is what was pushed, and an oracle may be asked again.
+    With None the answers are taken back: the evidence is the pushed label, and an oracle may be asked again.
     """
 
     instance: int
@@ -96,7 +96,7 @@ class SpentStateError(RuntimeError):
 
 
 class GrowthState:
-    """All that the log says so far, and the tree that follows from it.
+    """The evidence of the log so far, and the tree that follows from it.
 
     A state is passed on: `grow` hands its columns to the state it returns, and the state it was given is
     spent.
@@ -161,7 +161,7 @@ class GrowthState:
 
     @property
     def flat(self) -> FlatTree:
-        """The tree as arrays, pruned as specified; provisional splits stand where the labels do not decide."""
+        """The tree as arrays, pruned as specified; with provisional splits where the labels do not decide."""
         whole, pruning = self.whole, self.specification.pruning
         if pruning is None:
             return whole
@@ -252,7 +252,7 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
     Raises
     ------
     InvalidInput
-        When an event does not fit the model; then `state` is as it was.
+        When an event does not fit the model; then `state` is unchanged.
     SpentStateError
         When another state was grown from `state` before.
     """

@@ -38,7 +38,7 @@ def averaging(
     ----------
     table
         The rows. Numeric attributes, which the paper has not, are split in two at the threshold of largest
-        gain; a missing value is a branch of its own.
+        gain; missing values form a separate branch.
     min_instances, max_depth, stop_without_gain
         See `Limits`. The paper's leaves are of one row, or have no attribute left, or nothing to gain: the
         defaults.

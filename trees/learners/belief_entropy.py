@@ -77,7 +77,7 @@ class LeastEntropy:
 class ByDensestClass:
     """Branching: a branch for every class that is densest for some row; the attribute is spent.
 
-    What was fitted for the splits is kept: prediction needs it.
+    The fitted splits are kept: prediction needs them.
     """
 
     table: Table

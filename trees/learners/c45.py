@@ -150,7 +150,7 @@ class LargestRatio:
     """Criterion: the test of largest gain ratio; of tied ones the first attribute, then the lowest threshold.
 
     With ``K`` the rows of ``T`` whose value is known, the gain is ``|K|/|T| (H(K) - Σ f_h H(K_h))``, and the split
-    information counts the rows without a value as a branch of their own.
+    information counts the rows without a value as a separate branch.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class BeliefEntropyModel(Learned):
     flat
         The tree. The codes of its branches are classes.
     components
-        (nodes,) what was fitted at each inner node, None at leaves.
+        (nodes,) fitted split of each inner node, None at leaves.
     commonalities
         (nodes, 2^l) log commonalities of the nodes' masses, finer than the masses are; without rows where there are
         none: for OBE and IBE, and where the tree is in no forest that combines masses.

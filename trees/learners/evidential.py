@@ -168,7 +168,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Likeliest:
-    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut at a level of their own.
+    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut at a separate level.
 
     Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
     no row at all (theory §3.4).

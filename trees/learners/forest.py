@@ -1,7 +1,7 @@
 """Forests: bootstrap samples, random attributes at each node, and a vote (theory §6).
 
-The trees may be those of any learner that lets the forest stand around its criterion. Each has a seed of its
-own, so the forest is the same whoever grows it: one process or an executor's many.
+The trees may be those of any learner that lets the forest wrap its criterion. Each has its own
+seed, so the forest does not depend on who grows it: one process or an executor's many.
 """
 
 import math
@@ -97,7 +97,7 @@ class ForestModel(Learned):
     size
         Number of classes.
     models
-        The trees, or what is a tree a class.
+        The trees, or models with one tree per class.
     vote
         ``"label"``: the class of most models. A model whose best classes tie splits its vote among them, so one that
         knows nothing votes for all alike (theory §11). A class's belief is the share of models that predict it and

@@ -32,9 +32,9 @@ def id3(
     ----------
     table
         The rows; every label names one class. Numeric attributes, which ID3 has not, are split in two at the
-        threshold of largest gain; a missing value is a branch of its own.
+        threshold of largest gain; missing values form a separate branch.
     min_instances, max_depth, stop_without_gain
-        See `Limits`. Quinlan goes on until a node is of one class or has no attribute left: the defaults.
+        See `Limits`. By default, as in Quinlan, growth ends when a node has one class or no attribute left.
     max_cuts
         Most thresholds that are looked at a numeric attribute and node, see `quercus.trees.tree.splits.midpoints`.
     significance

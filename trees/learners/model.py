@@ -1,6 +1,6 @@
 """One interface to every learner: `fit` an algorithm to a table, and predict with the `Learned` model.
 
-What a learner cannot use it does not see: ID3 and C4.5 learn from the rows whose label names one class, and an E2M tree
+A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names one class, and an E2M tree
 of informed rows only from those whose label says anything. Where no such row is, and where there is no row at all, the
 model is a leaf that says that every class is possible.
 """

@@ -55,7 +55,7 @@ class Learned(ABC):
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.
 
-        Where the model has no masses, its probabilities weakened by how few rows they stand on.
+        If the model has no masses, its probabilities are weakened by the small number of their rows.
         """
 
     @property
@@ -206,7 +206,7 @@ def to_mass_function(flat: FlatTree) -> tuple[MassFunction, ...]:
 
     ``m({c}) = n θ_c / (n + 1)``, ``m(C) = 1 / (n + 1)`` for a node of weight n: the credal inference that
     total-uncertainty trees make. A Bayesian mass would let one small leaf veto a class whatever others say. A node that
-    predicts as its parent does stands on the parent's rows.
+    predicts as its parent does relies on the parent's rows.
     """
     size = flat.theta.shape[1]
     weight = flat.weight[nearest_speaking(flat.parent, flat.as_parent)][:, np.newaxis]

@@ -81,7 +81,7 @@ class Predictions:
         (n,) node of the tree where the row ends: of several, the last on the way to all of them. None where the
         model has several trees.
     several
-        Rows that may end at several nodes of the only tree; the others predict what the tree says of the
+        Rows that may end at several nodes of the only tree; the others have the predictions of the
         node.
     conflict
         (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.

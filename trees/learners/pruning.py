@@ -1,7 +1,7 @@
 """Pruning of grown trees, from the leaves up.
 
-`prune_chi_square` and `prune_pessimistic` ask only what the nodes hold: class probabilities ``theta`` and the weight of
-their rows, whose product is how often each class occurs. `prune_evidential` looks at the labels. A pruned node says so,
+`prune_chi_square` and `prune_pessimistic` use only the nodes: class probabilities ``theta`` and the weight of their
+rows, whose product is the count of each class. `prune_evidential` uses the labels. A pruned node says so,
 `Stop.PRUNED`; it keeps the gains that were looked at.
 """
 

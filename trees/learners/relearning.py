@@ -1,6 +1,6 @@
 """The fold of the log for learners that learn again from all evidence, where `quercus.trees.growth.stream` follows it.
 
-A model is a function of the evidence alone: what the rows are, what was said of each, in the order of the log. Labels
+A model is a function of the evidence alone: the rows and their labels, in the order of the log. Labels
 are taken in full: as contours and, for learners that use them, as mass functions.
 """
 

@@ -182,14 +182,14 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
     order = values.argsort(axis=0, kind="stable")  # missing ones last
     ranked = values[order, np.arange(len(attributes))]
     here = statistics[order]  # (m, K, d)
-    parts = np.zeros(values.shape, dtype=bool)  # whether a threshold stands just before a value
+    parts = np.zeros(values.shape, dtype=bool)  # whether a threshold is just before a value
     parts[1:] = ranked[:-1] < ranked[1:]
     missing = np.isnan(ranked)
     lost = np.zeros(here.shape[1:])
     if missing.any():
         lost = np.where(missing[..., np.newaxis], here, 0.0).sum(axis=0)
         here[missing] = 0.0
-        # where all numbers are equal they can still be told from none: a threshold below them all
+        # equal numbers can still be separated from missing ones: a threshold below them all
         parts[0] = missing.any(axis=0) & ~missing[0] & ~parts.any(axis=0)
     if max_cuts is not None:
         for k in np.flatnonzero(np.count_nonzero(parts, axis=0) > max_cuts):

@@ -13,7 +13,7 @@ from quercus.trees.learners.table import Floats, Table
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Stop
 
-Wrap = Callable[[Criterion], Criterion]  # what a forest puts around a criterion
+Wrap = Callable[[Criterion], Criterion]  # a forest's wrapper of a criterion
 
 
 def wrap_criterion(criterion: Criterion, wrap: Wrap | None) -> Criterion:

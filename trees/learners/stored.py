@@ -88,7 +88,7 @@ def restore_model(
     form
         Rule that combines the trees' predictions.
     columns
-        The trees, and what was fitted at their nodes.
+        The trees, and the fitted splits of their nodes.
     attributes, edges
         See `TreeModel`.
     size

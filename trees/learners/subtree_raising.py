@@ -1,6 +1,6 @@
 """Pruning as C4.5's program does it: collapse, and subtrees that are raised in the place of their parents.
 
-Both stand on Quinlan 1993, chapter 4. A subtree *collapses* that makes no fewer errors on its own rows than a leaf
+Both follow Quinlan 1993, chapter 4. A subtree *collapses* that makes no fewer errors on its own rows than a leaf
 would. Then, from the leaves up, a node becomes a leaf, or what stands below its largest branch, where the pessimistic
 number of errors (`quercus.trees.learners.pruning.pessimistic_rate`) does not suffer by more than 0.1. A subtree that is
 raised keeps its tests, and gets all rows of the node that it replaces.

@@ -34,7 +34,7 @@ def repeat_rows(table: Table) -> Table:
 
 
 def are_whole(table: Table) -> NDArray[np.bool_]:
-    """Tell which weights are whole numbers, (n,)."""
+    """Return which weights are whole numbers, (n,)."""
     found: NDArray[np.bool_] = table.weights == np.floor(table.weights)
     return found
 

@@ -70,7 +70,7 @@ class Cells:
         return cls(start, ids.astype(np.int32), counts[rows, ids].astype(number))
 
     def only(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Tell which cells hold no other contours than the `marked` ones (d,): (m,). An empty cell holds none.
+        """Return which cells have only `marked` contours (d,): (m,). An empty cell has none.
 
         Examples
         --------

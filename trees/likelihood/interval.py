@@ -2,7 +2,7 @@
 
 ``S_alpha = [min, max]`` of the Shannon entropy over ``L_alpha = {theta : l(theta) >= l(theta_hat) + ln alpha}``. The
 maximum is a convex program, the minimum a concave one solved globally; both end in a proof, not in a hope. The work is
-done by compiled kernels (`problem`); here are the types, the checks, and a memory of what was solved.
+done by compiled kernels (`problem`); here are the types, the checks, and a cache of solutions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ from quercus.trees.likelihood.solver import class_bounds, problem, sparse, stage
 
 SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
-SLIP = 1e-12  # bits; rounding of an entropy, of which outer bounds keep clear
+SLIP = 1e-12  # bits; rounding of an entropy, added to outer bounds
 BATCH = 1_000_000  # entries of general cells looked up at once
 RECENT = 100_000  # numbers kept of the count vectors of precise labels solved of late
-LOOKS = 16  # at a tree, during which at least what was solved is remembered
+LOOKS = 16  # at a tree, for which solutions are remembered at least
 
 Ints = NDArray[np.int64]
 
@@ -81,7 +81,7 @@ def entropy_interval(
     contours : (n, l) plausibilities in [0, 1], no row all zero
     weights : (n,) non-negative counts; 1 each when None
     alpha : level of the cut, in [0, 1]
-    effort : most boxes the search for the minimum examines; ``gap`` tells what was proved within it. Default:
+    effort : greatest number of boxes in the search for the minimum; ``gap`` is the proven accuracy. Default:
         40,000 for up to 7 classes, ``40,000 (7 / l)^3`` for more
 
     Returns

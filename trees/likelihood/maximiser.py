@@ -163,7 +163,7 @@ def likelihood_shift(contours: Array, weights: Array) -> float:
 
 
 def is_unique(P: Array, w: Array, theta: Array) -> bool:
-    """Tell whether the maximiser `theta` is the only one.
+    """Return whether the maximiser `theta` is the only one.
 
     ``v = P theta`` is the same for all maximisers (``l`` is strictly concave in it), and they are zero off the active
     classes: they are unique iff the columns of the active classes are affinely independent.

@@ -14,7 +14,7 @@ Codes = NDArray[np.uint16]
 
 CUTS = 200  # of a number, at most
 SETTLED = 1_000
-LAST_NAME = 0xFFFE  # that has a code of its own
+LAST_NAME = 0xFFFE  # that has a separate code
 
 
 def rows_that_cut(rows: int) -> int:

@@ -37,7 +37,7 @@ class DistanceCache:
         self._near = [(nobody, self._nearest(codes[:0]))]  # of each group its rows, and distances from them
 
     def fits(self, book: Codebook, rows: Ints) -> bool:
-        """Tell whether these are the codes and the rows."""
+        """Return whether these are the cached codes and rows."""
         return book is self._book and np.array_equal(rows, self._rows)
 
     def far(self, candidates: Ints, codes: Codes) -> Ints:

@@ -54,7 +54,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class MemberTree:
-    """A tree of a grove, by itself.
+    """A single tree of a grove.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class MemberTree:
 
 @dataclass(frozen=True, eq=False)
 class Grove(WritableArrays):
-    """The trees of a memory. What a row changes, it changes in all of them: they grow in one call, and speak in one.
+    """The trees of a memory. A row changes all of them: they grow in one call, and predict in one.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Grove(WritableArrays):
         )
 
     def grown(self, moment: Moment, changes: Changes) -> "Grove":
-        """Return the trees after changes of their memory, as they were from scratch."""
+        """Return the trees after changes of their memory, equal to trees grown from scratch."""
         told = moment.evidence.contours
         grown = growing.grow(
             moment.codes(),
@@ -142,7 +142,7 @@ class Grove(WritableArrays):
 
     @property
     def trees(self) -> list[MemberTree]:
-        """Each tree by itself: views."""
+        """Views of the single trees."""
         ends = np.cumsum(self.counts, axis=0)
         starts = (ends - self.counts).tolist()
         n = len(self.rows) // len(self)

@@ -63,7 +63,7 @@ class NodeEvidence:
         d = max(1, len(contours))
         keys = np.repeat(np.flatnonzero(~inner), np.diff(leaves.start)) * d + leaves.ids
         counts, found = leaves.counts, [(keys, leaves.counts)]
-        while keys.size:  # everything goes a level up, and what comes together is summed
+        while keys.size:  # everything moves a level up, and equal places are summed
             above = parent[keys // d]
             going = above >= 0
             keys, counts = _merge_keys(above[going] * d + keys[going] % d, counts[going])
@@ -98,9 +98,9 @@ class NodeEvidence:
 
 
 def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
-    """Tell which inner nodes are to be leaves, (m,), found from the leaves up.
+    """Return which inner nodes become leaves, (m,), found from the leaves up.
 
-    A node below such a one falls with it, whatever is told of it.
+    A node below such a one is removed with it, regardless of its own result.
     """
     if pruning.kind == "likelihood":
         return _needless_nodes(tree, pruning.level)
@@ -185,7 +185,7 @@ def _merge_keys(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
 
 
 def _is_accepted(statistic: Floats, freedom: Ints, level: float) -> Bools:
-    """Tell where a statistic does not reject, (s,): also where nothing is free to differ."""
+    """Return where a statistic does not reject, (s,): also with zero degrees of freedom."""
     from scipy.special import chdtrc  # noqa: PLC0415  (11 MB of memory that most models do not need)
 
     free = freedom > 0

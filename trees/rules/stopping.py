@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-GOES_ON = 0  # in place of a reason: the node is no leaf so far
+GOES_ON = 0  # instead of a reason: the node is no leaf so far
 
 
 def stops_before(
@@ -51,7 +51,7 @@ def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
     split
         (m,) the best split, -1 where there is no candidate.
     most
-        (m, k) upper ends of the candidates' gain ratios; NaN for what is no candidate.
+        (m, k) upper ends of the candidates' gain ratios; NaN for others.
     justified
         (m,) whether a split is earned, or need not be (theory §12).
     """
@@ -62,5 +62,5 @@ def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
 
 
 def reason(stop: int) -> Stop | None:
-    """Return the reason of a number, None if the node goes on."""
+    """Return the reason of a number, None if growth continues."""
     return None if stop == GOES_ON else Stop(stop)

@@ -29,7 +29,7 @@ class Column:
     values
         Returns what `Node` has in the field of the same name, for every entry.
     absent
-        Returns the column of nodes with so many instances (nodes,) where it is not given. Such a column is not stored
+        Returns the default column, given the numbers of instances (nodes,). Such a column is not stored
         when it says nothing else. None: it is always given, and always stored.
     people_read
         No prediction needs it: it is stored apart, and is all zeros where only what classifies is read.

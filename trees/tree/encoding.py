@@ -27,7 +27,7 @@ from quercus.trees.tree.splits import midpoints
 UNKNOWN = -1
 EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
 
-THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds of their own
+THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int16]
@@ -165,7 +165,7 @@ class Encoder:
         )
         attributes = [self.attributes[k] for k in chosen]
         branching = [attribute.missing == "branch" for attribute in attributes]
-        if any(branching):  # what was learned later stands behind the code of missing values
+        if any(branching):  # values learned later follow the code of missing values
             codes += (codes >= [declared_count(attribute) for attribute in attributes]) & branching
         return np.where(
             missing, np.array([_missing_code(attribute) for attribute in attributes], np.int16), codes

@@ -135,7 +135,7 @@ class FlatTree:
         if not self.mass_start.size:
             object.__setattr__(self, "mass_start", np.zeros(self.size + 1, dtype=np.int64))
         # A node's block has an entry for each code up to its last child's, and one more for all other codes;
-        # where no child is, the node itself stands: there a row stays, as it does in a leaf, whose block is
+        # a missing child is the node itself: there a row stays, as it does in a leaf, whose block is
         # that one entry. So a step is the same few gathers for every row.
         parent, branch = self.parent[1:], self.branch[1:]
         width = np.zeros(self.size, dtype=np.int32)

@@ -10,7 +10,7 @@ from quercus.trees.tree import svg_drawing
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.text_drawing import one_line, quoted_text, shortened_text
 
-LISTED = 100  # trees of the text that have a line of their own
+LISTED = 100  # trees of the text with a separate line
 BAR_CHARS = 24
 BAR_PIXELS = 240.0
 

@@ -31,7 +31,7 @@ ELBOW = 20.0  # from a box to the bend of its lines
 LABEL_GAP = 6.0  # around the name of a branch
 SWATCH = 10.0
 MARGIN = 24.0
-LEGEND_WIDTH = 1_200.0  # then it goes on in the next line
+LEGEND_WIDTH = 1_200.0  # then it continues in the next line
 GREY = "#555555"
 
 Rows = NDArray[np.float64]
@@ -150,7 +150,7 @@ def _place_boxes(
 def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Rows]:
     """Return the level and the row of each node: siblings in order, a parent amid its children, no two nodes too near.
 
-    Each subtree is laid out by itself, and is moved as near to the siblings above it as its outline allows.
+    Each subtree is laid out separately, and moved as near to the siblings above it as its outline allows.
 
     Parameters
     ----------

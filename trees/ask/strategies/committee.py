@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 
 MEMBERS = 50
 COVERING = 4  # times as many covering rows are looked at as others
-SEED = 20_161  # any number; what is drawn depends on it and on how many rows are known
+SEED = 20_161  # any number; the draws depend on it and on the number of informed rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The published strategy: ABC4.5's rounds of queries (theory §3.3; Ma, Destercke, Wang 2016).
 
-An open round goes on as long as its node is in the tree; then the first node in pre-order that has rivals and a
+An open round continues as long as its node is in the tree; then the first node in pre-order that has rivals and a
 candidate opens the next round. The score of a query is how much leaving the label out narrows its child, in bits, and
 1 more where the label says nothing.
 

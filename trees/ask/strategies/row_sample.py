@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-ROWS = 1_000  # looked at in each role: as candidates, as what is known, as what is to be covered
+ROWS = 1_000  # sampled in each role: as candidates, as informed rows, as rows to cover
 ENTRIES = 30_000_000  # differences of codes between rows that are counted for one agenda
 
 

@@ -37,7 +37,7 @@ class SplitChange:
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
         contested = sorted(islice(context.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
-        if not contested:  # all that is known may be of one class: without this nobody would ever ask again
+        if not contested:  # all evidence may be of one class: without this there would never be another query
             yield from LeafWidth().queries(context, last, limit)
             return
         trial = HypotheticalAnswers(context)

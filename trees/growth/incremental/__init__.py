@@ -1,1 +1,1 @@
-"""The exact tree under a stream: what an event cannot have changed is not computed again."""
+"""The exact tree of a stream: parts that an event cannot have changed are not computed again."""

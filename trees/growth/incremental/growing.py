@@ -40,7 +40,7 @@ SMALL = 128  # rows; nodes with fewer keep no counts,
 THIN = (
     16  # nor do those with fewer rows than this for each value of an attribute: theirs would be mostly zeros
 )
-SHELVED = 2  # times as many nodes as the tree has may stand on shelves
+SHELVED = 2  # most nodes on shelves, as a multiple of the tree's nodes
 MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 
@@ -242,7 +242,7 @@ class GrowingTree:
     def _with_rows(self, changes: RowChanges, chosen: Bools, rows: Ids, whose: Ids) -> RowChanges:
         """Add rows that were in the lists of the chosen nodes and are new to them now; `whose` counts these nodes.
 
-        What was carried of rows in these lists falls: it is new with all the others.
+        Earlier changes of rows in these lists are dropped: these rows are new, like all the others.
         """
         group = np.flatnonzero(chosen).astype(np.int32)[whose]
         evidence = self._evidence
@@ -269,7 +269,7 @@ class GrowingTree:
         return split
 
     def _count(self, tally: ContourCounts, changes: RowChanges) -> tuple[Ids, Bools]:
-        """Count changes into cells; return the block of each node, and which nodes go on to be judged."""
+        """Count changes into cells; return the block of each node, and the nodes to be judged."""
         nodes, here = self.nodes, changes.nodes
         new = here[nodes.block[here] < 0]
         nodes.block[new] = tally.open(new.size)
@@ -310,7 +310,7 @@ class GrowingTree:
         return size, TransientBounds(*self._solvers, group, cell, cells, size.shape)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
-        """Set what nodes predict, given their own cells, and tell which go on to be judged (g,)."""
+        """Set the predictions of nodes, given their own cells, and return which are to be judged (g,)."""
         columns = self.nodes
         theta, unique = self.solver.estimate_cells(cells)
         columns.theta[nodes] = theta
@@ -340,7 +340,7 @@ class GrowingTree:
         return np.where(stop == GOES_ON, found.split, NONE).astype(np.int32)
 
     def _apply(self, changes: RowChanges, split: Ids) -> RowChanges:
-        """Split nodes anew or let them stand, list the rows that reached a leaf, and send the others down."""
+        """Split nodes anew or keep their splits, list the rows that reached a leaf, and send the others down."""
         nodes = self.nodes
         anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
         nodes.split(changes.nodes[anew], split[anew])

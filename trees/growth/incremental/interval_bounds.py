@@ -88,7 +88,7 @@ class CachedBounds:
     solver, estimator
         Solve them, the latter at level 1.
     tally, blocks
-        The cells: of so many blocks, m, all.
+        The cells of all m blocks.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-AHEAD = 16  # rows; their memory is asked for so many turns before
+AHEAD = 16  # rows; their memory is requested this many rows ahead
 
 
 def _fetch_line(_: Any, column: Any, row: Any) -> Any:

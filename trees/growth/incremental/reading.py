@@ -59,7 +59,7 @@ def _thresholds_of(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]
 
 
 class TreeView:
-    """The tree as it stands, for `quercus.trees.ask.query`: places are made when they are asked for.
+    """The present tree, for `quercus.trees.ask.query`: places are made on request.
 
     Good until the tree takes up the next change.
 

@@ -26,7 +26,7 @@ _NODE_COLUMNS: Final = (
 
 
 def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
-    """Return the tree of some rows as it was last looked at; nothing where it was not.
+    """Return the tree of some rows as of the last look; nothing if there was none.
 
     Of each node, in pre-order: the columns of `NodeColumns`, ``rivals`` as int8, ``above`` the place of its parent, and
     whether it is ``kept`` with counts. Of those that are: how many contours are ``used``, and their blocks one after

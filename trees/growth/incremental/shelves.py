@@ -39,12 +39,12 @@ class ShelvedSubtree:
 
 
 class SubtreeShelves:
-    """The shelves of all nodes, and a bound on what stands on them.
+    """The shelves of all nodes, and a bound of their sizes.
 
     Parameters
     ----------
     nodes
-        The tree, and what was cut off from it.
+        The tree, and the subtrees that were cut off from it.
     let_go
         Gives nodes back, with all that they hold.
     """
@@ -57,7 +57,7 @@ class SubtreeShelves:
         self.size = 0
 
     def put(self, node: int, since: int, size: int) -> None:
-        """Put by what stands below an inner node, and make it a leaf; its rows are the caller's to take."""
+        """Shelve the subtree below an inner node, and make the node a leaf; the caller must take its rows."""
         nodes = self._nodes
         attribute = int(nodes.attribute[node])
         self._of.setdefault(node, {})[attribute] = ShelvedSubtree(int(nodes.kids[node]), since, size)
@@ -78,7 +78,7 @@ class SubtreeShelves:
         return found.since
 
     def clear(self, nodes: Ids) -> None:
-        """Let go of all on the shelves of these nodes."""
+        """Drop everything on the shelves of these nodes."""
         with_shelf = nodes[self._nodes.shelf[nodes]].tolist()
         self._drop([(node, attribute) for node in with_shelf for attribute in self._of[node]])
 
