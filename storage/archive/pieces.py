@@ -93,6 +93,28 @@ def read_events(stream: BufferedIOBase, path: Path) -> Iterator[list[dict[str, A
         raise CorruptStore(f"{path} cannot be read as Parquet: {error}") from error
 
 
+def read_last_events(folder: Path, piece: Piece) -> list[dict[str, Any]]:
+    """Return some of the last events of a piece without reading all of its file.
+
+    Raises
+    ------
+    CorruptStore
+        The file is missing or damaged.
+    """
+    pyarrow, parquet = load_pyarrow()
+    path = folder / piece.file
+    with open_plain(path) as stream:
+        try:
+            file = parquet.ParquetFile(stream)
+            _check_columns(file.schema_arrow, path)
+            events: list[dict[str, Any]] = file.read_row_group(file.num_row_groups - 1).to_pylist()
+        except (pyarrow.ArrowException, OSError, ValueError, IndexError) as error:
+            raise CorruptStore(f"{path} cannot be read as Parquet: {error}") from error
+    if not events or not isinstance(events[0].get("sequence"), int):
+        raise CorruptStore(f"{path} has no events at its end")
+    return events
+
+
 def file_sha256(stream: BufferedIOBase) -> str:
     """Return the SHA-256 of a file."""
     stream.seek(0)

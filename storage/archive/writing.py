@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BufferedIOBase
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from sqlalchemy import Connection, select
 from quercus.belief.errors import InvalidInput, shown
 from quercus.storage.admin.durable import new_file
 from quercus.storage.admin.transfer import CHUNK, events_of, head_of
-from quercus.storage.admin.transfer_lines import NAMES, line_of
+from quercus.storage.admin.transfer_lines import DISPLAY, NAMES, line_of
 from quercus.storage.archive.manifest import (
     MAX_PIECE_EVENTS,
     UID,
@@ -31,6 +32,7 @@ from quercus.storage.archive.pieces import (
     file_sha256,
     load_pyarrow,
     read_events,
+    read_last_events,
     write_events,
 )
 from quercus.storage.errors import CorruptStore, FailedPrecondition, NotFound, StoreBusy, StoreError
@@ -40,8 +42,9 @@ from quercus.storage.schema import LIVE, AnyRow, log, model
 from quercus.storage.store import Store
 
 PIECE_EVENTS: Final = 500_000
-PIECE_CELL_BYTES: Final = 2**27
-"""A piece also ends when its texts and bytes take this much."""
+PIECE_BYTES: Final = 2**27
+"""A piece also ends when the cells of its large columns take this much."""
+LARGE: Final = ("values", DISPLAY, "specification")
 MAX_AGE_S: Final = 1e10
 ALONE: Final = frozenset({EventKind.INSTANCE, EventKind.SPECIFICATION})
 """Kinds of events that make sense without the other events of the same call."""
@@ -152,25 +155,31 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 
 def _check_same_history(connection: Connection, row: AnyRow, manifest: Manifest, folder: Path) -> None:
-    """Raise if the store does not have the events of the last piece.
+    """Raise if the store does not have the last events of the archive.
 
-    A log only grows at its end, so equal last pieces mean equal logs before them.
+    A log only grows at its end, so equal last events, with their times, mean equal logs before them.
     """
     if not manifest.pieces:
         return
     piece = manifest.pieces[-1]
-    if not has_events(connection, row.id, piece):
+    archived = read_last_events(folder, piece)
+    first = archived[0]["sequence"]
+    if _digest(archived) != _digest(_stored_events(connection, row.id, first, piece.last)):
         raise FailedPrecondition(
-            f"the store has other events {piece.first} to {piece.last} of model {row.name} than {folder / piece.file}: "
+            f"the store has other events {first} to {piece.last} of model {row.name} than {folder / piece.file}: "
             "a backup was restored, or somebody changed the store by hand; archive to a new folder"
         )
 
 
 def has_events(connection: Connection, key: int, piece: Piece) -> bool:
     """Return whether the store has the events of a piece."""
+    return _digest(_stored_events(connection, key, piece.first, piece.last)) == (piece.events, piece.digest)
+
+
+def _digest(events: Iterable[Event]) -> tuple[int, str]:
     digest = EventDigest()
-    digest.add(_stored_events(connection, key, piece.first, piece.last))
-    return digest.value() == (piece.events, piece.digest)
+    digest.add(events)
+    return digest.value()
 
 
 def _stored_events(connection: Connection, key: int, first: int, last: int) -> Iterator[Event]:
@@ -242,13 +251,13 @@ def _first_piece(events: Iterable[Event], piece_events: int) -> Iterator[Event]:
     before: Event | None = None
     size = 0
     for count, event in enumerate(events):
-        is_full = count >= piece_events or size >= PIECE_CELL_BYTES
+        is_full = count >= piece_events or size >= PIECE_BYTES
         if before is not None and (
             count >= MAX_PIECE_EVENTS or (is_full and not _is_same_call(before, event))
         ):
             return
         yield event
-        size += sum(len(cell) for cell in event.values() if isinstance(cell, bytes | str))
+        size += sum(len(event[name] or b"") for name in LARGE)
         before = event
 
 
@@ -259,9 +268,6 @@ def _is_same_call(one: Event, other: Event) -> bool:
 
 def _check_written(stream: BufferedIOBase, path: Path, written: tuple[int, str]) -> None:
     """Read a new piece back, compare it with what was written, and leave the stream at its end."""
-    digest = EventDigest()
-    for events in read_events(stream, path):
-        digest.add(events)
-    if digest.value() != written:
+    if _digest(chain.from_iterable(read_events(stream, path))) != written:
         raise CorruptStore(f"{path}: {written[0]:,} events were written, but others were read back")
     stream.seek(0, os.SEEK_END)

@@ -209,6 +209,20 @@ def test_a_piece_of_an_earlier_version_may_lack_a_column(varied: Store, target: 
     assert contents(varied, "copy") == contents(varied, "m")
 
 
+def test_nothing_is_added_to_an_archive_whose_end_is_damaged(varied: Store, target: Path, helper) -> None:
+    archive_model(varied, "m", target)
+    helper.push("e")
+    before = manifest_of(target)
+    (path,) = folder_of(target).glob("*.parquet")
+    os.truncate(path, 300)
+    with pytest.raises(CorruptStore, match=r"01\.parquet cannot be read as Parquet"):
+        archive_model(varied, "m", target)
+    path.unlink()
+    with pytest.raises(CorruptStore, match=r"01\.parquet is missing"):
+        archive_model(varied, "m", target)
+    assert manifest_of(target) == before
+
+
 def test_only_the_owner_may_read_an_archive(varied: Store, target: Path) -> None:
     archive_model(varied, "m", target)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [target, *target.rglob("*")]}
