@@ -1,6 +1,6 @@
-"""Compiled loops of sharded growth: count the rows of a shard, divide them, and add the counts of all shards.
+"""Compiled loops of sharded growth: they count and divide the rows of a shard, and add the counts of all shards.
 
-The rows of a node stand together in the columns of a shard, in no order: what is counted does not depend on it.
+The rows of a node are adjacent in the columns of a shard, in any order: the counts do not depend on it.
 """
 
 import numpy as np
@@ -20,15 +20,15 @@ def count_shard(
     Parameters
     ----------
     codes, ids : (n, K) and (n,), codes and contour of each row
-    begin, end : (g,) where the rows of each node stand
-    free : (g, K) attributes of which something is left
+    begin, end : (g,) range of the rows of each node
+    free : (g, K) attributes that may still split the node
     offsets, slots : see `quercus.trees.growth.incremental.layout.Layout`
     column : (d,) scratch, all -1
 
     Returns
     -------
-    first : (g + 1,) where the entries of each node begin
-    slot, contour, count : the entries, slots rising; slot 0 is the node itself
+    first : (g + 1,) start of the entries of each node
+    slot, contour, count : the entries, by ascending slot; slot 0 is the node itself
     """
     groups = begin.shape[0]
     first = np.zeros(groups + 1, np.int64)
@@ -96,15 +96,15 @@ def divide_rows(
 
     Parameters
     ----------
-    codes, ids, begin, end : see `count_shard`; codes and ids change places
+    codes, ids, begin, end : see `count_shard`; codes and ids are reordered
     split : (g,) split of each node, -1 for a leaf
     attribute, cut, bins : of all splits, see `Layout.ways`
-    branches : of all splits, how many there are
+    branches : number of branches of all splits
 
     Returns
     -------
-    first : (g + 1,) where the branches of each node begin
-    stop : where the rows of each branch end; they begin where those of the branch before end, or the node
+    first : (g + 1,) start of the branches of each node
+    stop : end of the rows of each branch; they begin at the end of the branch before, or at the start of the node
     """
     groups = begin.shape[0]
     first = np.zeros(groups + 1, np.int64)
@@ -117,7 +117,7 @@ def divide_rows(
         here = stop[first[g] : first[g + 1]]
         for i in range(begin[g], end[g]):
             here[branch_of(codes, i, split[g], attribute, cut, bins)] += 1
-        free = np.empty(here.shape[0], np.int64)  # where the next row of each branch goes
+        free = np.empty(here.shape[0], np.int64)  # place of the next row of each branch
         at = begin[g]
         for b in range(here.shape[0]):
             free[b] = at
@@ -152,17 +152,17 @@ def add_counts(
     rooms: tuple[int, int],
     column: Ids,
 ) -> Book:
-    """Add the counts that shards have of the same nodes, and enter the cells of their candidates.
+    """Add the counts of the same nodes in all shards, and enter the cells of their candidates.
 
     Parameters
     ----------
-    nodes : how many
-    first : (shards, nodes + 1) where the entries of each node of each shard begin
-    slot_of, contour_of, count_of : entries as of `count_shard`, of all shards
-    free : (nodes, K) attributes of which something is left
+    nodes : number of nodes
+    first : (shards, nodes + 1) start of the entries of each node of each shard
+    slot_of, contour_of, count_of : entries of all shards, see `count_shard`
+    free : (nodes, K) attributes that may still split the node
     offsets, widths, cuts, first_cell : the sheet of the layout
     slots : ``S``
-    rooms : cells and entries at the most
+    rooms : greatest numbers of cells and of entries
     column : (d,) scratch, all -1
 
     Returns

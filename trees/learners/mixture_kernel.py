@@ -25,7 +25,7 @@ def e_step(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> fl
         logs[k] -= np.log(parameters[2, k]) + LOG_SQRT_2PI
     likelihood = 0.0
     for i in range(n):
-        top = -LARGEST  # of a row of weight 0 all may be minus infinity
+        top = -LARGEST  # all may be minus infinity for a row of weight 0
         for k in range(l):
             z = (x[i] - parameters[1, k]) / parameters[2, k]
             t[k, i] = log_pl[k, i] + logs[k] - 0.5 * min(z * z, FARTHEST)
@@ -43,7 +43,7 @@ def e_step(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> fl
 
 @compiled
 def m_step(x: Array, w: Array, t: Array, floor: float, parameters: Array) -> None:
-    """Write the best parameters for shares ``t``; a class without any keeps its mean and deviation."""
+    """Write the best parameters for shares ``t``; a class without a share keeps its mean and deviation."""
     l, n = t.shape
     weight = 0.0
     for k in range(l):
@@ -76,8 +76,8 @@ def fit_mixture(
 ) -> tuple[Array, Array, NDArray[np.int64]]:
     """Return parameters that no step improves by `epsilon`, the log-likelihoods (K,), and the steps made (K,).
 
-    `labels` (3, l, n) are ``log_pl`` and two kinds of shares. The start is the best for the last; the proportions, and
-    the classes without any such share, start from the second; those without either from `centre` (K,) and `floor` (K,).
+    `labels` (3, l, n) are ``log_pl`` and two kinds of shares. The start fits the last shares best; the proportions, and
+    the classes without such a share, start from the second; classes without either from `centre` (K,) and `floor` (K,).
     """
     log_pl, plain, beyond = labels[0], labels[1], labels[2]
     parameters = np.empty((3, x.shape[0], log_pl.shape[0]))

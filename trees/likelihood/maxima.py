@@ -20,14 +20,14 @@ OCCURS = 1e-6  # probability from which a class counts as one that occurs
 class LikelihoodMaxima:
     """The greatest log likelihood of cells, in nats, over their informative labels.
 
-    The largest plausibility of each label is scaled to 1, so no value is above 0, and a class for certain has 0.
+    The largest plausibility of each label is scaled to 1, so no value is above 0, and a certain class gives 0.
 
     Attributes
     ----------
-    reached : the value at the estimate; the maximum is not below it
-    bound : proven bound that the maximum is not above
+    reached : value at the estimate, a lower bound of the maximum
+    bound : proven upper bound of the maximum
     classes : classes with a probability above 1e-6 in the estimate, as bits; 0 without an informative label
-    weight : how many informative labels there are, or what these weigh
+    weight : number of informative labels, or the sum of their weights
     """
 
     reached: Floats
@@ -78,7 +78,7 @@ def bound_maxima(
             for c in range(contour.shape[0]):
                 least, most = min(least, contour[c]), max(most, contour[c])
                 chance += theta[i, c] * contour[c]
-            if least == most:  # it says nothing
+            if least == most:  # the label is vacuous
                 continue
             value += counts[e] * np.log(chance / most)
             weight += counts[e]

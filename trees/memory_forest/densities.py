@@ -1,7 +1,7 @@
 """Compiled: densities of the classes of numbers, by E2M (theory §6, §10.3).
 
-Rows whose label is one class need no E step: they are counted once, whatever the steps. Only the others are shared out
-anew at each step. Rows count in the order of the log.
+Rows with a precise label need no E step: they are counted once. Only the others are distributed anew at each step.
+Rows count in the order of the log.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
-STEPS = 100  # of E2M, at most
+STEPS = 100  # greatest number of steps of E2M
 
 
 @compiled
@@ -24,13 +24,13 @@ def read_numbers(
 ) -> tuple[float, float, float]:
     """Copy a column of numbers; write count, mean and sum of squares about the mean of each class, (3, l).
 
-    `klass` (n,) is the class of a row, -1 where it is uncertain. Sums are taken about the first known number: far from
-    zero they would lose the digits that tell rows apart.
+    `klass` (n,) is the class of a row, -1 if it is uncertain. Sums are taken about the first known number: far from
+    zero they would lose the digits that distinguish rows.
 
     Returns
     -------
     mean, deviation, largest
-        Of all known numbers: mean and deviation, and the largest distance from zero.
+        Mean and deviation of all known numbers, and their largest distance from zero.
     """
     origin, known, total, largest = np.nan, 0.0, 0.0, 0.0
     moments[:] = 0.0
@@ -69,7 +69,7 @@ def read_numbers(
 def _m_step(x: Floats, u: int, t: Floats, moments: Floats, floor: float, found: Floats) -> None:
     """Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the `u` uncertain rows.
 
-    A class without any keeps its mean and deviation.
+    A class without a share keeps its mean and deviation.
     """
     l = moments.shape[1]
     total = 0.0
@@ -124,7 +124,7 @@ def _e_step(x: Floats, u: int, contours: Floats, moments: Floats, found: Floats,
 
 @compiled
 def _share_out(given: Floats, u: int, beyond: bool, t: Floats) -> None:
-    """Write the shares (l, u) of contours (u, l), or of what they are `beyond` their least plausibility."""
+    """Write the shares (l, u) of contours (u, l), or of their excess over the least plausibility if `beyond`."""
     for i in range(u):
         least, total = np.inf, 0.0
         for c in range(given.shape[1]):
@@ -140,15 +140,15 @@ def _share_out(given: Floats, u: int, beyond: bool, t: Floats) -> None:
 def fit_densities(
     values: Floats, rows: Ints, columns: Ints, klass: Kinds, contours: Floats, free: float
 ) -> tuple[Floats, Floats]:
-    """Return means and deviations (k, l) that no step improves by `EPSILON`, after `STEPS` steps at the latest.
+    """Return means and deviations (k, l) that no step improves by `EPSILON`, after at most `STEPS` steps.
 
     Parameters
     ----------
     values : (all rows, K), NaN where missing
-    rows : (n,) that count
-    columns : (k,) the columns that are numbers
-    klass : (n,) the class of a row, -1 where it is uncertain
-    contours : (uncertain rows, l) theirs, in their order
+    rows : (n,) numbers of the rows that count
+    columns : (k,) the numeric columns
+    klass : (n,) the class of a row, -1 if it is uncertain
+    contours : (uncertain rows, l) contours of the uncertain rows, in order
     free : mean over the rows of ``min pl / max pl``, see `quercus.trees.learners.mixture.column_floor`
     """
     l = contours.shape[1]

@@ -35,8 +35,8 @@ def below(key: np.uint64, count: Whole) -> int:
 def between(key: np.uint64, low: Whole, high: Whole) -> int:
     """Return the number of a key in [low, high), each as likely.
 
-    It is found by halving ranges whose ends are powers of two, each half with a chance in proportion to its part of
-    [low, high). So where the bounds move a little, the number hardly ever does.
+    Ranges between powers of two are halved, and each half is chosen with a probability in proportion to its part of
+    [low, high). So a small change of the bounds hardly ever changes the number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compiled: trees grown on the rows of a memory, from scratch or from what they were before (theory §10.2, §10.6)."""
+"""Compiled: trees grown on the rows of a memory, from scratch or from earlier trees (theory §10.2, §10.6)."""
 
 import numpy as np
 
@@ -30,24 +30,24 @@ def grow(
     rank: Ints, keys: Keys, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, counts: Ints, come: Rows,
     go: Rows, gone: Bools,
 ) -> tuple[Kinds, Rows, Floats, Ints]:  # fmt: skip
-    """Grow the trees of a memory: what they were, less the rows that go, with the rows that come.
+    """Grow the trees of a memory from their earlier state, without the rows that go, with the rows that come.
 
-    From nothing that is from scratch. A node with rows that come or go decides anew. If its test stays, its children
-    are looked at in turn; else everything below it is grown from its rows. A node whose rows stay is copied with all
-    that is below it, for that is a function of these rows and of its path.
+    Without an earlier state the trees are grown from scratch. A node with rows that come or go decides anew. If its
+    test stays, its children follow in turn; else everything below it is grown from its rows. A node whose rows stay is
+    copied with its subtree, which is a function of these rows and of its path.
 
     Parameters
     ----------
     codes : (all rows, K)
     named : (K,) whether the attribute is nominal
-    kinds : (all rows,) the contour of each
-    labels : (all rows,) the class of each whose contour is precise, else -1
+    kinds : (all rows,) number of each row's contour
+    labels : (all rows,) class of each row with a precise contour, else -1
     contours, beliefs : (contours, l) plausibilities, 1 at most; beliefs of the single classes
     sole : (contours,) the class of a precise contour, else -1
-    rank : (contours,) their places in an order of their own
-    keys : (trees,) of the roots
-    table : of `quercus.trees.memory_forest.nodes.log_table`
-    nodes, rows, opinions, counts : what they were, see below; empty for nothing
+    rank : (contours,) their places in the lexicographic order
+    keys : (trees,) keys of the roots
+    table : result of `quercus.trees.memory_forest.nodes.log_table`
+    nodes, rows, opinions, counts : the earlier state, see below; empty if there is none
     come, go : rows that come, by rank, and rows that go; a row whose contour changed goes and comes
     gone : (all rows,) whether a row goes
 
@@ -106,10 +106,10 @@ def _grow_tree(
     classes: Kinds, parts: Kinds, kind: Kinds, count: Ints, left: Ints, share: Floats, theta: Floats, order: Ints,
     column: Column, label: Labels, buffer: Rows, places: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write what a tree is to `grown`, `mine` and `said`; return the numbers of its nodes and opinions.
+    """Write a tree to `grown`, `mine` and `said`; return the numbers of its nodes and opinions.
 
-    `come` and `go` are left in another order. Of the nodes that wait, `told` has the count of each class, -1 first
-    where it is not known, and `tried` the attributes that are known not to vary.
+    `come` and `go` are reordered. For the nodes that wait, `told` has the count of each class, first -1 if it is not
+    known, and `tried` the attributes that are known not to vary.
     """
     l, K = contours.shape[1], named.shape[0]
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if rows.shape[0] else NONE
@@ -211,9 +211,9 @@ def _push(
     stack: Ints, at: int, parent: int, start: int, old: int, first: int, in_first: int, in_end: int,
     out_first: int, out_end: int,
 ) -> None:  # fmt: skip
-    """Put a node on the stack: its parent if it is a right child, where its rows begin, what it was and where it began.
+    """Push a node: its parent if it is a right child, the start of its rows, its earlier node and the start of that.
 
-    Then the ranges of the rows that come and go. One grown from scratch has its rows in place; it ends at `out_end`.
+    The ranges of the rows that come and go follow. A node grown from scratch has its rows in place, up to `out_end`.
     """
     stack[at, 0], stack[at, 1], stack[at, 2], stack[at, 3] = parent, start, old, first
     stack[at, 4], stack[at, 5], stack[at, 6], stack[at, 7] = in_first, in_end, out_first, out_end
@@ -247,7 +247,7 @@ def _copy(
 def _gather(
     rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int, in_end: int, mine: Rows, at: int
 ) -> None:
-    """Write the rows of a node that stay, and those that come. What stands behind them may be overwritten."""
+    """Write the rows of a node that stay, and those that come. The places behind them may be overwritten."""
     for i in range(first, end):
         mine[np.uint32(at)] = rows[np.uint32(i)]
         at += 1 - gone[np.uint32(rows[np.uint32(i)])]
@@ -258,11 +258,11 @@ def _gather(
 
 @borrowing
 def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: Ints, buffer: Rows) -> None:
-    """Put rows in the order of their contours: rows that stay came in the order of leaves."""
+    """Sort rows by the order of their contours; rows that stay are in the order of leaves."""
     n = end - start
     for i in range(n):
         buffer[i] = mine[start + i]
-    if places.shape[0] > n:  # counting would look at contours that are not here
+    if places.shape[0] > n:  # counting would visit contours that do not occur here
         _sort_few(mine, start, n, kinds, rank)
         return
     places[:] = 0
@@ -281,7 +281,7 @@ def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: In
 
 @borrowing
 def _sort_few(mine: Rows, start: int, n: int, kinds: Kinds, rank: Ints) -> None:
-    """Put rows in the order of their contours by Shell's method: those of equal contours in no order of their own."""
+    """Sort rows by the order of their contours with Shell's method, which is not stable."""
     gap = n // 2
     while gap > 0:
         for i in range(gap, n):
@@ -317,14 +317,14 @@ def _partition(
     codes: Codes, rows: Rows, start: int, end: int, k: int, named: bool, test: int, key: np.uint64,
     buffer: Rows,
 ) -> int:  # fmt: skip
-    """Put the rows that go left first, both sides in their order; return where the right ones begin."""
+    """Move the rows that go left to the front, both sides in order; return the start of the right ones."""
     middle, others = np.int64(0), np.int64(0)
     mine = rows[start:end]
     skipped = 1 - (test & 1)  # less 1, a missing code is above all cuts
     cut = np.uint16((test >> 1) - skipped)
     for i in range(mine.shape[0]):
         row = mine[i]
-        mine[middle] = row  # at i or before it: no row is lost, whichever side it goes to
+        mine[middle] = row  # at i or before it, so no row is lost
         buffer[others] = row
         code = codes[np.uint32(row), np.uint32(k)]
         on_left = heads(keyed(key, np.int64(code))) if named else np.uint16(code - skipped) <= cut

@@ -1,8 +1,8 @@
-"""Compiled: what a node knows of its rows, and the test that it draws (theory §10.2).
+"""Compiled: the statistics of a node's rows, and the draw of its test (theory §10.2).
 
-The rows of a node stand in one piece of an array of row numbers, in the order of their contours, so that equal
-contours are neighbours: *runs*. Sums over a run are counts times shares, and runs stand in an order of their own;
-so a sum does not depend on the order of the rows.
+The rows of a node are one range of an array of row numbers, in the order of their contours, so that equal contours
+are adjacent: *runs*. Sums over a run are counts times shares, and the runs are ordered by contour, so a sum does not
+depend on the order of the rows.
 """
 
 import numpy as np
@@ -25,8 +25,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 NONE = -1
-ATTEMPTS = 64  # at a subset of the names that parts the rows
-ALL_KNOWN = 0xFFFF  # cut of a test that parts known numbers from missing ones
+ATTEMPTS = 64  # attempts to draw a subset of the names that divides the rows
+ALL_KNOWN = 0xFFFF  # cut of a test that separates known numbers from missing ones
 SOLE = 1.0 - 1e-9  # a class with this much probability is the only one
 TIE = 1e-9  # gains in nats, times the rows, that differ by no more are equal
 STEPS = 300  # of E2M, at most
@@ -42,7 +42,7 @@ NO_BIT = np.uint64(0)
 
 @borrowing
 def runs_of(rows: Rows, kinds: Kinds, kind: Kinds, count: Ints) -> int:
-    """Write contour and length of each run of `rows`; return how many runs there are."""
+    """Write contour and length of each run of `rows`; return the number of runs."""
     runs = 0
     for i in range(rows.shape[0]):
         here = kinds[rows[i]]
@@ -56,7 +56,7 @@ def runs_of(rows: Rows, kinds: Kinds, kind: Kinds, count: Ints) -> int:
 
 @borrowing
 def count_classes(rows: Rows, labels: Labels, classes: Kinds) -> bool:
-    """Write how many rows each class has; false where a label is not precise."""
+    """Write the number of rows of each class; false if a label is not precise."""
     classes[:] = 0
     for i in range(rows.shape[0]):
         c = labels[np.uint32(rows[i])]
@@ -72,9 +72,9 @@ def estimate_node(
 ) -> bool:
     """Write ``θ̂`` (l,) of a node and the shares of the classes in each run (theory §2.2).
 
-    Where every contour leaves one class, as `sole` tells, θ̂ are frequencies, no shares are written, and it returns
-    true. Else E2M begins with equal probabilities, so that of many maximisers the one is found that prefers no class
-    without reason. A maximiser at a vertex is approached ever more slowly; its KKT
+    If every contour leaves one class (`sole`), θ̂ are frequencies, no shares are written, and the result is true.
+    Else E2M begins with equal probabilities, so that among many maximisers it finds one that prefers no class
+    without reason. E2M approaches a maximiser at a vertex ever more slowly; its KKT
     condition proves it instead.
     """
     l = contours.shape[1]
@@ -123,7 +123,7 @@ def share_out(runs: int, kind: Kinds, contours: Floats, theta: Floats, share: Fl
 
 @borrowing
 def _at_vertex(runs: int, kind: Kinds, count: Ints, contours: Floats, theta: Floats, total: float) -> bool:
-    """Put all probability on the likeliest class if that is the only maximiser: all other ``g_c < 1``."""
+    """Give the likeliest class probability 1 if that is the only maximiser: all other ``g_c < 1``."""
     l = theta.shape[0]
     a = 0
     for c in range(l):
@@ -145,9 +145,9 @@ def _at_vertex(runs: int, kind: Kinds, count: Ints, contours: Floats, theta: Flo
 
 @borrowing
 def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
-    """Tell the side of a code. `test`: twice the cut, plus 1 if missing numbers go left; of names the attempt.
+    """Return whether a code goes left. `test`: twice the cut, plus 1 if missing numbers go left; for names the attempt.
 
-    `key` is that of the attempt, and no matter for numbers.
+    `key` is the key of the attempt; numbers do not use it.
     """
     if named:
         return heads(keyed(key, code))
@@ -156,9 +156,9 @@ def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
 
 @borrowing
 def read_column(codes: Codes, rows: Rows, k: int, column: Column) -> tuple[int, int, bool]:
-    """Copy the codes of an attribute; return the lowest and the highest of known values, and whether any is missing.
+    """Copy the codes of an attribute; return the lowest and the highest known value, and whether any is missing.
 
-    Where no value is known, the highest is 0.
+    If no value is known, the highest is 0.
     """
     for i in range(rows.shape[0]):
         column[i] = codes[np.uint32(rows[i]), np.uint32(k)]
@@ -173,7 +173,7 @@ def read_column(codes: Codes, rows: Rows, k: int, column: Column) -> tuple[int, 
 
 @borrowing
 def draw_cut(low: Whole, high: Whole, missing: bool, key: np.uint64) -> int:
-    """Draw the test of a number with codes from `low` to `high`; `NONE` where it does not vary."""
+    """Draw the test of a number with codes from `low` to `high`; `NONE` if it does not vary."""
     if low < high:
         return 2 * between(key, low, high) + heads(key)
     return 2 * ALL_KNOWN if missing and high > 0 else NONE
@@ -181,7 +181,7 @@ def draw_cut(low: Whole, high: Whole, missing: bool, key: np.uint64) -> int:
 
 @borrowing
 def draw_names(column: Column, n: int, key: np.uint64) -> int:
-    """Draw the names that go left: the first attempt that parts the rows; `NONE` where none does."""
+    """Draw the names that go left: the first attempt that divides the rows; `NONE` if none does."""
     first = np.int64(column[0])
     for attempt in range(ATTEMPTS):
         mask = keyed(key, attempt)
@@ -194,7 +194,7 @@ def draw_names(column: Column, n: int, key: np.uint64) -> int:
 
 @borrowing
 def draw_test(column: Column, n: int, named: bool, low: int, high: int, missing: bool, key: np.uint64) -> int:
-    """Draw the test of an attribute; `NONE` where it does not vary."""
+    """Draw the test of an attribute; `NONE` if it does not vary."""
     test = NONE
     if not named:
         test = draw_cut(low, high, missing, key)
@@ -207,7 +207,7 @@ def draw_test(column: Column, n: int, named: bool, low: int, high: int, missing:
 def count_left(
     column: Column, runs: int, count: Ints, named: bool, test: int, key: np.uint64, left: Ints
 ) -> None:
-    """Write how many rows of each run go left."""
+    """Write the number of rows of each run that go left."""
     i = 0
     for d in range(runs):
         found = 0
@@ -221,7 +221,7 @@ def count_left(
 def count_left_of_classes(
     column: Column, label: Labels, n: int, named: bool, test: int, key: np.uint64, left: Kinds
 ) -> None:
-    """Write how many rows of each class go left; `label` (n,) are their classes."""
+    """Write the number of rows of each class that go left; `label` (n,) are their classes."""
     l = left.shape[0]
     left[:] = 0
     if named:
@@ -243,7 +243,7 @@ def count_left_of_classes(
 
 @borrowing
 def n_log_n(x: float, table: Floats) -> float:
-    """Return ``x ln x``, of small whole numbers out of a table."""
+    """Return ``x ln x``, for small whole numbers from a table."""
     whole = np.int64(x)
     if whole == x and whole < TABLED:
         return table[whole]  # type: ignore[no-any-return]
@@ -270,7 +270,7 @@ def purity(runs: int, count: Ints, left: Ints, share: Floats, table: Floats) -> 
 
 @borrowing
 def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
-    """Return the same for precise labels: `count` rows of each class (l,), of which `left` go left."""
+    """Return the purity for precise labels: `count` rows of each class (l,), of which `left` go left."""
     found = 0.0
     on_left, on_right = 0, 0
     for c in range(count.shape[0]):
@@ -282,13 +282,13 @@ def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
 
 @borrowing
 def tests_wanted(K: int) -> int:
-    """Return how many of the attributes that vary get a test: ``⌈√K⌉``."""
+    """Return the number of varying attributes that get a test: ``⌈√K⌉``."""
     return np.int64(np.ceil(np.sqrt(K)))  # type: ignore[return-value]
 
 
 @borrowing
 def draw_order(order: Ints, place: int, key: np.uint64) -> int:
-    """Draw the attribute at a place of the order, out of those that have no place yet."""
+    """Draw the attribute at a place of the order from those that have no place yet."""
     other = place + below(keyed(key, PLACES + place), order.shape[0] - place)
     k = order[other]
     order[other], order[place] = order[place], k
@@ -300,10 +300,10 @@ def choose_test(
     codes: Codes, named: Bools, rows: Rows, key: np.uint64, runs: int, count: Ints,
     share: Floats, table: Floats, order: Ints, left: Ints, column: Column,
 ) -> tuple[int, int]:  # fmt: skip
-    """Return attribute and test of a node with labels that are not precise, ``(NONE, 0)`` where nothing varies.
+    """Return attribute and test of a node with labels that are not precise, ``(NONE, 0)`` if nothing varies.
 
-    Attributes come in an order that the key draws; of those that vary the first ``⌈√K⌉`` get a test. Of tests with
-    equal gains the first stays.
+    The key draws an order of the attributes; the first ``⌈√K⌉`` that vary get a test. The first of tests with equal
+    gains is chosen.
     """
     K = named.shape[0]
     for k in range(K):
@@ -331,11 +331,11 @@ def choose_test_of_classes(
     codes: Codes, named: Bools, rows: Rows, key: np.uint64, classes: Kinds, labels: Labels,
     table: Floats, same: np.uint64, order: Ints, left: Kinds, label: Labels, column: Column,
 ) -> tuple[int, int, np.uint64]:  # fmt: skip
-    """Return the same of a node with precise labels, `classes` (l,) rows of each class, and what is known not to vary.
+    """Return the same for a node with precise labels, `classes` (l,) rows of each class, and the updated `same`.
 
     `same` has a bit for each of the first 64 attributes that is known not to vary; more are known then. No test is
-    better than one that parts the classes, so the first such one ends the search. The second line of `left` (2, l) is
-    in the end how many rows of each class go left by the test that was chosen.
+    better than one that separates the classes, so the first such test ends the search. At the end, the second line of
+    `left` (2, l) has the number of rows of each class that go left by the chosen test.
     """
     K, n, l = named.shape[0], rows.shape[0], classes.shape[0]
     for k in range(K):

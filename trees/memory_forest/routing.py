@@ -1,4 +1,4 @@
-"""Compiled: what a member says of rows (theory §10.3, §10.4)."""
+"""Compiled: the predictions of a member (theory §10.3, §10.4)."""
 
 import numpy as np
 
@@ -13,10 +13,11 @@ def add_opinions(
     codes: Codes, named: Bools, keys: Keys, nodes: Kinds, opinions: Floats, counts: Ints, weights: Floats,
     level: float, said: Floats,
 ) -> None:  # fmt: skip
-    """Add to `said` (m, 3, l) what trees say of m rows: estimate, belief and plausibility, times `weights` (trees,).
+    """Add the trees' predictions of m rows, times `weights` (trees,), to `said` (m, 3, l).
 
-    Of `said` (m, 1, l) only the estimate. What a leaf of n rows believes is discounted to the reliability
-    ``level^(1/n)``. A tree of weight 0 is passed over. See `quercus.trees.memory_forest.growing.grow`.
+    These are estimate, belief and plausibility, or the estimate alone for `said` (m, 1, l). The mass of a leaf of n
+    rows is discounted to the reliability ``level^(1/n)``. A tree of weight 0 is skipped. See
+    `quercus.trees.memory_forest.growing.grow`.
     """
     K, l, by_name = named.shape[0], said.shape[2], named.any()
     first, spoken = 0, 0
@@ -58,7 +59,7 @@ def add_opinions(
 
 @compiled
 def add_densities(values: Floats, means: Floats, deviations: Floats, logs: Floats) -> None:
-    """Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), missing values left out, to `logs` (m, l)."""
+    """Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), without missing values, to `logs` (m, l)."""
     constant = np.log(deviations) + LOG_SQRT_2PI
     for i in range(values.shape[0]):
         for k in range(values.shape[1]):

@@ -1,14 +1,14 @@
-"""Which split each of many nodes gets (theory §3.1, §3.2, §3.5, §9, §12).
+"""The choice of splits for many nodes at once (theory §3.1, §3.2, §3.5, §9, §12).
 
-A split is *populated* when two of its branches have rows. Of an attribute's populated cuts one is a *candidate*: that
-of largest gain at level 1, of tied ones the middle one. Candidates are compared by the intervals of their gain ratios:
-one that none dominates is a rival, and the rival of largest mid-value is chosen, of tied ones the first.
+A split is *populated* if two of its branches have rows. One of an attribute's populated cuts is the *candidate*: that
+of largest gain at level 1, the middle one of ties. Candidates are compared by the intervals of their gain ratios: one
+that none dominates is a rival, and the rival of largest mid-value is chosen, the first of ties.
 
 Where splits must be earned (`earned`), "do not split" is a rival too: it dominates the candidates that are not earned,
 and is dominated by those that are.
 
-The entropies come from `Entropies`, which whoever grows a tree brings along: counts that are kept, or counted for this
-once. So no more cells are solved than the decision takes.
+The entropies come from `Entropies`, which the grower of a tree provides: from stored counts, or from counts made for
+this decision. So only the cells that the decision needs are solved.
 """
 
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ NONE = -1  # no split
 
 @dataclass(frozen=True)
 class SplitCells:
-    """Which cells the splits of a node have. Cell 0 is the node's own, the others are the branches, split by split.
+    """The cells of a node's splits. Cell 0 is the node itself, the others are the branches, split by split.
 
     Parameters
     ----------
     first
-        (T,) cell with which each split begins.
+        (T,) first cell of each split.
     bounds
-        (K + 1,) split with which each attribute begins, and the number of splits; cuts of an attribute ascend.
+        (K + 1,) first split of each attribute, and the number of splits; cuts of an attribute ascend.
     count
         Number of cells, ``C``.
     """
@@ -51,17 +51,17 @@ class SplitCells:
 
     @cached_property
     def split_of(self) -> Ints:
-        """Split of each cell but the first: (C - 1,)."""
+        """(C - 1,) split of each cell but the first."""
         return np.repeat(np.arange(self.first.size), np.diff(np.append(self.first, self.count)))
 
     @cached_property
     def lengths(self) -> Ints:
-        """Number of splits of each attribute: (K,)."""
+        """(K,) number of splits of each attribute."""
         return np.diff(self.bounds)
 
     @cached_property
     def has_cuts(self) -> bool:
-        """Whether an attribute has several splits."""
+        """True if an attribute has several splits."""
         return self.bounds.size <= self.first.size
 
 
@@ -69,31 +69,31 @@ class Entropies(Protocol):
     """Entropies of the cells of m nodes; masks are (m, C)."""
 
     def enclose(self, wanted: Bools) -> None:
-        """Enclose the wanted cells in outer bounds, those that are not yet."""
+        """Compute outer bounds of the wanted cells that have none yet."""
 
     def solve(self, wanted: Bools) -> None:
-        """Solve the wanted cells, those that are not yet."""
+        """Solve the wanted cells that are not solved yet."""
 
     def estimate(self, wanted: Bools) -> Floats:
-        """Return the mid-values of the wanted cells' entropies at level 1; what is said of others means nothing."""
+        """Return the mid-values of the wanted cells' entropies at level 1; the other entries are meaningless."""
 
     def maximise(self, wanted: Bools) -> LikelihoodMaxima:
-        """Return the greatest likelihoods (m, C) of the wanted cells; what is said of others means nothing."""
+        """Return the greatest likelihoods (m, C) of the wanted cells; the other entries are meaningless."""
 
     def read(self, solved: Bools) -> tuple[Floats, Floats]:
-        """Return lower and upper ends (m, C): the exact ones of `solved` cells, of the others the outer bounds."""
+        """Return lower and upper ends (m, C): exact for `solved` cells, outer bounds for the others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What was found at m nodes.
+    """The choices at m nodes.
 
     Attributes
     ----------
-    split : (m,) the best, -1 where there is no candidate
+    split : (m,) the best split, -1 if there is no candidate
     lower, upper : (m, T) gain ratio of each candidate that was compared, NaN for other splits
     rivals : (m, T) candidates that none dominates
-    justified : (m,) whether a candidate is earned, or none has to be; else "do not split" is the best
+    justified : (m,) true if a candidate is earned, or none has to be; else "do not split" is the best
     """
 
     split: Ints
@@ -111,24 +111,24 @@ def choose(
     frugal: bool,
     level: Floats | None = None,
 ) -> Choices:
-    """Choose the split of m nodes, solving no more cells than it takes.
+    """Choose the splits of m nodes, and solve only the cells that the choice needs.
 
-    An attribute that is dominated by its outer bounds is dominated; its interval stays as these bounds give it. So what
-    is found is a function of the cells alone, and its choice and rivals are those of exact intervals throughout.
+    An attribute that is dominated by its outer bounds is dominated; its interval remains these bounds. So the result is
+    a function of the cells alone, and its choice and rivals are those of exact intervals throughout.
 
     Parameters
     ----------
     cells
-        Which cells the splits have.
+        The cells of the splits.
     rows
-        (m, C) rows in each cell, or what these weigh.
+        (m, C) number of rows in each cell, or the sum of their weights.
     entropies
-        Of these cells.
+        Entropies of these cells.
     frugal
-        Begin with outer bounds; without it every interval is exact.
+        If True, begin with outer bounds; else every interval is exact.
     level
-        (m,) of the test by which splits are earned; None: none has to be. Where some candidates are earned, only these
-        are compared; where none is, all are, and "do not split" is one more rival.
+        (m,) level of the test by which splits are earned; None: none has to be. If some candidates are earned, only
+        these are compared; if none is, all are, and "do not split" is one more rival.
     """
     size: Floats = rows.astype(np.float64)
     populated = rows > 0
@@ -154,7 +154,7 @@ def choose(
 def _candidates(
     cells: SplitCells, size: Floats, populated: Bools, entropies: Entropies
 ) -> tuple[Bools, Ints]:
-    """Tell which splits are compared, (m, T), and how many of each attribute these were chosen from, (m, K)."""
+    """Return the splits to compare, (m, T), and the number of each attribute's splits they were chosen from, (m, K)."""
     branches = np.add.reduceat(populated[:, 1:], cells.first - 1, axis=1, dtype=np.int64)
     candidates: Bools = branches > 1
     tried: Ints = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64)
@@ -186,7 +186,7 @@ def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, stan
 
     Parameters
     ----------
-    first, bounds : as of `SplitCells`
+    first, bounds : see `SplitCells`
     size, entropy : (m, C) rows in each cell, and its entropy at level 1
     standing : (m, T) populated splits; changed
     """
@@ -232,12 +232,12 @@ def _compare(
     """Return the fields of `Choices` but the last (theory §3.1, §3.2).
 
     The gain ratio of a split lies in ``[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]`` with ``S`` its
-    split information. A split is dominated if its upper end lies below the lower end of another. Of the rivals that
-    are left the one with the largest mid-value is chosen, of tied ones the first.
+    split information. A split is dominated if its upper end lies below the lower end of another. Among the remaining
+    rivals the one with the largest mid-value is chosen, the first of ties.
 
     Parameters
     ----------
-    first : as of `SplitCells`
+    first : see `SplitCells`
     size, lower, upper : (m, C) rows in each cell, and the ends of its entropy, in bits; 0 where there is no row
     candidates : (m, T) splits that are compared
     """

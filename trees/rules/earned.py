@@ -1,14 +1,14 @@
-"""Which splits are earned: "do not split" is a rival, and they beat it beyond chance (theory §12).
+"""Earned splits: those that beat the rival "do not split" beyond chance (theory §12).
 
-The *deviance* of a split is twice what the estimates of its branches ``h`` add to the evidential log likelihood of the
+The *deviance* of a split is twice the gain of its branches' estimates ``h`` in the evidential log likelihood of the
 node, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. If the split means nothing, ``D`` is distributed like chi-square with
 ``(b - 1)(c - 1)`` degrees of freedom, for ``b`` branches with an informative label and ``c`` classes that occur.
 The best of ``m`` candidates has so large a ``D`` by chance with a probability of at most ``m`` times the tail of one
 (Bonferroni); an attribute with n informative rows counts as ``n - 1`` candidates at most. A split is earned where this
 is below the level, which is halved at each depth.
 
-The deviance is a lower bound, proven up to rounding: of the branches the likelihood that was reached, of the node the
-bound of its maximum (`quercus.trees.likelihood.maxima`).
+The deviance is a lower bound, proven up to rounding: it uses the reached likelihood of the branches and the upper bound
+of the node's (`quercus.trees.likelihood.maxima`).
 """
 
 import math
@@ -38,13 +38,13 @@ def earned_splits(
     size
         (m, C) rows in each cell.
     maxima
-        (m, C) of the cells of the candidates.
+        (m, C) maxima of the candidates' cells.
     candidates
-        (m, T) one split of each attribute at most.
+        (m, T) at most one split of each attribute.
     tried
-        (m, K) how many splits of each attribute these were chosen from.
+        (m, K) number of splits of each attribute from which these were chosen.
     level
-        (m,) of the test, above 0.
+        (m,) level of the test, above 0.
     """
     earned = np.zeros(candidates.shape, bool)
     most = np.maximum(
@@ -56,7 +56,7 @@ def earned_splits(
 
 
 def level_at(significance: float, depth: NDArray[np.integer]) -> Floats:
-    """Return the level of the test at nodes of these depths: as many nodes as a depth may have share it.
+    """Return the level of the test at nodes of these depths: it is divided among the nodes that a depth may have.
 
     Examples
     --------
@@ -104,9 +104,9 @@ def _count_bits(mask: int) -> int:
 
 @compiled
 def chi_square_tail(value: float, freedom: int) -> float:
-    """Return the chance that chi-square with a whole number of degrees of freedom, 1 or more, exceeds a value.
+    """Return the probability that chi-square with a whole number of degrees of freedom, 1 or more, exceeds a value.
 
-    A finite sum of positive terms: no SciPy, which would cost a grower 11 MB, is needed.
+    A finite sum of positive terms suffices; SciPy would cost a grower 11 MB.
 
     Examples
     --------

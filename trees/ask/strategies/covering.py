@@ -1,6 +1,6 @@
-"""Compiled loops that tell how well some rows cover others.
+"""Compiled loops that measure how well some rows cover others.
 
-Distances are whole numbers, so that sums of them do not depend on the order of adding.
+Distances are whole numbers, so that their sums do not depend on the order of addition.
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ Codes = NDArray[np.integer]
 Ints = NDArray[np.int64]
 Steps = NDArray[np.int32]
 
-UNIT = 840  # distance of the ends of an order, and of two names; many orders divide it
+UNIT = 840  # distance of the ends of an order, and of two names; a multiple of many numbers of steps
 
 
 @compiled
 def distances_from(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> None:
     """Write the distances of a row (K,) from those of `columns` (K, m), codes from 0 on, into `far` (m,).
 
-    Codes in order are apart by their difference, names by whether they differ. A missing value, the code that comes
-    after those in order, is as far from all others as can be. An attribute at a time: both loops over rows are of a
-    kind that the compiler turns into vector instructions, ten times as fast as a pair of rows at a time.
+    The distance of ordered codes is their difference; that of names is 0 or the maximum. A missing value, coded after
+    the ordered ones, is as far from all others as possible. Attributes are taken one at a time: the compiler vectorises
+    both loops over rows, which is ten times as fast as one pair of rows at a time.
     """
     far[:] = 0
     for k in range(row.shape[0]):
@@ -41,7 +41,7 @@ def distances_from(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> Non
 
 @compiled
 def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
-    """Distances (n, m) of `rows` (n, K) from `others` (m, K)."""
+    """Return the distances (n, m) of `rows` (n, K) from `others` (m, K)."""
     far, columns = np.empty((rows.shape[0], others.shape[0]), np.int64), np.ascontiguousarray(others.T)
     line = np.empty(others.shape[0], np.int32)
     for i in range(rows.shape[0]):
@@ -53,7 +53,7 @@ def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
 
 @compiled
 def nearest(rows: Codes, others: Codes, ordered: Ints) -> Ints:
-    """Distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the largest possible where m = 0."""
+    """Return the distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the maximum if m = 0."""
     near, columns = np.full(rows.shape[0], UNIT * rows.shape[1]), np.ascontiguousarray(others.T)
     line = np.empty(others.shape[0], np.int32)
     for i in range(rows.shape[0]):
@@ -65,7 +65,7 @@ def nearest(rows: Codes, others: Codes, ordered: Ints) -> Ints:
 
 @compiled
 def covering_gains(far: Ints, near: Ints) -> Ints:
-    """How much nearer each candidate would bring rows to something known: ``Σ_j max(near_j - far_ij, 0)``, (n,)."""
+    """Return each candidate's reduction of the rows' distances from known ones: ``Σ_j max(near_j - far_ij, 0)``."""
     gain = np.zeros(far.shape[0], np.int64)
     for i in range(far.shape[0]):
         for j in range(far.shape[1]):

@@ -1,9 +1,9 @@
 """Compiled loops that grow the trees of a committee, from labels that may be uncertain.
 
-A member is an evidential tree of binary tests: below a code or not, where codes are in order; one code or not, where
-they are names. At a node the class probabilities ``θ`` maximise the evidential likelihood of its labels (E2M,
-theory §2.2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. A test is worth the Shannon
-entropy it takes from these shares; so where labels are precise a member is an information-gain tree.
+A member is an evidential tree of binary tests: ordered codes are compared with a code, names with one name. At
+a node the class probabilities ``θ`` maximise the evidential likelihood of its labels (E2M,
+theory §2.2), and every row counts for each class by its share ``θ_c pl_c / Σ θ pl``. The gain of a test is the Shannon
+entropy by which it reduces these shares, so with precise labels a member is an information-gain tree.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-STEPS = 100  # of E2M at a node, at most
+STEPS = 100  # greatest number of steps of E2M at a node
 STILL = 1e-6  # a step that moves no probability by more is the last
 SURE = 1 - 1e-9  # a node with such a class is a leaf
 TIE = 1e-12  # bits
 LITTLE = (
-    1e-6  # that every class has in every node, so that the plausible ones are left where θ rules them out
+    1e-6  # probability of every class in every node, so that plausible classes remain where θ excludes them
 )
 
 
@@ -75,7 +75,7 @@ def entropy_of_counts(counts: Floats, total: float) -> float:
 def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
     """Return the gain of the best test on an attribute, in bits, and its code, given shares by code (arity, l).
 
-    The code is -1 where no test has rows on both sides.
+    The code is -1 if no test has rows on both sides.
     """
     arity, l = table.shape
     whole, left, right, total = np.zeros(l), np.zeros(l), np.empty(l), 0.0
@@ -110,7 +110,7 @@ def choose_test(
     tries: int,
     state: NDArray[np.uint64],
 ) -> tuple[int, int]:
-    """Return attribute and code of the best test among `tries` attributes that can split; -1, -1 where none can."""
+    """Return attribute and code of the best test among `tries` attributes that can split; -1, -1 if none can."""
     K, l = codes.shape[1], share.shape[1]
     order = np.arange(K)
     best, attribute, code, tried = -np.inf, -1, -1, 0
@@ -151,10 +151,10 @@ def grow_member(
     codes : (m, K)
     labels : (m, l) contours
     weights : (m,)
-    ordered : (K,) above 0 where the codes are in order
+    ordered : (K,) positive if the codes are in order
     arities : (K,) number of codes
-    tries : attributes looked at in a node
-    seed : of the order in which they are
+    tries : number of attributes tested at a node
+    seed : seed of their order
 
     Returns
     -------
@@ -216,21 +216,21 @@ def mean_probabilities(
     pool: Codes,
     known: Floats,
 ) -> Floats:
-    """Return what the members think together of the class of each row of a pool: the mean of their ``θ``.
+    """Return the members' mean estimate ``θ`` of the class of each row of a pool.
 
-    Not their votes: where all that is known is that it is one of two classes, every member thinks them equally likely,
-    and would vote for the first of them as if it knew (theory §11).
+    Votes would mislead: if the evidence leaves two classes, each member considers them equally likely, but would vote
+    for the first (theory §11).
 
     Parameters
     ----------
-    codes, labels, ordered, arities, tries : as of `grow_member`
-    weights : (members, m) how often each member drew each row
-    pool : (p, K) codes of the rows voted on
-    known : (p, l) what is known of them: a member thinks them of class c with a chance in proportion to ``θ_c pl_c``
+    codes, labels, ordered, arities, tries : see `grow_member`
+    weights : (members, m) number of times that each member drew each row
+    pool : (p, K) codes of the rows to predict
+    known : (p, l) their contours: a member gives class c a probability in proportion to ``θ_c pl_c``
 
     Returns
     -------
-    (p, l) chances, which sum to 1
+    (p, l) probabilities, with sum 1
     """
     l = labels.shape[1]
     mean = np.zeros((pool.shape[0], l))

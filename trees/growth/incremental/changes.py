@@ -14,11 +14,11 @@ class RowChanges:
 
     Attributes
     ----------
-    nodes : (g,) the nodes, each with a row at least
-    start : (g + 1,) where each node's rows begin
+    nodes : (g,) the nodes, each with at least one row
+    start : (g + 1,) start of each node's rows
     rows : (m,) rows
-    was : (m,) contour each is counted under so far, -1 for a row that is new to the node
-    opened : (m,) by how much the number of rows that may be asked about changes
+    was : (m,) contour under which each row is counted so far, -1 for a row that is new to the node
+    opened : (m,) change in the number of rows that may be asked about
     """
 
     nodes: Ids
@@ -28,15 +28,15 @@ class RowChanges:
     opened: Deltas
 
     def summed(self) -> tuple[Ids, Ids, Bools]:
-        """Return how many rows are new to each node, by how much those to ask about grow, and where rows were altered.
+        """Return the number of new rows of each node, the change in those to ask about, and whether rows were altered.
 
-        The last tells at which nodes something else is known of a row that was there; (g,) each.
+        The last marks the nodes in which the contour of an earlier row changed; (g,) each.
         """
         return _summed_groups(self.was, self.opened, self.start)
 
     @property
     def first_new(self) -> Ids:
-        """Smallest number of a row that is new to each node: (g,)."""
+        """Return the smallest number of a row that is new to each node: (g,)."""
         rows = np.where(self.was < 0, self.rows, np.iinfo(np.int32).max)
         return np.minimum.reduceat(rows, self.start[:-1])
 

@@ -1,7 +1,6 @@
 """Compiled loops that count rows into cells.
 
-A cell is a slot of a node (`layout`); it holds how often each contour occurs. Contours and rows are known by their
-numbers.
+A cell is a slot of a node (`layout`); it holds the count of each contour. Contours and rows are identified by number.
 """
 
 import numpy as np
@@ -11,12 +10,12 @@ from quercus.trees.growth.incremental.prefetch import AHEAD, fetch
 from quercus.trees.likelihood.solver.compiled import compiled
 
 FIRST_WIDTH = 4  # columns of a new block
-FEW = 32  # contours that are put in order one by one; more of them are sorted afterwards
+FEW = 32  # contours that are inserted in order one by one; more of them are sorted afterwards
 
 
 @compiled
 def column_of(column: Ids, held: Ids, used: int) -> None:
-    """Enter where each contour stands in a block."""
+    """Write the column of each contour in a block."""
     for j in range(used):
         column[held[j]] = j
 
@@ -34,10 +33,10 @@ def new_columns(
     contours: int,
     column: Ids,
 ) -> Ids:
-    """How many columns each group of rows adds to its block at the most: (groups,). `column` stays all -1.
+    """Return the most columns that each group of rows may add to its block: (groups,). `column` stays all -1.
 
-    So many contours have no column there; they are counted only where there may be too many of them, of the `contours`
-    that there are, for the columns that the block has or begins with.
+    That is the number of contours without a column. They are counted only if the block may have too few columns for
+    all `contours`.
     """
     fresh = np.zeros(blocks.shape[0], np.int32)
     last = rows.shape[0] - 1
@@ -65,7 +64,7 @@ def new_columns(
 
 @compiled
 def unspent_attributes(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
-    """Write the attributes of which the splits above leave something into `free`, and return how many they are."""
+    """Write the attributes that the splits above have not used up into `free`, and return their number."""
     K = free.shape[0]
     for k in range(K):
         free[k] = k
@@ -103,27 +102,27 @@ def count_rows(
     dirty: Bools,
     size: Ids,
 ) -> None:
-    """Count rows into the blocks of their nodes, and take what they counted as before out again.
+    """Count rows in the blocks of their nodes, and remove their earlier counts.
 
-    Attributes that are spent are left out: at their node they have one value.
+    Spent attributes are omitted: at their node they have one value.
 
     Parameters
     ----------
-    codes : (n, K), a row together: they are read one row at a time
+    codes : (n, K), in row-major order: they are read one row at a time
     offsets : (K,) first slot of each attribute
-    ids : (n,) contour of each row now
-    rows, was : (m,) rows, group by group, and their contours before; -1 for a row that is new here
+    ids : (n,) present contour of each row
+    rows, was : (m,) rows, group by group, and their earlier contours; -1 for a row that is new here
     start, nodes : groups of `rows`, and their nodes
-    parent, split : of all nodes
-    spent : of all splits, see `quercus.trees.growth.incremental.layout.Layout`
+    parent, split : columns of all nodes
+    spent : attributes that each split uses up, see `quercus.trees.growth.incremental.layout.Layout`
     blocks : (g,) the block of each group
     pool, at, width, used : the blocks, see `quercus.trees.growth.incremental.tally`
     column : (d,) scratch, all -1
-    dirty, size : (blocks, S) cells whose counts change are marked; number of rows in each cell
+    dirty, size : (blocks, S) marks of the cells whose counts change; number of rows in each cell
     """
     slots = dirty.shape[1]
     free = np.empty(codes.shape[1], np.int32)
-    arrived = np.zeros(slots, np.int32)  # of a group, in each slot
+    arrived = np.zeros(slots, np.int32)  # rows of a group in each slot
     last = rows.shape[0] - 1
     for g in range(blocks.shape[0]):
         b = blocks[g]
@@ -190,9 +189,9 @@ def copy_blocks(
 
 @compiled
 def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
-    """List the contours of rows in `held` and where each stands in `column`; return how many they are.
+    """List the contours of rows in `held` and their columns in `column`; return their number.
 
-    They rise where they are few.
+    A few contours are listed in ascending order.
     """
     d = 0
     for row in rows:
@@ -212,7 +211,7 @@ def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
 
 @compiled
 def count_nodes(ids: Ids, rows: Ids, start: Ints, column: Ids) -> tuple[Ints, Ids, Ints]:
-    """Contours of rows, group by group, in sparse form; `column` is scratch (d,), all -1."""
+    """Return the contours of rows, group by group, in sparse form; `column` is scratch (d,), all -1."""
     groups = start.shape[0] - 1
     first = np.zeros(groups + 1, np.int64)
     out_ids = np.empty(rows.shape[0], np.int32)

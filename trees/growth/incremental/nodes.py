@@ -1,4 +1,4 @@
-"""The tree as growing columns: nodes are numbers, given back when a subtree falls."""
+"""The tree as growing columns: nodes are numbers, which are reused after a subtree is dropped."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class NodeColumns:
     Parameters
     ----------
     splits
-        What a node can be split by.
+        The possible splits of a node.
     classes
         Size of the frame.
 
@@ -23,18 +23,18 @@ class NodeColumns:
     ----------
     width : (T,) number of branches of each split
     attribute : number of the split, see `quercus.trees.tree.splits`, -1 for a leaf
-    parent, code, depth : where the node stands; -1 for the root's parent and code
+    parent, code, depth : position of the node; -1 for the root's parent and code
     count : rows
     open : rows that an oracle may still be asked about
-    stop : why the node is a leaf, as the number of a `Stop`; 0 for an inner node
+    stop : number of the `Stop` that made the node a leaf; 0 for an inner node
     first : first row in the list of a leaf, -1 for none
     block : block of counts, -1 for none
-    shelf : whether a subtree of the node stands on its shelf, see `quercus.trees.growth.incremental.shelves`
-    kids : where the children of each code stand in `kid`
-    judged : whether the gains were looked at
+    shelf : whether the node's shelf holds a subtree, see `quercus.trees.growth.incremental.shelves`
+    kids : start of the node's children in `kid`, by code
+    judged : whether the gains were computed
     gain_lower, gain_upper : (K,) gain ratio of each candidate attribute, NaN for the others
-    rivals : (T,) splits that may be the best, in bits
-    contested : whether these are two or more, "do not split" among them where no split is earned
+    rivals : (T,) splits that may be the best, as bits
+    contested : whether there are two or more rivals; "do not split" counts if no split is earned
     silent : whether all labels are vacuous, so that the node predicts as its parent, see
         `quercus.trees.tree.flat.nearest_speaking`
     kid : child at each place, -1 for none
@@ -68,17 +68,17 @@ class NodeColumns:
         self._free = FreeNumbers()
         self.kid = np.zeros(0, np.int32)
         self._kid_top = 0
-        self._kid_free: dict[int, FreeNumbers] = {}  # places of so many children that were given back
+        self._kid_free: dict[int, FreeNumbers] = {}  # free places for this number of children
 
     @property
     def undecided(self) -> Bools:
-        """Whether a node is split, or left whole, provisionally: there are rivals, and labels could still settle it."""
+        """(nodes,) whether a node's decision is provisional: it has rivals, and labels could still settle it."""
         judged = (self.attribute >= 0) | (self.stop == Stop.NOT_SIGNIFICANT.value)
         undecided: Bools = judged & (self.open > 0) & self.contested
         return undecided
 
     def rivals_of(self, node: int) -> tuple[int, ...]:
-        """Return the splits that may be the best at a node that was judged."""
+        """Return the splits that may be the best at a judged node."""
         bits = np.unpackbits(self.rivals[node], count=self.width.size)
         return tuple(np.flatnonzero(bits).tolist())
 
@@ -117,7 +117,7 @@ class NodeColumns:
             setattr(self, name, new)
 
     def split(self, nodes: Ids, attributes: Ids) -> None:
-        """Make nodes inner ones, with no child yet."""
+        """Turn leaves into inner nodes, with no child yet."""
         widths = self.width[attributes]
         for width in np.unique(widths).tolist():
             chosen = nodes[widths == width]
@@ -149,15 +149,15 @@ class NodeColumns:
         return kids[there], which[there]
 
     def below(self, nodes: Ids) -> tuple[Ids, Ids, Ints, Ints]:
-        """Return what stands below nodes, themselves excluded: inner nodes, leaves, and the index of the root of each.
+        """Return the nodes below some nodes: inner nodes, leaves, and the index of each leaf's root.
 
         A leaf among `nodes` is returned as a leaf of its own.
 
         Returns
         -------
         inner, leaves : (a,), (b,) nodes
-        owner : (b,) of each leaf, which of `nodes` it stands below
-        weight : (m,) how many nodes stand below each of `nodes`, itself not counted
+        owner : (b,) the index in `nodes` of each leaf's root
+        weight : (m,) number of nodes below each of `nodes`, itself not counted
         """
         owner = np.arange(nodes.size)
         inner, leaves, owners = [], [], []
@@ -183,7 +183,7 @@ class NodeColumns:
         )
 
     def fold(self, nodes: Ids) -> None:
-        """Make nodes leaves without rows; what was below them is the caller's to `drop`."""
+        """Turn nodes into leaves without rows; the caller must `drop` the nodes that were below them."""
         inner = nodes[self.attribute[nodes] >= 0]
         widths = self.width[self.attribute[inner]]
         for width in np.unique(widths).tolist():
@@ -192,26 +192,26 @@ class NodeColumns:
         self.first[nodes] = NONE
 
     def detach(self, node: int) -> None:
-        """Cut off what is below an inner node, which becomes a leaf without rows."""
+        """Cut off the subtree below an inner node, which becomes a leaf without rows."""
         self.attribute[node] = NONE
         self.first[node] = NONE
 
     def attach(self, node: int, attribute: int, place: int) -> None:
-        """Make a leaf an inner node, with the children that stand from `place` on."""
+        """Turn a leaf into an inner node, with the children from `place` on."""
         self.attribute[node] = attribute
         self.kids[node] = place
 
     def at_place(self, place: int, attribute: int) -> Ids:
-        """Return the children by an attribute that stand from `place` on."""
+        """Return the children of a split by an attribute, which begin at `place`."""
         kids = self.kid[place : place + int(self.width[attribute])]
         return kids[kids >= 0]
 
     def give_back(self, place: int, attribute: int) -> None:
-        """Give the places of children by an attribute back."""
+        """Free the places of the children of a split by an attribute."""
         self._kid_free[int(self.width[attribute])].give(np.array([place]))
 
     def drop(self, nodes: Ids) -> None:
-        """Give nodes back."""
+        """Free nodes for reuse."""
         self.fold(nodes)
         self._free.give(nodes)
 

@@ -7,8 +7,8 @@ from quercus.trees.growth.incremental.prefetch import AHEAD, fetch
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
-LANES = 16  # lists that are followed at a time
-TOGETHER = 256  # rows that go down a tree at a time
+LANES = 16  # lists that are followed at once
+TOGETHER = 256  # rows that descend a tree at once
 
 
 @compiled
@@ -24,14 +24,14 @@ def merge_changes(
     askable: Bools,
     precise: Bools,
 ) -> tuple[Ints, Ids, Ids, Deltas]:
-    """Add rows to groups of changes, as new ones; of the chosen groups, changes of rows that were there fall.
+    """Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.
 
     Parameters
     ----------
     rows, was, opened, start : the changes, group by group
-    chosen : (g,) groups all of whose rows are new
-    more, group : rows, and the group of each
-    ids, askable, precise : contours of rows, whether an oracle may be asked about them, which contours are precise
+    chosen : (g,) whether all rows of a group are new
+    more, group : the added rows, and the group of each
+    ids, askable, precise : contours of rows, whether an oracle may be asked about a row, whether a contour is precise
     """
     groups = chosen.shape[0]
     at = np.zeros(groups + 1, np.int64)
@@ -71,7 +71,7 @@ def merge_changes(
 
 @compiled
 def link_rows(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, after: Ids) -> None:
-    """Put the rows that arrived at a leaf at the front of its list."""
+    """Insert the rows that arrived at a leaf at the front of its list."""
     for g in range(nodes.shape[0]):
         if split[g] < 0:
             for i in range(start[g], start[g + 1]):
@@ -82,7 +82,7 @@ def link_rows(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: I
 
 @compiled
 def branch_of(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins: Ints) -> int:
-    """Return the branch of a row at a split; the last three are as in `layout.Layout.ways`."""
+    """Return the branch of a row at a split; the last three parameters are those of `layout.Layout.ways`."""
     code: int = np.int64(codes[row, attribute[split]])  # type: ignore[assignment]
     if cut[split] < 0:
         return code
@@ -106,26 +106,26 @@ def send_changes(
     split: Ids,
     kids: Ints,
 ) -> tuple[Ints, Ids, tuple[Ints, Ids, Ids, Deltas]]:
-    """Send the changes of split nodes down to their children; those of leaves go nowhere.
+    """Send the changes of split nodes to their children; those of leaves are dropped.
 
     Parameters
     ----------
     codes : (n, K)
-    attribute, cut, bins, branches : of all splits, see `branch_of`; the last is how many there are
+    attribute, cut, bins, branches : columns of all splits, see `branch_of`; the last is the number of branches
     rows, was, opened, start, nodes : the changes, node by node
     split : (g,) split of each node, -1 for a leaf
-    kids : where the children of each node stand
+    kids : start of each node's children
 
     Returns
     -------
-    place, group : (c,) where each child stands that a change goes to, and which of `nodes` is its parent
+    place, group : (c,) place of each child that receives a change, and the index of its parent in `nodes`
     start, rows, was, opened : the changes, child by child
     """
     groups = nodes.shape[0]
     first = np.zeros(groups + 1, np.int64)
     for g in range(groups):
         first[g + 1] = first[g] + (branches[split[g]] if split[g] >= 0 else 0)
-    to = np.zeros(first[groups], np.int32)  # changes of each child, and then where they go
+    to = np.zeros(first[groups], np.int32)  # number of changes of each child, and then their destination
     way = np.empty(rows.shape[0], np.int16)
     last = rows.shape[0] - 1
     for g in range(groups):
@@ -177,9 +177,9 @@ def send_changes(
 
 @compiled
 def list_rows(leaves: Ids, owner: Ints, first: Ids, after: Ids, most: int) -> tuple[Ids, Ids]:
-    """Return the rows in the lists of the leaves, `most` at most, and the owner of each one's leaf.
+    """Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.
 
-    Several lists are followed at a time, so that their links come from memory together.
+    Several lists are followed at once, so that their links are loaded from memory together.
     """
     rows = np.empty(most, np.int32)
     whose = np.empty(most, np.int32)
@@ -223,15 +223,15 @@ def relist_rows(
 ) -> tuple[Ids, Ids]:
     """Send the rows that subtrees know to the lists of their leaves; return the others.
 
-    Many rows take a step at a time: none waits for the way of another.
+    Many rows descend in step, so that none waits for the memory that another one needs.
 
     Parameters
     ----------
     codes : (n, K)
     attribute, cut, bins : see `branch_of`
-    rows, whose : (m,) rows, and which of `roots` each stands below
-    roots, known : (r,) and the first row that its subtree does not know
-    split, kids : of all nodes
+    rows, whose : (m,) rows, and the index of each row's root in `roots`
+    roots, known : (r,) the roots, and the first row that each subtree does not know
+    split, kids : columns of all nodes
     kid : the children, see `Nodes`
     first, after : the lists
     """

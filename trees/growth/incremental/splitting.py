@@ -1,7 +1,7 @@
 """Compiled loops that make the cells of splits out of counts by code (`layout`).
 
-The cells of an attribute's cuts are sums over the bins on either side: those below a cut are taken up bin by bin, those
-above it are what is left of the rows with a value.
+The cells of an attribute's cuts are sums over the bins on either side: those below a cut are added bin by bin, those
+above it are the remaining rows with a value.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from quercus.trees.growth.incremental.prefetch import fetch
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
-Book = tuple[Ids, Ids, Ids, Ints, Ids, Ints, Ints]  # cells in the making, see `count_cells`
+Book = tuple[Ids, Ids, Ids, Ints, Ids, Ints, Ints]  # cells under construction, see `count_cells`
 
 
 @compiled
@@ -21,13 +21,13 @@ def cell_sizes(
 ) -> None:
     """Find the sizes of cells, and which changed, from those of slots.
 
-    What is no candidate has no row: cuts that part the rows as a lower one does (`quercus.trees.tree.splits`).
+    A cell of no candidate has no row: such a cut divides the rows as a lower one does (`quercus.trees.tree.splits`).
 
     Parameters
     ----------
-    size, dirty : (m, S) of slots
+    size, dirty : (m, S) of the slots
     offsets, widths, cuts, first : the sheet of the layout
-    to, changed : (m, C) of cells, all 0
+    to, changed : (m, C) of the cells, initially 0
     """
     for g in range(size.shape[0]):
         to[g, 0] = size[g, 0]
@@ -106,11 +106,11 @@ def gather_cells(
     cut: Ints,
     branch: Ints,
 ) -> tuple[Ints, Ids, Ints]:
-    """Cells of blocks in sparse form: start (m + 1,), contours, which rise, and counts.
+    """Return cells of blocks in sparse form: start (m + 1,), ascending contours, and counts.
 
     Parameters
     ----------
-    blocks, cells : (m,) what is wanted; quickest where the cells of a block, and of a block the cuts, rise
+    blocks, cells : (m,) the wanted cells; fastest if the cells of a block, and the cuts of an attribute, ascend
     pool, at, width, used : the blocks, see `quercus.trees.growth.incremental.tally`
     offsets, cuts : of attributes, see `Layout.sheet`
     slot, attribute, cut, branch : of cells, see `Layout.sources`
@@ -160,7 +160,7 @@ def gather_cells(
 
 @compiled
 def enter_cell(book: Book, group: int, cell: int, size: int, counts: Ids, held: Ids, d: int) -> None:
-    """Enter a cell, with the contours that occur in it and how often."""
+    """Enter a cell, with its contours and their counts."""
     groups, cells, sizes, start, ids, totals, used = book
     n, out = used
     groups[n], cells[n], sizes[n] = group, cell, size
@@ -192,7 +192,7 @@ def enter_cuts(
     ----------
     book, group : see `enter_cell`
     cell : first of the attribute
-    bins, branches : how many bins it has, and branches a split at a cut
+    bins, branches : numbers of its bins, and of the branches of a split at a cut
     table, total : counts (slots of the attribute, d) and their sums
     own : (d,) counts of the node
     held, d : contours of the node
@@ -206,7 +206,7 @@ def enter_cuts(
     for j in range(d):
         sides[NO_NUMBER, j] = table[bins * d + j] if missing > 0 else 0
         sides[ABOVE, j] = own[j] - sides[NO_NUMBER, j]
-    if known > 0 and total[top] == known:  # one bin: the lowest cut tells those with a value from the others
+    if known > 0 and total[top] == known:  # one bin: the lowest cut separates known from missing
         side = BELOW if top == 0 else ABOVE
         if missing > 0:
             enter_cell(book, group, cell + side, known, sides[ABOVE], held, d)
@@ -229,7 +229,7 @@ def enter_cuts(
 
 @compiled
 def empty_book(start: Ints, widths: Ints, cuts: Ints) -> Book:
-    """Return a book with room for the cells of nodes, whose numbers of rows `start` tells."""
+    """Return a book with room for the cells of nodes, given the `start` of their rows."""
     cells, entries = 0, 0
     for g in range(start.shape[0] - 1):
         rows = start[g + 1] - start[g]
@@ -267,7 +267,7 @@ def count_cells(
     spent: Ints,
     column: Ids,
 ) -> Book:
-    """Count the rows of nodes, storing nothing; spent attributes, and cuts that are no candidates, are left out.
+    """Count the rows of nodes without storing counts; spent attributes and cuts that are no candidates are omitted.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def count_cells(
     -------
     group, cell, size : of each populated cell
     start, ids, counts : the cells in sparse form
-    used : how many cells and entries there are; what the arrays have beyond them means nothing
+    used : numbers of cells and entries; the arrays beyond them are meaningless
     """
     book = empty_book(start, widths, cuts)
     widest = 1
@@ -307,7 +307,7 @@ def count_cells(
             for f in range(left):
                 slot = offsets[free[f]] + codes[row, free[f]]
                 table[slot * d + j] += 1
-                if cuts[free[f]] > 0:  # the bins are many; few slots are summed up afterwards
+                if cuts[free[f]] > 0:  # there are many bins; a few slots are summed up afterwards
                     total[slot] += 1
         enter_cell(book, g, 0, here.shape[0], table, held, d)
         for f in range(left):

@@ -1,8 +1,8 @@
-"""How Numba's code for reading and writing items of arrays is written: in a quarter of its instructions.
+"""Code for reading and writing items of arrays, in a quarter of the instructions of Numba's own.
 
 Numba copies all that it knows of an array (pointers, shape, strides) to memory and back for each item. LLVM removes
-that again, so the machine code is the same, but writing, reading and removing it takes long. What is no plain item,
-such as a slice, is left to Numba.
+that again, so the machine code is the same, but writing, reading and removing it takes long. Numba still handles
+everything except plain items, such as slices.
 """
 
 import operator
@@ -48,7 +48,7 @@ def _pointer(
 
 
 def _item(context: Any, builder: Any, array: types.Array, value: Any, kind: Any, index: Any) -> Any:
-    """Write the address of what an index names, a number or several; None if that is no item."""
+    """Write the address of the item of an index, a number or several; None if the index names no item."""
     several = isinstance(kind, types.BaseTuple)
     kinds = tuple(kind.types) if several else (kind,)
     if not _names_item(context, array, kinds):
@@ -92,7 +92,7 @@ _all_owned = NRTContext.get_meminfos
 
 
 def owned(context: Any, builder: Any, kind: Any, value: Any) -> list[tuple[Any, Any]]:
-    """Return what a value owns in memory, in the place of `NRTContext.get_meminfos`."""
+    """Return the memory that a value owns; replaces `NRTContext.get_meminfos`."""
     if type(kind) is types.Array:
         return [(kind, builder.extract_value(value, MEMORY))]
     model = context._context.data_model_manager[kind]

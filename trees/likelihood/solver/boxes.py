@@ -1,10 +1,10 @@
 """Compiled kernels: a lower bound of the entropy over the part of a level set in a box (theory §2.6).
 
-Notation as in `quadratic`, whose bounds these are: of one quadratic after another, each around the minimiser of the
-one before, while what cannot hold less than is known to be reached is shaved off the box.
+Notation as in `quadratic`. These bounds come from a sequence of quadratics, each around the minimiser of the one
+before; meanwhile the box is reduced by the parts that cannot contain less than the entropy already reached.
 
-Where the box holds a local minimum `x` with its multiplier the bound is meant to be exact. Two things stand in its
-way. Across the boundary of the level set, along `g(x)`, the entropy may bend more than the likelihood, by far where a
+If the box contains a local minimum `x` with its multiplier, the bound is intended to be exact. Two things prevent
+this. Across the boundary of the level set, along `g(x)`, the entropy may bend more than the likelihood, by far where a
 class has little probability: then slabs ``lo <= s <= hi`` of the box are bounded one by one (`bound_in_slabs`), of
 which the first is as thin as the third inequality needs. Or a side of the box reaches so far below ``x_j`` that its
 envelope touches ``h`` at ``x_j`` only with twice the curvature of ``h``: then it is cut there (`curvature.cut_below`).
@@ -37,8 +37,8 @@ Bytes = NDArray[np.int8]
 
 ROUNDS = 4  # quadratics tried in a box, at successive minimisers and multipliers
 SLABS = 10  # slabs tried,
-FAILURES = 3  # of which so many may have to be halved: of those that prove a box in the end few need more
-SHRUNK = 0.15  # a side that lost this part of its width makes another round worth while
+FAILURES = 3  # of which at most this many may be halved: boxes that are proved in the end rarely need more
+SHRUNK = 0.15  # a side that lost this part of its width justifies another round
 
 
 @compiled
@@ -73,7 +73,7 @@ def ranges(
     left = 1.0
     for j in range(x.shape[0]):
         left -= a[j]
-    for i in range(P.shape[0]):  # a knapsack, the dearest first
+    for i in range(P.shape[0]):  # a knapsack, the most plausible first
         room = left
         total = 0.0
         for j in range(x.shape[0]):
@@ -96,7 +96,7 @@ def ranges(
 def discard(
     q: Array, above: float, g: Array, spare: float, y: Array, z: Array, limit: float, a: Array, b: Array
 ) -> bool:
-    """Shrink the box by two inequalities that hold where the entropy is below `limit`; False when nothing is left.
+    """Shrink the box by two inequalities that hold where the entropy is below `limit`; False if nothing is left.
 
     The tangent of the quadratic, ``above + q . (t - z) <= limit``, and that of the likelihood,
     ``g . (t - y) >= -spare`` with ``spare = l(y) - c``. `q` is overwritten.
@@ -128,7 +128,7 @@ def bound_in_slabs(
     enough: float,
     scratch: Workspace,
 ) -> float:
-    """Lower bound of the entropy in a box that holds the local minimum `x`, one slab ``lo <= s <= hi`` after another.
+    """Return a lower bound of the entropy in a box that contains the local minimum `x`, slab by slab ``lo <= s <= hi``.
 
     Across the boundary of the level set the entropy may bend more than the likelihood; in a thin slab the third
     inequality makes up for that. Minus infinity where that proves less than `enough`. `T` is ``P`` transposed; on entry
@@ -209,29 +209,29 @@ def bound_in_box(
     enough: float,
     limit: float,
 ) -> tuple[float, int, float, float]:
-    """Lower bound (nats) of the entropy over the level set within a box, where below `limit`.
+    """Return a lower bound (nats) of the entropy over the level set within a box, if below `limit`.
 
     Parameters
     ----------
     P, w, c : level set
     order : (n, l) classes of each row of `P` in falling order (`classes_by_plausibility`)
     top : (n,) upper bounds of ``P @ t`` on it
-    a, b : the box; shrunk to what can hold an entropy of at most `limit`
-    x, mu : (l,) a local minimum and its multiplier; where the box holds `x` the bound is meant to be exact
+    a, b : the box; shrunk to the part that can contain an entropy of at most `limit`
+    x, mu : (l,) a local minimum and its multiplier; if the box contains `x`, the bound is intended to be exact
     y : (l,) a point of simplex and box to start from; receives the best guess of the minimiser
-    enough : a bound beyond this is as good as any
+    enough : a larger bound has no further value
 
     Returns
     -------
-    bound : plus infinity when nothing is left of the box
-    cut : coordinate to cut the box at next
-    at : where to cut it, if it holds `x`
-    multiplier : of the best guess
+    bound : plus infinity if nothing is left of the box
+    cut : coordinate at which to cut the box next
+    at : value at which to cut it, if it contains `x`
+    multiplier : multiplier of the best guess
     """
     n, l = P.shape
     own = contains(a, b, x)
     if not own:
-        x = y.copy()  # where s is measured from: better a point of this box
+        x = y.copy()  # origin of s: better a point of this box
     gx = np.empty(l)
     at_x = gradient(P, w, x, gx)
     if not at_x > -np.inf:
@@ -265,7 +265,7 @@ def bound_in_box(
             break
         if not own:
             cut = widest_loss(e, a, b)
-        if exact and bound == -np.inf:  # not convex with all that exactness wants: now as in any other box
+        if exact and bound == -np.inf:  # not convex with the curvature that exactness needs: go on inexactly
             best = bound_in_slabs(T, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, scratch)
             if best >= enough:
                 break

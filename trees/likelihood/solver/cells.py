@@ -1,8 +1,8 @@
 """Compiled kernels: whole cells, as they come, and those of precise labels solved at once (theory §2.9).
 
-A cell is a sparse vector of counts over a table of contours (`quercus.trees.likelihood.cells`). `klass` tells of
-each contour the one class that it leaves (precise), or `CONSTANT` (it says nothing), or `GENERAL`. What needs more
-than the class counts is marked in `kinds` and left to the caller.
+A cell is a sparse vector of counts over a table of contours (`quercus.trees.likelihood.cells`). `klass` has
+for each contour the one class that it leaves (precise), or `CONSTANT` (vacuous), or `GENERAL`. Cells that need more
+than the class counts are marked in `kinds` and left to the caller.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ Shorts = NDArray[np.int32]
 Bytes = NDArray[np.int8]
 
 CONSTANT, OTHER = -1, -2  # of a contour that leaves more than one class
-EMPTY, VACUOUS, PRECISE, GENERAL = 0, 1, 2, 3  # kinds of cells, by the most telling of their labels
+EMPTY, VACUOUS, PRECISE, GENERAL = 0, 1, 2, 3  # kinds of cells, by the most informative of their labels
 TIGHT = 1e-11  # nats; the gap of precise labels
 
 
@@ -32,7 +32,7 @@ TIGHT = 1e-11  # nats; the gap of precise labels
 def tally(first: int, last: int, ids: Shorts, counts: Ints, klass: Bytes, n: Array) -> int:
     """Write the class counts of the precise labels among entries ``first .. last - 1`` into `n`; return the kind.
 
-    -1 where a number is out of range or not above the one before, or a count is not above 0.
+    -1 if a number is out of range or not above the one before, or a count is not above 0.
     """
     for j in range(n.shape[0]):
         n[j] = 0.0
@@ -54,7 +54,7 @@ def tally(first: int, last: int, ids: Shorts, counts: Ints, klass: Bytes, n: Arr
 
 @compiled
 def sort_positive(n: Array, x: Array) -> int:
-    """Write the positive ones of `n` into `x`, largest first; return how many they are."""
+    """Write the positive values of `n` into `x`, largest first; return their number."""
     m = 0
     for j in range(n.shape[0]):
         value = n[j]
@@ -70,7 +70,7 @@ def sort_positive(n: Array, x: Array) -> int:
 
 @compiled
 def slot_of(x: Array, k: int, size: int) -> int:
-    """Place of counts in a cache of `size` rows, a power of 2."""
+    """Return the place of counts in a cache of `size` rows, a power of 2."""
     h = np.uint64(k)
     for j in range(k):
         h = (h ^ np.uint64(np.int64(x[j]))) * np.uint64(0x9E3779B97F4A7C15)
@@ -100,9 +100,9 @@ def ends_of_counts(n: Array, free: int, outer: float, inner: float, ends: Array)
 
 @compiled
 def interval_of_counts(n: Array, free: int, c: float, ends: Array, found: Array) -> bool:
-    """Write lower end, upper end and gap (bits) for counts in falling order; False where rounding forbids.
+    """Write lower end, upper end and gap (bits) for counts in falling order; False if rounding forbids.
 
-    As `ends_of_counts` at the level ``c = ln alpha``; `ends` (4,) is for scribbling.
+    See `ends_of_counts`, here at the level ``c = ln alpha``; `ends` (4,) is scratch.
     """
     slack = sum_of(n) * ROUNDING * (n.shape[0] + 4)
     if c < 0.0 and -c <= SHARP * slack:
@@ -132,8 +132,8 @@ def solve_precise(
 ) -> int:
     """Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones.
 
-    `keys` (e, l) and `values` (e, 3) remember what was solved, each row the last that fell into it. Returns the number
-    of a cell that is malformed, or -1.
+    `keys` (e, l) and `values` (e, 3) are a cache of solutions; each row keeps the last. Returns the number of a
+    malformed cell, or -1.
     """
     n = np.empty(l)
     x = np.empty(l)
@@ -154,7 +154,7 @@ def solve_precise(
             ends[1, i] = top
         elif (
             kind == PRECISE and alpha == 1.0
-        ):  # no more than this, and no memory: it is cheaper than looking there
+        ):  # at most this many are solved without the cache: solving is cheaper than a look-up
             k = sort_positive(n, x)
             ends_of_counts(x[:k], l - k, 0.0, 0.0, scribble)
             ends[0, i] = ends[1, i] = min(scribble[0] / bit, top)
@@ -233,7 +233,7 @@ def bound_precise(
             c = np.log(alpha) - N * ROUNDING * 6.0
             for j in range(l):
                 p = n[j] / N
-                if alpha == 1.0:  # nothing but the maximiser, to all that matters
+                if alpha == 1.0:  # the cut is practically the maximiser alone
                     lower[i, j] = upper[i, j] = p
                     continue
                 lower[i, j] = max(min(1.0 - class_end(N - n[j], N, c) - 4e-16, p), 0.0)

@@ -44,7 +44,7 @@ def bound_counts(
             copy_line(theta, bounds[i, :l])
             copy_line(theta, bounds[i, l:])
             continue
-        # where the maximisers are many and alone in the cut, a hair more of it keeps the programs away from rounding
+        # if the cut contains only the many maximisers, a slightly deeper cut keeps the programs away from rounding
         c = min(
             np.log(alpha) - sum_of(w) * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR
         )

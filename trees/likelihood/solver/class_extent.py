@@ -1,12 +1,12 @@
-"""How far one class reaches over the likelihood cut: bounds of its probability, proven (theory §2.12).
+"""Proven bounds of the probability of one class over the likelihood cut (theory §2.12).
 
 The least value of ``q . theta`` over ``{theta in the simplex : l(theta) >= c}`` has ``q = mu g + nu`` on its support,
-``g`` the gradient of ``l``. Newton's method finds it from the quadratic model of ``l`` at its maximiser. Whatever it
-finds, the tangent of ``l`` there proves a bound: ``l(t) <= l(y) + g . t - W``, so for every ``mu >= 0``
+``g`` the gradient of ``l``. Newton's method finds it from the quadratic model of ``l`` at its maximiser. At any
+point, the tangent of ``l`` proves a bound: ``l(t) <= l(y) + g . t - W``, so for every ``mu >= 0``
 
     ``q . t >= min_k (q_k - mu g_k) + mu (W + c - l(y))``  on the whole cut.
 
-Where both agree, that is the answer; elsewhere (rarely) the interior-point method of `cut` finishes.
+If both agree, that is the result; otherwise (rarely) the interior-point method of `cut` finishes.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ def quadratic_start(P: Array, w: Array, c: float, theta: Array, j: int, sign: fl
     """Write the least point of ``sign theta_j`` in the quadratic model of the cut at its maximiser into `y`.
 
     With ``a = W - g`` and ``H`` the negative Hessian, both at `theta`, the model is ``a . d + d' H d / 2 <= -c``.
-    Returns the multiplier ``mu``, 0 where the model has none.
+    Returns the multiplier ``mu``, 0 if the model has none.
     """
     l = theta.shape[0]
     keep = np.empty(l, np.int64)
@@ -97,7 +97,7 @@ def quadratic_start(P: Array, w: Array, c: float, theta: Array, j: int, sign: fl
 
 @compiled
 def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: float) -> float:
-    """Proven lower bound of ``sign theta_j`` over the cut, from a start `y` with multiplier `mu`; -inf: not found."""
+    """Return a proven lower bound of ``sign theta_j`` over the cut, from a start `y` with multiplier `mu`, or -inf."""
     l = y.shape[0]
     W = sum_of(w)
     g = np.empty(l)
@@ -148,7 +148,7 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
             if y[keep[r]] + t * d[r] <= 0.0:
                 t = -y[keep[r]] / d[r]
                 last = keep[r]
-        if last >= 0 and t > 0.5:  # nearly there: it belongs at 0
+        if last >= 0 and t > 0.5:  # nearly 0: it belongs at 0
             if last == j:
                 return -np.inf
         else:
@@ -167,7 +167,7 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
 
 @compiled
 def least_of_class(P: Array, w: Array, c: float, theta: Array, j: int, sign: float, y: Array) -> float:
-    """Proven lower bound of ``sign theta_j`` over the cut (`sign` 1: how little, -1: how much it may be).
+    """Return a proven lower bound of ``sign theta_j`` over the cut (`sign` 1: the least, -1: the greatest probability).
 
     ``P @ theta`` must be 1 in every row, `theta` the maximiser; `y` is scratch (l,).
     """
@@ -175,7 +175,7 @@ def least_of_class(P: Array, w: Array, c: float, theta: Array, j: int, sign: flo
     if sign > 0.0:
         if theta[j] <= 0.0:
             return 0.0
-        if theta[j] < 1.0:  # without the class altogether?
+        if theta[j] < 1.0:  # test whether the class may have probability 0
             for k in range(l):
                 y[k] = 0.0 if k == j else theta[k] / (1.0 - theta[j])
             if loglik(P, w, y) >= c:

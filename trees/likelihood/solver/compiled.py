@@ -4,9 +4,8 @@ Why Numba: the kernels are small dense loops with data-dependent branching (inte
 bound), which arrays of problems cannot share; Numba installs from wheels on every platform we serve and keeps the
 formulas readable. Compiled code is cached beside the source, or in the user's cache directory where that is read-only.
 
-What compiles slowly is worth knowing: array methods and copies of arrays by slices compile variants of their own. A
-kernel that others call is compiled once, whatever flags they call it with, and becomes machine code within each kernel
-that Python calls (`libraries`).
+Some code compiles slowly: array methods and copies of arrays by slices compile extra variants. A kernel that others
+call is compiled once, with any flags, and becomes machine code within each kernel that Python calls (`libraries`).
 """
 
 from collections.abc import Callable
@@ -35,12 +34,12 @@ def compiled(function: F) -> F:
 
 
 def compact(function: F) -> F:
-    """As `compiled`, for large kernels whose loops go over classes: these are few, and are not unrolled."""
+    """Do the same as `compiled` for large kernels with loops over classes: these are few, and are not unrolled."""
     return _compile(function, CompactEntry, KernelCompiler)
 
 
 def reordered(function: F) -> F:
-    """As `compiled`, for long sums: their terms may be added in any order, hence several at a time.
+    """Do the same as `compiled` for long sums: their terms may be added in any order, hence several at once.
 
     They are optimised before they are linked, so that the order is the same in all callers.
     """
@@ -48,12 +47,12 @@ def reordered(function: F) -> F:
 
 
 def borrowing(function: F) -> F:
-    """As `compiled`, for kernels that make no arrays: they do not count references to those that others lend them."""
+    """Do the same as `compiled` for kernels that make no arrays: they do not count references to borrowed ones."""
     return _compile(function, JITCodeLibrary, KernelCompiler, _nrt=False)
 
 
 def inlined(function: F) -> F:
-    """As `compiled`, for the one caller of a large kernel: becomes part of it instead of a unit of its own."""
+    """Compile `function` into its one large caller instead of as a separate unit."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
@@ -73,7 +72,7 @@ def _compile(function: F, library: type[JITCodeLibrary], part: type[CompilerBase
 
 
 def _compiling_parts(kernel: Any) -> Callable[[Any], Any]:
-    """Return how a kernel is compiled, with the parts that it calls."""
+    """Return the function that compiles a kernel together with the parts that it calls."""
     compile_kernel = kernel.compile
 
     def compile_with_parts(signature: Any) -> Any:

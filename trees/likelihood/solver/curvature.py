@@ -9,18 +9,19 @@ from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, solve
 
 BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
-NEAR = 0.8  # of a minimum: a side as near as that asks for little more than where it touches the minimum
-LEAST = 1e-2  # part of what certainly is enough to give way that is tried,
-HALVINGS = 5  # with so many halvings (of ratios) in between
+NEAR = 0.8  # of a minimum: a side this near needs little more curvature than one that touches the minimum
+LEAST = 1e-2  # least part tried of the concession that is certainly enough,
+HALVINGS = 5  # with this many halvings (of ratios) in between
 NEWTON = 30  # steps to where the line from a touches, at the most; 3 to 5 are usual
-STEEPEST = 4.0  # over b_j: most curvature wanted away from a local minimum; touches h at half of [0, b_j]
+STEEPEST = 4.0  # over b_j: greatest curvature wanted away from a local minimum; touches h at half of [0, b_j]
 
 
 @compiled
 def least_curvature(y: float, a: float) -> float:
-    """Least ``f`` for which ``h(t) + f (t - y)^2 / 2`` lies above its tangent at `y` for all ``t >= a`` (``a <= y``).
+    """Return the least ``f`` for which ``h(t) + f (t - y)^2 / 2`` is above its tangent at `y` for all ``t >= a``.
 
-    It is ``2 (a ln(a / y) + y - a) / (y - a)^2``: between ``1 / y`` (a near y) and ``2 / y`` (``a = 0``). Rounded up.
+    With ``a <= y`` it is ``2 (a ln(a / y) + y - a) / (y - a)^2``, rounded up: between ``1 / y`` (a near y) and
+    ``2 / y`` (``a = 0``).
     """
     if a <= 0.0:
         return 2.0 / y
@@ -32,7 +33,7 @@ def least_curvature(y: float, a: float) -> float:
 
 @compiled
 def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
-    """Value and slope at `y` of a convex function below ``h(t) + f (t - y)^2 / 2`` on ``[a, b]``: its envelope."""
+    """Return value and slope at `y` of the convex envelope of ``h(t) + f (t - y)^2 / 2`` on ``[a, b]``."""
     here = -y * np.log(y) if y > 0.0 else 0.0
     if y > 0.0 and f >= least_curvature(y, min(a, y)):
         return here, -np.log(y) - 1.0
@@ -56,7 +57,7 @@ def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
 
 @compiled
 def is_convex(M: Array, f: Array, A: Array) -> bool:
-    """Tell whether ``M - diag(f)`` is positive definite for ``sum d = 0`` (lower triangle; `A` is working space)."""
+    """Return whether ``M - diag(f)`` is positive definite for ``sum d = 0`` (lower triangle; `A` is working space)."""
     l = f.shape[0]
     free = 0.0  # on the simplex, adding a multiple of 11' changes nothing
     for j in range(l):
@@ -79,9 +80,9 @@ def is_convex(M: Array, f: Array, A: Array) -> bool:
 
 @compiled
 def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
-    """Write ``e_j - tau / (b_j - a_j)^2`` into `f`, but nothing below 0 that was above.
+    """Write ``e_j - tau / (b_j - a_j)^2`` into `f`, but no less than 0 if ``e_j`` is above 0.
 
-    What each class then loses against `e` within its side of the box is the same.
+    Each class then loses the same against `e` within its side of the box.
     """
     for j in range(e.shape[0]):
         width = b[j] - a[j]
@@ -92,10 +93,10 @@ def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
 def affordable_curvature(
     M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: Array, A: Array
 ) -> float:
-    """Write into `f` the curvatures nearest to those wanted `e` that `M` can pay for; return what they give way.
+    """Write into `f` the curvatures nearest to the wanted `e` that `M` can afford; return the concession.
 
-    0 when ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection; infinity when that is
-    more than `most`, or where nothing may give way (`exact`).
+    The concession is 0 if ``M - diag(e)`` is convex; else the least ``tau`` of `give_way`, found by bisection; infinity
+    if that exceeds `most`, or if none is allowed (`exact`).
     """
     l = e.shape[0]
     if most < np.inf and not exact:
@@ -125,7 +126,7 @@ def affordable_curvature(
 
 @compiled
 def wanted_curvature(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Array) -> None:
-    """Write into `e` the curvatures with which the envelopes touch at `y`, or as good as that.
+    """Write into `e` the curvatures with which the envelopes touch at `y`, or nearly.
 
     At a local minimum (`exact`) a class without probability needs what makes the slope of its envelope at 0 no less
     than the common slope of the others, ``h(t) + e t^2 / 2 >= slope t`` on ``[0, b]``.
@@ -162,7 +163,7 @@ def choose_curvature(
     """Choose ``phi`` and ``kappa``: write the curvature before ``diag(f)`` into `M`, and `f`.
 
     `width` is ``s_hi - s_lo``. Returns what `f` gives way (`affordable_curvature`), phi and kappa; where nothing
-    must give way (`exact`) it is infinity when something must.
+    may give way (`exact`) it is infinity if something must.
     """
     l = e.shape[0]
     best = np.inf
@@ -192,11 +193,11 @@ def choose_curvature(
 
 @compiled
 def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Array, v: Array) -> int:
-    """Class to cut the box at below its probability in `y`; -1 for none.
+    """Return the class at which to cut the box below its probability in `y`; -1 for none.
 
-    For when it is enough that the envelopes touch only near the local minimum `y`, of which ``M`` allows: in the
-    direction `v` in which ``M - diag(e)`` is least convex one class asks for too much, because its side reaches too
-    far down.
+    This applies if it suffices that the envelopes touch near the local minimum `y`, which ``M`` allows: in the
+    direction `v` in which ``M - diag(e)`` is least convex one class needs too much curvature, because its side reaches
+    too far down.
     """
     l = e.shape[0]
     affordable_curvature(M, e, a, b, False, np.inf, f, A)
@@ -221,7 +222,7 @@ def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Arr
 
 @compiled
 def cut_at(a: float, b: float, x: float) -> float:
-    """Where to cut ``[a, b]`` around a minimum at `x`: curvature is measured in ratios near 0."""
+    """Return the point at which to cut ``[a, b]`` around a minimum at `x`: near 0, curvature depends on ratios."""
     if x > 0.0 and b > 3.0 * x and b - x >= x - a:
         return max(float(np.sqrt(x * b)), 1.5 * x)
     return 0.5 * (a + x) if x - a >= b - x else 0.5 * (x + b)
@@ -229,7 +230,7 @@ def cut_at(a: float, b: float, x: float) -> float:
 
 @compiled
 def widest_loss(f: Array, a: Array, b: Array) -> int:
-    """Coordinate whose entropy term costs most in the box: largest wanted curvature times squared width."""
+    """Return the coordinate whose entropy term costs most in the box: wanted curvature times squared width."""
     worst = 0
     for j in range(f.shape[0]):
         if f[j] * (b[j] - a[j]) ** 2 > f[worst] * (b[worst] - a[worst]) ** 2:

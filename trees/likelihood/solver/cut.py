@@ -26,7 +26,7 @@ SHRINK = 0.1  # then mu falls by this factor
 
 @compiled
 def least_linear(q: Array, a: Array, b: Array) -> float:
-    """Minimum of ``q . t`` over simplex and box (a fractional knapsack); plus infinity where they do not meet."""
+    """Return the minimum of ``q . t`` over simplex and box (a fractional knapsack); infinity if they are disjoint."""
     l = q.shape[0]
     left = 1.0
     total = 0.0
@@ -54,7 +54,7 @@ def least_linear(q: Array, a: Array, b: Array) -> float:
 def linear_bound(
     P: Array, w: Array, c: float, q: Array, a: Array, b: Array, theta: Array, multiplier: float
 ) -> float:
-    """Proven lower bound of ``q . theta`` over the level set within the box ``a <= theta <= b``.
+    """Return a proven lower bound of ``q . theta`` over the level set within the box ``a <= theta <= b``.
 
     Weak duality with the tangent of the concave ``l`` at the guess: for every ``lambda >= 0`` the minimum is at least
     ``min over simplex and box of (q - lambda g) . t + lambda (c - l(theta) + g . theta)``.
@@ -70,9 +70,9 @@ def linear_bound(
 
 @compiled
 def entropy_bound(P: Array, w: Array, c: float, theta: Array, multiplier: float) -> float:
-    """Proven upper bound (nats) of the entropy over the level set, from a guess (theta, multiplier).
+    """Return a proven upper bound (nats) of the entropy over the level set, from a guess (theta, multiplier).
 
-    As `linear_bound`; the inner maximum of entropy plus a linear function over the simplex is a log-sum-exp.
+    See `linear_bound`; the inner maximum of entropy plus a linear function over the simplex is a log-sum-exp.
     """
     l = theta.shape[0]
     g = np.empty(l)
@@ -90,7 +90,7 @@ def entropy_bound(P: Array, w: Array, c: float, theta: Array, multiplier: float)
 
 @compiled
 def likelihood_bound(g: Array, value: float, theta: Array, a: Array, b: Array) -> float:
-    """Proven upper bound of ``l`` over simplex and box: its tangent at `theta` (gradient `g`, value `value`)."""
+    """Return a proven upper bound of ``l`` over simplex and box: its tangent at `theta` (gradient `g`, `value`)."""
     for j in range(theta.shape[0]):
         value -= g[j] * theta[j]
     return value - least_linear(-g, a, b)

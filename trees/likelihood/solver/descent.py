@@ -20,7 +20,7 @@ from quercus.trees.likelihood.solver.kernels import (
 
 @compiled
 def entropy(theta: Array) -> float:
-    """Shannon entropy in nats."""
+    """Return the Shannon entropy in nats."""
     total = 0.0
     for j in range(theta.shape[0]):
         if theta[j] > 0.0:
@@ -32,8 +32,8 @@ def entropy(theta: Array) -> float:
 def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point: Array) -> None:
     """Write into `point` the last member of the level set on the ray from `inner` (a member) through `outer`.
 
-    Entropy is concave, so along the ray it is least at an end; a guess a hair outside the level set is thereby
-    also brought back into it.
+    Entropy is concave, so along the ray it is least at an end. This also returns a guess that is slightly outside the
+    level set into it.
     """
     n, l = P.shape
     reach = 1e6
@@ -61,9 +61,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
     hi = reach
     t = reach
     back = 1e-15
-    for step in range(
-        100
-    ):  # Newton's method on a concave function, from the right; bisection where that fails
+    for step in range(100):  # Newton's method on a concave function, from the right; bisection if that fails
         value = -c
         rate = 0.0
         for i in range(n):
@@ -86,7 +84,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
             new = 1.0
         elif (
             value < 0.0 and step > 8
-        ):  # by now only rounding keeps it outside: step back over what rounding hides
+        ):  # only rounding keeps it outside now: step back by the error of rounding
             new = min(new, t * (1.0 - back))
             back *= 4.0
         t = new if lo < new < hi else 0.5 * (lo + hi)
@@ -100,7 +98,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
 
 @compiled
 def eliminate(A: Array, y: Array) -> bool:
-    """Solve ``A x = y`` in place of `y` by Gaussian elimination with partial pivoting; False when singular."""
+    """Solve ``A x = y`` in place of `y` by Gaussian elimination with partial pivoting; False if singular."""
     m = y.shape[0]
     for k in range(m):
         pivot = k
@@ -128,11 +126,11 @@ def eliminate(A: Array, y: Array) -> bool:
 
 @compact
 def newton_stationary(P: Array, w: Array, c: float, x: Array, mu: float) -> float:
-    """Newton's method for a stationary point of the entropy on ``l = c`` near `x`, on the face that `x` is on.
+    """Find a stationary point of the entropy on ``l = c`` near `x` by Newton's method, on the face of `x`.
 
     Solves ``-ln x_j - 1 - mu g_j = nu`` for ``x_j > 0``, ``l(x) = c``, ``sum x = 1``. Returns the multiplier ``mu``:
-    positive at a minimum, where the start `mu` was positive, negative at a maximum, where it was negative; 0 (and `x`
-    is left alone) where that leads nowhere.
+    positive at a minimum, from a positive start `mu`; negative at a maximum, from a negative start; 0, with `x`
+    unchanged, if the method fails.
     """
     l = x.shape[0]
     keep = np.empty(l, np.int64)
@@ -205,7 +203,7 @@ def newton_stationary(P: Array, w: Array, c: float, x: Array, mu: float) -> floa
 
 @compact
 def multiplier_at(P: Array, w: Array, x: Array) -> float:
-    """Multiplier that fits ``-ln x_j - 1 = mu g_j + nu`` best over the classes with ``x_j > 0``."""
+    """Return the multiplier that fits ``-ln x_j - 1 = mu g_j + nu`` best over the classes with ``x_j > 0``."""
     l = x.shape[0]
     g = np.empty(l)
     gradient(P, w, x, g)
@@ -230,11 +228,11 @@ def multiplier_at(P: Array, w: Array, x: Array) -> float:
 
 @compiled
 def guess_minimum(P: Array, w: Array, c: float, theta: Array, x: Array) -> float:
-    """Guess a minimum of the entropy over a small level set, without any program; write it to `x`.
+    """Guess a minimum of the entropy over a small level set in closed form; write it to `x`.
 
     Near its maximiser `theta` the likelihood is quadratic: the level set is an ellipsoid there, and the least value of
-    the tangent of the entropy over it is explicit. Twice that, then Newton's method (`newton_stationary`). Returns the
-    multiplier, 0 where it leads nowhere.
+    the tangent of the entropy over it is explicit. That step is taken twice, then Newton's method
+    (`newton_stationary`). Returns the multiplier, 0 if the method fails.
     """
     l = theta.shape[0]
     keep = np.empty(l, np.int64)

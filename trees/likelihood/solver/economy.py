@@ -1,4 +1,4 @@
-"""Numba's compiler without what kernels do not need: that was half of its own work in Python.
+"""Numba's compiler without the passes that kernels do not need, which were half of its work in Python.
 
 Kernels have no closures, no exceptions, no ``with`` and no branches for types: the passes that look for these are left
 out. Numba's answers to the same question (the types of a call, the size of a type) are kept. The resulting code is the
@@ -59,7 +59,7 @@ class _Passes(PassManager):
 
 
 def _computes_arrays(state: Any) -> bool:
-    """Whether operators or functions take arrays as a whole: Numba makes one loop of several of these."""
+    """Return whether operators or functions take whole arrays: Numba fuses several of these into one loop."""
     return any(
         isinstance(signature and signature.return_type, types.Array)
         and isinstance(each, ir.Expr)
@@ -135,7 +135,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _canonicalise(processor: Any, emit_dels: bool = False, **options: Any) -> None:
-    """Bring the blocks of a function in order; leave out what only closures and ``with`` ask for."""
+    """Order the blocks of a function; omit the steps that only closures and ``with`` need."""
     function = processor.func_ir
     if emit_dels or function.is_generator:
         _process(processor, emit_dels, **options)
@@ -151,7 +151,7 @@ _all_variables = ir.Inst._rec_list_vars
 
 
 def _variables(owner: Any, value: Any) -> list[ir.Var]:
-    """Return the variables in what an instruction consists of; most of that is none and has none."""
+    """Return the variables among the parts of an instruction; most parts are no variables."""
     kind = type(value)
     if kind is ir.Var:
         return [value]
@@ -165,7 +165,7 @@ def _variables(owner: Any, value: Any) -> list[ir.Var]:
 
 
 def _size(target: Any, kind: Any) -> int:
-    """Return the bytes of a value; LLVM reads a module to tell."""
+    """Return the size of a value in bytes; LLVM must read a module to determine it."""
     key = str(kind)
     if key not in _SIZES:
         _SIZES[key] = kind.get_abi_size(target.target_data)
@@ -204,7 +204,7 @@ def _without_wrappers(_: Any, flags: Any) -> Any:
 
 
 def _install_known(target: Any) -> None:
-    """Install what was registered since, without looking for further registries."""
+    """Install later registrations, without searching for further registries."""
     for registry in tuple(target._registries):
         target.install_registry(registry)
 
@@ -224,7 +224,7 @@ def economising(target: Any) -> Iterator[None]:
             (NRTContext, "get_meminfos", owned),
             (BaseContext, "get_abi_sizeof", _size),
             (ir.Inst, "_rec_list_vars", _variables),
-            (ffi.lib._lock, "_cblist", []),  # what listens to each call of LLVM
+            (ffi.lib._lock, "_cblist", []),  # listeners to each call of LLVM
             (typing, "resolve_function_type", _remembering(typing.resolve_function_type)),
             (BaseFunction, "get_call_type", _remembering(BaseFunction.get_call_type)),
             (typing, "refresh", typing._load_builtins),

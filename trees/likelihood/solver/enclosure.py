@@ -1,4 +1,4 @@
-"""Compiled kernels: boxes that provably hold what matters of a level set of the likelihood (theory §2.5).
+"""Compiled kernels: boxes that provably contain the relevant part of a level set of the likelihood (theory §2.5).
 
 Notation as in `kernels`. `outer_box` encloses the whole level set; `shrink` cuts from a box what a linear inequality
 excludes.
@@ -9,12 +9,12 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, gradient, solve, sum_of
 
-UNIT = 1.2e-16  # a hair more than 2^-53, the rounding of one operation
+UNIT = 1.2e-16  # slightly more than 2^-53, the rounding of one operation
 
 
 @compiled
 def largest_move(p: Array, x: float) -> float:
-    """Upper bound of ``u = p . t - 1`` over the points ``t`` of the simplex with ``omega(u) <= x``, see `outer_box`."""
+    """Return an upper bound of ``u = p . t - 1`` over the simplex where ``omega(u) <= x``: see `outer_box`."""
     top = 0.0
     for j in range(p.shape[0]):
         top = max(top, p[j] - 1.0)
@@ -68,8 +68,8 @@ def ellipsoid(
 ) -> float:
     """Confine the level set: ``(t - theta)' A (t - theta) <= square`` and a first box; return ``square``.
 
-    `A` receives the Cholesky factor, of ``A`` plus a multiple of ``11'``, which changes nothing on the simplex. Where
-    ``A`` is too flat to be factored, -1 is returned, and only the box holds.
+    `A` receives the Cholesky factor of ``A`` plus a multiple of ``11'``, which changes nothing on the simplex. If
+    ``A`` is too flat to be factored, the result is -1, and only the box is valid.
 
     With ``u_i = p_i . (t - theta)``, ``omega(u) = u - ln(1 + u)`` and ``delta = -c``, membership of ``t`` says
     ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its second part bounds every class with ``g_j < 1`` by
@@ -125,7 +125,7 @@ def ellipsoid(
 
 @compiled
 def tighten(a: Array, b: Array) -> bool:
-    """Shrink a box to what the simplex leaves of it; False when nothing is left. The interior stays non-empty."""
+    """Shrink a box to its intersection with the simplex; False if that is empty. The interior stays non-empty."""
     l = a.shape[0]
     for _ in range(2):
         sa = sum_of(a)
@@ -152,10 +152,10 @@ def tighten(a: Array, b: Array) -> bool:
 
 @compiled
 def shrink(q: Array, limit: float, a: Array, b: Array) -> bool:
-    """Cut from the box what ``q . t <= limit`` excludes on the simplex; False when that is everything.
+    """Remove from the box what ``q . t <= limit`` excludes on the simplex; False if nothing is left.
 
     The minimum of ``q . t`` over simplex and box is a fractional knapsack with a price ``nu`` of probability; away from
-    the vertex that attains it a coordinate costs ``|q_j - nu|``, and the slack of the limit pays for so much of it.
+    the vertex that attains it a coordinate costs ``|q_j - nu|``, and the slack of the limit bounds its move.
     """
     l = q.shape[0]
     left = 1.0
@@ -194,7 +194,7 @@ def shrink(q: Array, limit: float, a: Array, b: Array) -> bool:
 
 @compiled
 def greatest_linear(p: Array, a: Array, b: Array) -> float:
-    """Maximum of ``p . t`` over simplex and box, which meet."""
+    """Return the maximum of ``p . t`` over simplex and box, which must intersect."""
     l = p.shape[0]
     left = 1.0
     total = 0.0
@@ -221,7 +221,7 @@ def greatest_linear(p: Array, a: Array, b: Array) -> float:
 
 @compiled
 def contains(a: Array, b: Array, x: Array) -> bool:
-    """Tell whether the box holds `x`, give or take rounding; if so it is widened to do so strictly."""
+    """Return whether the box contains `x` up to rounding; if so, widen the box to contain it strictly."""
     for j in range(x.shape[0]):
         if x[j] < a[j] - 1e-12 or x[j] > b[j] + 1e-12:
             return False
@@ -233,7 +233,7 @@ def contains(a: Array, b: Array, x: Array) -> bool:
 
 @compiled
 def nearest(a: Array, b: Array, x: Array, y: Array) -> None:
-    """Write into `y` a point of simplex and box near `x`; both must meet."""
+    """Write into `y` a point of simplex and box near `x`; the two must intersect."""
     l = x.shape[0]
     left = 1.0
     for j in range(l):

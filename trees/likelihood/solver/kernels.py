@@ -3,9 +3,8 @@
 Notation, shared with `cut` and `search`: ``P`` (n, l) contours, ``w`` (n,) weights, ``W`` their sum,
 ``v = P @ theta``, ``l(theta) = sum_i w_i ln v_i``, level set ``{theta in the simplex: l(theta) >= c}``. In nats.
 
-The interior-point methods here and in `cut` may stop early or wander off without harm: what they return is only a
-*guess*, and every number that leaves this package as a bound is recomputed from the guess by weak duality, which holds
-for any guess whatsoever.
+The interior-point methods here and in `cut` may stop early or diverge without harm: they return only a *guess*, and
+every bound that leaves this package is recomputed from the guess by weak duality, which is valid for any guess.
 """
 
 import numpy as np
@@ -21,7 +20,7 @@ MAX_STEPS = 80  # interior-point steps; 8 to 20 are usual
 
 @compiled
 def loglik(P: Array, w: Array, theta: Array) -> float:
-    """``l(theta)``; minus infinity where some ``v_i`` is 0."""
+    """Return ``l(theta)``; minus infinity if some ``v_i`` is 0."""
     total = 0.0
     for i in range(P.shape[0]):
         v = 0.0
@@ -97,7 +96,7 @@ def derivatives(P: Array, w: Array, theta: Array, g: Array, H: Array) -> float:
 
 @compiled
 def factor(A: Array) -> None:
-    """Cholesky factor of `A` in place (lower triangle); a pivot that vanishes is replaced by a huge one."""
+    """Compute the Cholesky factor of `A` in place (lower triangle); a zero pivot is replaced by a huge one."""
     l = A.shape[0]
     for j in range(l):
         d = A[j, j]
@@ -131,7 +130,7 @@ def solve(L: Array, b: Array) -> None:
 
 @compiled
 def longest_step(x: Array, dx: Array) -> float:
-    """Largest step ``t <= 1 / TO_BOUNDARY`` that keeps ``x + t dx >= 0``."""
+    """Return the largest step ``t <= 1 / TO_BOUNDARY`` that keeps ``x + t dx >= 0``."""
     t = 1.0 / TO_BOUNDARY
     for j in range(x.shape[0]):
         if dx[j] < 0.0 and -x[j] > t * dx[j]:
@@ -141,7 +140,7 @@ def longest_step(x: Array, dx: Array) -> float:
 
 @compiled
 def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
-    """KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
+    """Return the KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
     gradient(P, w, theta, g)
     W = sum_of(w)
     worst = 0.0
@@ -153,11 +152,11 @@ def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
 
 @compact
 def maximise(P: Array, w: Array) -> tuple[Array, float]:
-    """Maximum evidential likelihood estimate and its KKT excess.
+    """Return the maximum evidential likelihood estimate and its KKT excess.
 
     Solves ``min_x -(1/W) l(x) + sum x, x >= 0``, whose solution sums to 1 by itself, and so needs no equality
-    constraint (Kim, Carbonetto, Stephens, Anitescu 2020). Where the maximiser is not unique the path leads to the
-    middle of the set of maximisers.
+    constraint (Kim, Carbonetto, Stephens, Anitescu 2020). If the maximiser is not unique, the path leads to the middle
+    of the set of maximisers.
     """
     l = P.shape[1]
     W = sum_of(w)
@@ -224,7 +223,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
 
 @compiled
 def polish(P: Array, w: Array, theta: Array, worst: float) -> tuple[Array, float]:
-    """Drop classes that the optimum leaves at 0, then take plain Newton steps on the others while that helps."""
+    """Remove the classes that are 0 at the optimum, then take plain Newton steps on the others while these improve."""
     l = P.shape[1]
     W = sum_of(w)
     g = np.empty(l)

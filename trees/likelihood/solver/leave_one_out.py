@@ -1,10 +1,10 @@
-"""Compiled kernels: how wide the entropy interval stays, at the least, when one row is left out (theory §3.3).
+"""Compiled kernels: the least width of the entropy interval when one row is left out (theory §3.3).
 
 Notation as in `kernels`; ``P @ theta`` is 1 in every row, so that ``l(theta) = 0``. Leaving out one row of the contour
 ``p_k`` makes the likelihood ``l_k = l - ln v_k``. Any two points of its cut prove that its interval is at least as wide
 as their entropies differ. Such points are the ends of the whole interval, moved by one Newton step on the conditions of
 optimality, with the matrix of the whole child; one inverse serves all contours. That a moved point is in the cut
-follows without a look at the rows: counts are 1 or more, hence ``-l`` is self-concordant (Nesterov, Nemirovskii 1994),
+follows without reading the rows: counts are 1 or more, hence ``-l`` is self-concordant (Nesterov, Nemirovskii 1994),
 
     ``l_k(x + d) >= l_k(x) + g_k . d - omega*(r)``,  ``max l_k <= l_k(theta) + omega*(lambda)``,
 
@@ -20,12 +20,12 @@ from quercus.trees.likelihood.solver.kernels import Array, derivatives, loglik, 
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 
 SUPPORT = 1e-7  # a class with less probability counts as absent
-NEAR = 0.7  # length of a step up to which self-concordance is asked
+NEAR = 0.7  # greatest length of a step for which self-concordance is used
 
 
 @compiled
 def invert(A: Array) -> bool:
-    """Invert `A` in place (Gauss-Jordan with partial pivoting); False when singular."""
+    """Invert `A` in place (Gauss-Jordan with partial pivoting); False if singular."""
     m = A.shape[0]
     order = np.empty(m, np.int64)
     for k in range(m):
@@ -58,7 +58,7 @@ def invert(A: Array) -> bool:
 
 @compiled
 def support(x: Array) -> NDArray[np.int64]:
-    """Classes on whose face `x` lies."""
+    """Return the classes whose face contains `x`."""
     m = 0
     face = np.empty(x.shape[0], np.int64)
     for j in range(x.shape[0]):
@@ -74,7 +74,7 @@ def optimality(
 ) -> float:
     """Write the inverse of the bordered matrix of the conditions of optimality at `x` (see `settle`); return ``l(x)``.
 
-    Not a number where the matrix is singular.
+    The result is NaN if the matrix is singular.
     """
     m = face.shape[0]
     value = derivatives(P, w, x, g, H)
@@ -92,7 +92,7 @@ def optimality(
 
 @compact
 def highest_without(P: Array, w: Array, theta: Array, worst: float, tops: Array) -> None:
-    """Write upper bounds of the maximum of each ``l_k`` into `tops` (n,); infinity where none is known.
+    """Write upper bounds of the maximum of each ``l_k`` into `tops` (n,); infinity if none is known.
 
     The step is taken on the face of `theta`; a class off the face is held at 0 by a multiplier, which must not be
     negative.
@@ -151,7 +151,7 @@ def highest_without(P: Array, w: Array, theta: Array, worst: float, tops: Array)
 
 @compiled
 def length_of_step(level: float, rise: float, slope: float, aa: float, ae: float, ee: float) -> float:
-    """Least ``t`` found with ``rise + slope t - omega*(sqrt(aa + 2 ae t + ee t^2)) >= level``; NaN where none is."""
+    """Return the least ``t`` found with ``rise + slope t - omega*(sqrt(aa + 2 ae t + ee t^2)) >= level``, or NaN."""
     t = 0.0
     for _ in range(8):
         r = np.sqrt(max(aa + t * (2.0 * ae + ee * t), 0.0))
@@ -243,7 +243,7 @@ def move_into_cut(
 
 @compact
 def known_ends(P: Array, w: Array, c: float, theta: Array, tops: Array, low: Array, high: Array) -> None:
-    """Write into `low` and `high` (n,) what needs no search: a vertex, the uniform point or `theta` in the cut."""
+    """Write the ends known without search into `low` and `high` (n,): a vertex, the uniform point or `theta`."""
     n, l = P.shape
     at_theta = entropy(theta)
     uniform = loglik(P, w, np.full(l, 1.0 / l))

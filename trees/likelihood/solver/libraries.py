@@ -1,4 +1,4 @@
-"""How LLVM treats compiled kernels: once, with all that they call, and with no more effort than pays.
+"""LLVM's treatment of compiled kernels: once, with all that they call, and with few passes.
 
 Numba optimises every function by itself, makes machine code of it, and links it into each of its callers, where both
 are done again, level after level. Here only an *entry*, a kernel that Python calls, becomes machine code: it is its own
@@ -141,9 +141,7 @@ class EntryCompiler(_FunctionCompiler):  # type: ignore[misc]
         described = copy(part.fndesc)
         described.qualname = self.py_func.__qualname__
         described.env_name = f"{part.fndesc.env_name}$entry"
-        environment = Environment.from_fndesc(
-            described
-        )  # what the wrapper needs of Python; the part needs nothing
+        environment = Environment.from_fndesc(described)  # the wrapper's needs of Python; the part has none
         flags = Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         target = _make_subtarget(

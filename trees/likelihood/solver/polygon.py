@@ -26,12 +26,12 @@ CUTS = 120  # at the most
 
 @compiled
 def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: Array) -> int:
-    """Keep of a convex polygon what has ``f . t >= rhs``; its corners (in columns 1-3, entropy in column 0) in order.
+    """Clip a convex polygon to ``f . t >= rhs``; its corners (in columns 1-3, entropy in column 0) are in order.
 
-    `over` (CORNERS,) and `spare` (CORNERS, 4) are working space. Returns how many corners there are now: 0, and nothing
-    is changed, where nothing was cut off, or all, or rounding leaves no clear piece to cut.
+    `over` (CORNERS,) and `spare` (CORNERS, 4) are working space. Returns the new number of corners: 0, with nothing
+    changed, if nothing or everything would be cut off, or rounding leaves no clear piece to cut.
     """
-    first = -1  # the first corner that goes, whose predecessor stays
+    first = -1  # the first corner to remove, whose predecessor stays
     gone = 0
     for k in range(count):
         over[k] = f[0] * corners[k, 1] + f[1] * corners[k, 2] + f[2] * corners[k, 3] - rhs
@@ -65,13 +65,13 @@ def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: A
 def least_in_polygon(
     n: Array, m: Array, theta: Array, outer: float, inner: float, tolerance: float, work: Array
 ) -> tuple[float, float, int]:
-    """Lower bound and reached least entropy (nats) over the cut, and cuts made; how near is for the caller to see.
+    """Return lower bound and reached least entropy (nats) over the cut, which the caller compares, and the cuts made.
 
     Parameters
     ----------
     n, m, theta : (3,) see `separable`; `theta` a maximiser
-    outer, inner : levels of the cut that the bound holds for, and of the one that the reached point lies in
-    tolerance : nats between bound and reached entropy that are near enough
+    outer, inner : level of the cut for which the bound is valid, and of the one that contains the reached point
+    tolerance : sufficient distance in nats between bound and reached entropy
     work : (ROWS, 3)
     """
     W = sum_of(n) + sum_of(m)

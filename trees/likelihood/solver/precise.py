@@ -32,7 +32,7 @@ from quercus.trees.likelihood.solver.vertex import bound_beyond
 
 MOST = 100  # evaluations of a curve; 3 to 6 are usual
 ROUNDING = 2.3e-16  # of one logarithm of the likelihood, times k + 4 for k classes; relative to its weight
-SHARP = 32.0  # a level nearer to 1 than this many rounding errors is not for the curves
+SHARP = 32.0  # the curves are not used for a level nearer to 1 than this many rounding errors
 FLATTEST = -40.0  # kappa; there the point is uniform to the last digit
 
 
@@ -65,7 +65,7 @@ def low_point(n: Array, logs: Array, N: float, t: float, s: Array) -> tuple[floa
 def high_point(
     n: Array, logs: Array, N: float, free: int, kappa: float, s: Array
 ) -> tuple[float, float, float]:
-    """As `low_point`, on the curve of greatest entropy; `free` classes have no label."""
+    """Do the same as `low_point` on the curve of greatest entropy; `free` classes have no label."""
     empty = free * np.exp(-kappa) if free > 0 else 0.0
     Z = empty
     rates = 0.0
@@ -86,7 +86,7 @@ def high_point(
 
 @compiled
 def entropy_at(n: Array, s: Array, Z: float) -> float:
-    """Entropy of the classes with labels at a point of either curve, in nats."""
+    """Return the entropy of the classes with labels at a point of either curve, in nats."""
     total = 0.0
     for j in range(n.shape[0]):
         theta = n[j] / (s[j] * Z)
@@ -96,7 +96,7 @@ def entropy_at(n: Array, s: Array, Z: float) -> float:
 
 @compiled
 def distance(n: Array, logs: Array, N: float, c: float) -> tuple[float, float]:
-    """Guess the mean of ``s`` where ``l = c``, by the curvature of ``l`` at its maximum; and the mean of the logs."""
+    """Return a guess of the mean ``s`` for ``l = c``, by the curvature of ``l`` at its maximum, and the mean log."""
     mean = 0.0
     for j in range(n.shape[0]):
         mean += n[j] * logs[j]
@@ -109,7 +109,7 @@ def distance(n: Array, logs: Array, N: float, c: float) -> tuple[float, float]:
 
 @compiled
 def next_place(x: float, value: float, slope: float, aim: float, lo: float, hi: float) -> float:
-    """Newton's step for ``l(x) = aim`` in ``1 / sqrt(-l)``, kept between the places known to be below and above."""
+    """Take Newton's step for ``l(x) = aim`` in ``1 / sqrt(-l)``, between the points known to be below and above."""
     new = np.nan
     if value < 0.0 and slope > 0.0:
         q = -value
@@ -133,14 +133,14 @@ def take_logs(n: Array, logs: Array) -> float:
 def least_entropy_of_counts(
     n: Array, c: float, inner_c: float, tolerance: float, most: int
 ) -> tuple[float, float]:
-    """Global minimum (nats) of the entropy over ``{l(theta) >= l(n/N) + c}``: proven bound and reached value.
+    """Return proven bound and reached value (nats) of the least entropy over ``{l(theta) >= l(n/N) + c}``.
 
     Parameters
     ----------
     n : (l,) positive counts in falling order, l >= 2
     c, inner_c : levels for the bound and for the reached point, below 0
     tolerance : nats
-    most : evaluations of the curve; with few of them the bound holds but the reached value may be the start
+    most : evaluations of the curve; with few of them the bound is valid but the reached value may be the start
     """
     N = sum_of(n)
     if n.shape[0] == 2:  # the cut is an interval, and its end by the greater count is the farther from 1/2
@@ -179,7 +179,7 @@ def least_entropy_of_counts(
 def greatest_entropy_of_counts(
     n: Array, free: int, c: float, inner_c: float, tolerance: float, most: int
 ) -> tuple[float, float]:
-    """Maximum (nats) of the entropy over ``{l(theta) >= l(n/N) + c}``: proven bound and reached value.
+    """Return proven bound and reached value (nats) of the greatest entropy over ``{l(theta) >= l(n/N) + c}``.
 
     Parameters
     ----------

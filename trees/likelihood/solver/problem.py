@@ -1,8 +1,8 @@
 """Compiled kernels: whole entropy-interval problems, one after another, without Python in between (theory §2.3).
 
 Notation as in `kernels`. A problem is a count vector over a table of distinct contours, scaled to maximum 1, none of
-them constant. What can be told without computing is told first: a vertex inside the level set makes the minimum 0, the
-uniform point inside it the maximum ``ln l``; precise labels have a solution of one parameter (`precise`).
+them constant. Simple cases come first: a vertex inside the level set makes the minimum 0, and the uniform point
+inside it the maximum ``ln l``; precise labels have a solution with one parameter (`precise`).
 """
 
 import numpy as np
@@ -34,18 +34,18 @@ TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spen
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
 FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
 SHARP = 8.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its ellipsoid
-NEAR = 1e-3  # part of the weight, nats at most; a cut so near to the maximum is worth few boxes if these prove `SAME`
-BLURRED = 1e4  # rounding errors of the likelihood; a cut nearer than these is worth no more in any case
+NEAR = 1e-3  # part of the weight, nats at most; a cut this near to the maximum gets few boxes if these prove `SAME`
+BLURRED = 1e4  # rounding errors of the likelihood; a nearer cut gets no more boxes in any case
 NO_SEARCH = -1  # boxes
 FEW = 100  # boxes; more of them fight rounding
 
 
 @compiled
 def dominating_classes(P: Array) -> Ints:
-    """Return of each class the one that may take its place at a minimum: itself, unless another dominates it.
+    """Return for each class the one that may replace it at a minimum: itself, unless another dominates it.
 
-    Moving the probability of a class onto one that is as plausible in every row (of equals, the first stays) loses no
-    likelihood and, since ``-x ln x`` is subadditive, no entropy is gained.
+    Moving the probability of a class to one that is as plausible in every row (of equals, the first stays) does not
+    reduce the likelihood and, since ``-x ln x`` is subadditive, does not raise the entropy.
     """
     n, l = P.shape
     heir = np.arange(l)
@@ -72,7 +72,7 @@ def dominating_classes(P: Array) -> Ints:
 
 @compiled
 def is_precise(P: Array) -> bool:
-    """Tell whether every row leaves one class."""
+    """Return whether every row leaves one class."""
     n, l = P.shape
     for i in range(n):
         some = 0
@@ -125,7 +125,7 @@ def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
 def take_problem(
     table: Array, start: Ints, columns: Shorts, counts: Array, problem: int
 ) -> tuple[Array, Array]:
-    """Return the contours of one problem (n, l), and how often each occurs (n,)."""
+    """Return the contours of one problem (n, l) and their counts (n,)."""
     first = start[problem]
     n = start[problem + 1] - first
     P = np.empty((n, table.shape[1]))
@@ -139,7 +139,7 @@ def take_problem(
 
 @compiled
 def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
-    """Tell, in the plain cases, that no other maximiser exists (False: not known)."""
+    """Return whether, in simple cases, no other maximiser exists (False: unknown)."""
     n, l = P.shape
     g = np.empty(l)
     kkt_excess(P, w, theta, g)
@@ -168,14 +168,14 @@ def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
     smallest = np.inf
     for r in range(m):
         smallest = min(smallest, A[r, r])
-        if A[r, r] > 1e60:  # the factor's mark of a vanished pivot
+        if A[r, r] > 1e60:  # the factor marks a zero pivot in this way
             return False
     return smallest * smallest > 1e-9 * largest
 
 
 @compiled
 def precise_counts(P: Array, w: Array) -> Array:
-    """Return how much weight each class has, largest first, where every row leaves one class; no zeros."""
+    """Return the positive weights of the classes, largest first, if every row leaves one class."""
     totals = np.zeros(P.shape[1])
     for i in range(P.shape[0]):
         for j in range(P.shape[1]):
@@ -189,9 +189,9 @@ def precise_counts(P: Array, w: Array) -> Array:
 def first_bound(
     Q: Array, w: Array, outer: float, inner: float, x: Array, worst: float, tight: bool
 ) -> tuple[float, float]:
-    """Lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
+    """Return a lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
 
-    Where both agree the search is over before it begins: most often, with 30 labels or more. `x` is the maximiser,
+    If both agree, no search is needed, as in most problems with 30 labels or more. `x` is the maximiser,
     ``Q @ x`` 1 in every row; `outer` and `inner` enclose ``ln alpha``; `worst` is the KKT excess of `x`. A guess
     that Newton's method cannot mend is used only if `tight`.
     """
@@ -237,8 +237,8 @@ def solve_problem(
 ) -> int:
     """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`; return the state.
 
-    The bounds always hold. `SOLVED`; or `SEARCH` where the first two are left to `search_counts`; or `MAXIMISERS` where
-    the maximisers may be many and the cut is so near to them that only `maximisers` can tell.
+    The bounds are always valid. The state is `SOLVED`; or `SEARCH` if the first two are left to `search_counts`; or
+    `MAXIMISERS` if there may be many maximisers and the cut is so near to them that only `maximisers` can decide.
     """
     c = np.log(alpha)
     all_precise = is_precise(P)
@@ -275,7 +275,7 @@ def solve_problem(
 def cell_kkt_excess(
     table: Array, columns: Shorts, counts: Array, first: int, last: int, theta: Array
 ) -> float:
-    """KKT excess of `theta`, as `kernels.kkt_excess`, without the likelihood itself."""
+    """Return the KKT excess of `theta`, as `kernels.kkt_excess` does, without the likelihood itself."""
     l = theta.shape[0]
     W = 0.0
     top = 0.0
@@ -301,8 +301,8 @@ def estimate_counts(
     Parameters
     ----------
     table : (d, l) distinct informative contours, scaled to maximum 1
-    start, columns, counts : the rows of the table that occur in each problem, and how often, as in `Cells`
-    found : (m, l + 2), receives theta, its KKT excess, and 1 where it is plain that there is no other maximiser
+    start, columns, counts : the rows of the table in each problem, and their counts, as in `Cells`
+    found : (m, l + 2), receives theta, its KKT excess, and 1 if theta is certainly the only maximiser
     """
     l = table.shape[1]
     n, m, theta = np.empty(l), np.empty(l), np.empty(l)
@@ -345,7 +345,7 @@ def search_counts(
     effort: int,
     ends: Array,
 ) -> int:
-    """Write lower bound and reached least entropy of what `solve_counts` left to search; return the boxes examined."""
+    """Write lower bound and reached least entropy of problems that `solve_counts` left; return the boxes examined."""
     l = table.shape[1]
     examined = 0
     for i in range(wanted.shape[0]):
@@ -385,7 +385,7 @@ def solve_counts(
 ) -> int:
     """Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`.
 
-    With an `effort` other than `NO_SEARCH` search instead what was left to search, see `search_counts`, and return the
+    With an `effort` other than `NO_SEARCH`, search the remaining problems instead (`search_counts`), and return the
     boxes examined: both call the same large kernels, which are compiled once in one entry.
     """
     if effort != NO_SEARCH:
@@ -395,7 +395,7 @@ def solve_counts(
     for i in range(wanted.shape[0]):
         first = start[wanted[i]]
         last = start[wanted[i] + 1]
-        if first == last or alpha == 0.0:  # constant contours only: nothing is known
+        if first == last or alpha == 0.0:  # constant contours only: no information
             ends[i, 0] = ends[i, 1] = 0.0
             ends[i, 2] = ends[i, 3] = np.log(l)
             states[i] = SOLVED

@@ -34,12 +34,12 @@ from quercus.trees.likelihood.solver.kernels import Array, copy_line
 
 
 class Workspace(NamedTuple):
-    """Where `bound_at` works, and leaves what its callers go on from.
+    """Working space and results of `bound_at`, from which its callers continue.
 
     Attributes
     ----------
     K, M, A : (l, l) curvature of the likelihood; of the quadratic before ``diag(f)``; of the quadratic
-    e, f : (l,) curvature wanted of each class, and what could be had
+    e, f : (l,) wanted and affordable curvature of each class
     g, r : (l,) gradient of the likelihood, and of the quadratic, at ``y``
     z, q : (l,) minimiser of the quadratic, and its gradient there
     """
@@ -57,7 +57,7 @@ class Workspace(NamedTuple):
 
 @compiled
 def scratch_for(l: int) -> Workspace:
-    """Return the working space for so many classes."""
+    """Return the working space for `l` classes."""
     square = np.empty((3, l, l))
     line = np.empty((6, l))
     return Workspace(square[0], square[1], square[2], line[0], line[1], line[2], line[3], line[4], line[5])
@@ -104,7 +104,7 @@ def expand(T: Array, w: Array, y: Array, V: Array, g: Array, K: Array) -> float:
 def settle_in_box(A: Array, g: Array, a: Array, b: Array, y: Array) -> None:
     """Move `y` towards the minimum, over simplex and box, of the quadratic with gradient `g` there and curvature `A`.
 
-    Pairs of coordinates exchange probability, the most profitable pair first.
+    Pairs of coordinates exchange probability, the pair with the largest gain first.
     """
     l = g.shape[0]
     for _ in range(8 * l):
@@ -147,7 +147,7 @@ def minimise_quadratic(
         for k in range(l):
             q[j] += A[j, k] * (z[k] - y[k])
     settle_in_box(A, q, a, b, z)
-    for j in range(l):  # afresh: the exchanges gather rounding
+    for j in range(l):  # computed anew: the exchanges accumulate rounding
         q[j] = r[j] - push * g[j]
         for k in range(l):
             q[j] += A[j, k] * (z[k] - y[k])
@@ -167,10 +167,11 @@ def next_multiplier(
     z: Array,
     q: Array,
 ) -> float:
-    """Multiplier with which the minimiser of the quadratic may lie on the level set, by one step of the secant method.
+    """Return the multiplier that may put the quadratic's minimiser on the level set, by one step of the secant method.
 
     `z` moves from the minimiser of the quadratic to that with another multiplier. `short` is ``c - l(y)``; ``l`` is
-    taken as its expansion at `y`. A guess only: any multiplier gives a bound, and more steps do not pay.
+    approximated by its expansion at `y`. This is only a guess: any multiplier gives a bound, and further steps gain
+    little.
     """
     l = r.shape[0]
     gain = 0.0
@@ -236,10 +237,10 @@ def bound_at(
     exact: bool,
     scratch: Workspace,
 ) -> tuple[float, float, float]:
-    """Bound of the entropy by one quadratic, around `y` and with multiplier `m`.
+    """Bound the entropy by one quadratic, around `y` and with multiplier `m`.
 
-    Returns the bound, the quadratic at its minimiser, and ``l(y)``. With `exact` nothing may be given away at `y`: the
-    bound is minus infinity where that leaves no convex quadratic.
+    Returns the bound, the quadratic at its minimiser, and ``l(y)``. With `exact` the bound must not lose anything at
+    `y`: it is minus infinity if no convex quadratic allows that.
     """
     K, M, A, e, f, g, r, z, q = scratch
     l = y.shape[0]

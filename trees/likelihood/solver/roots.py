@@ -1,4 +1,4 @@
-"""Roots of one equation each, on which the curves of precise labels stand (theory §2.9)."""
+"""Roots of single equations, on which the curves of precise labels depend (theory §2.9)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from quercus.trees.likelihood.solver.compiled import compiled
 
 @compiled
 def upper_root(y: float) -> float:
-    """Root ``s >= 1`` of ``s - ln s = y``, ``y >= 1`` (Fritsch, Shafer, Crowley 1973)."""
+    """Return the root ``s >= 1`` of ``s - ln s = y``, ``y >= 1`` (Fritsch, Shafer, Crowley 1973)."""
     e = y - 1.0
     if not e > 1e-14:
         return 1.0 + float(np.sqrt(2.0 * max(e, 0.0)))
@@ -25,7 +25,7 @@ def upper_root(y: float) -> float:
 
 @compiled
 def product_root(y: float) -> float:
-    """Root ``s > 0`` of ``s + ln s = y`` (Fritsch, Shafer, Crowley 1973)."""
+    """Return the root ``s > 0`` of ``s + ln s = y`` (Fritsch, Shafer, Crowley 1973)."""
     if y < -36.0:
         return float(np.exp(y))
     s = y - np.log(y) * (1.0 - 1.0 / y) if y > 1.5 else np.log1p(np.exp(y))
@@ -41,10 +41,10 @@ def product_root(y: float) -> float:
 
 @compiled
 def class_end(n: float, N: float, c: float) -> float:
-    """Greatest ``t`` with ``n ln(t / p) + (N - n) ln((1 - t) / (1 - p)) >= c``, ``p = n / N``: seldom below it.
+    """Return the greatest ``t`` with ``n ln(t / p) + (N - n) ln((1 - t) / (1 - p)) >= c``, ``p = n / N``; rarely less.
 
-    That is the profile likelihood of one class. It is concave in ``u = ln(t / (1 - t))``, so every Newton step ends
-    outside of the cut: to the right of the root.
+    The left side is the profile likelihood of one class. It is concave in ``u = ln(t / (1 - t))``, so every Newton
+    step ends outside the cut: to the right of the root.
     """
     if n <= 0.0:
         return float(-np.expm1(c / N))
@@ -67,5 +67,5 @@ def class_end(n: float, N: float, c: float) -> float:
 
 @compiled
 def binary_entropy(t: float) -> float:
-    """Entropy of ``(t, 1 - t)`` in nats."""
+    """Return the entropy of ``(t, 1 - t)`` in nats."""
     return float(-t * np.log(t) - (1.0 - t) * np.log1p(-t)) if 0.0 < t < 1.0 else 0.0

@@ -1,4 +1,4 @@
-"""Compiled kernels: what rounding hides of a level set, and how far its entropy is from that of the maximiser.
+"""Compiled kernels: the effect of rounding on a level set, and bounds of its entropy around that of the maximiser.
 
 Notation as in `kernels`. The derivations are in theory §2.8 and §2.13. ``u = 2^-53`` is the
 rounding of one operation.
@@ -21,24 +21,24 @@ from quercus.trees.likelihood.solver.kernels import Array, solve, sum_of
 
 HAIR = 1e-14  # nats; rounding of an entropy
 SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
-DEEP = 1e8  # a cut so many roundings of a plain sum below the maximum needs no better sum
+DEEP = 1e8  # a cut this many roundings of a plain sum below the maximum needs no better sum
 
 
 @compiled
 def rounding(l: int) -> float:
-    """Return by how much rounding may move the log-likelihood of ``l`` classes, relative to the weight."""
+    """Return a bound of the effect of rounding on the log-likelihood of ``l`` classes, relative to the weight."""
     return (4.0 * l + 12.0) * UNIT
 
 
 @compiled
 def plain_sums(n: int, l: int) -> float:
-    """Return by how much rounding may move a gradient of the log-likelihood, summed plainly, relative to itself."""
+    """Return a bound of the relative effect of rounding on a plainly summed gradient of the log-likelihood."""
     return (n + 2.0 * l + 8.0) * UNIT
 
 
 @compiled
 def compensated_add(total: float, term: float) -> tuple[float, float]:
-    """Return a sum and what its rounding lost (Knuth)."""
+    """Return a sum and its rounding error (Knuth)."""
     result = total + term
     taken = result - total
     return result, (total - (result - taken)) + (term - taken)
@@ -46,7 +46,7 @@ def compensated_add(total: float, term: float) -> tuple[float, float]:
 
 @compact
 def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
-    """Upper bound of the true KKT excess of `theta`, of which `worst` is the computed one, at the level `c`."""
+    """Return an upper bound of the true KKT excess of `theta`, given the computed one, `worst`, at the level `c`."""
     n, l = P.shape
     W = sum_of(w)
     if -c > DEEP * plain_sums(n, l) * W:
@@ -70,7 +70,7 @@ def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
 
 @compiled
 def level_error(P: Array, w: Array, theta: Array, worst: float, c: float) -> float:
-    """Return by how much, relative to the weight, the level of a bound must be lowered to make up for rounding.
+    """Return the amount, relative to the weight, by which the level of a bound must be lowered because of rounding.
 
     Beside `rounding`, a tangent at ``y`` has the error of its gradient times ``|t - y|``: at most 2, or the girth of a
     box around the level set. ``P @ theta`` must be 1 in every row; `worst` is a `sure_excess`.
@@ -89,7 +89,7 @@ def level_error(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
 
 @compiled
 def entropy_term_range(a: float, b: float) -> tuple[float, float]:
-    """Least and greatest ``-t ln t`` over ``[a, b]``."""
+    """Return the least and the greatest ``-t ln t`` over ``[a, b]``."""
     at_a = -a * np.log(a) if a > 0.0 else 0.0
     at_b = -b * np.log(b) if b > 0.0 else 0.0
     return min(at_a, at_b), np.exp(-1.0) if a < np.exp(-1.0) < b else max(at_a, at_b)
@@ -97,9 +97,9 @@ def entropy_term_range(a: float, b: float) -> tuple[float, float]:
 
 @compact
 def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float, float]:
-    """How far below and above that of `theta` the entropy (nats) may be where ``l >= l(theta) - slack``.
+    """Return by how much the entropy (nats) where ``l >= l(theta) - slack`` may be below and above that of `theta`.
 
-    ``P @ theta`` must be 1 in every row, and `slack` include what `theta` may fall short of the maximum.
+    ``P @ theta`` must be 1 in every row, and `slack` must include the distance of `theta` from the maximum.
     """
     n, l = P.shape
     a, b, top = np.empty(l), np.empty(l), np.empty(n)
@@ -107,7 +107,7 @@ def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float
     outer_box(P, w, -slack, theta, 0.0, a, b, top)
     down = HAIR
     up = HAIR
-    for j in range(l):  # what the box says
+    for j in range(l):  # bounds from the box
         here, _ = entropy_term_range(theta[j], theta[j])
         least, most = entropy_term_range(a[j], b[j])
         down += here - least
@@ -149,8 +149,8 @@ def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float
 def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Array) -> None:
     """Write the ends, as `problem.solve_problem`, at a level `c` that rounding hides.
 
-    ``l(theta)`` may fall `short` of the maximum. What the cut is known to hold is the true maximiser, not `theta`: its
-    entropy counts as reached, as far as it is known.
+    ``l(theta)`` may be `short` of the maximum. The cut certainly contains the true maximiser, but maybe not `theta`:
+    the entropy of the maximiser counts as reached, as far as it is known.
     """
     here = entropy(theta)
     down, up = entropy_error(P, w, theta, short - c)
@@ -166,9 +166,9 @@ def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Ar
 
 @compact
 def box_entropy_error(P: Array, w: Array, theta: Array, slack: float, widest: float) -> float:
-    """As `entropy_error`, by the box alone, and of its sides only those narrower than `widest`.
+    """Return `entropy_error` by the box alone, considering only its sides narrower than `widest`.
 
-    Where the maximiser is not unique the box is wide in the free directions, and the caller answers for these.
+    If the maximiser is not unique, the box is wide in the free directions, which the caller must handle.
     """
     l = theta.shape[0]
     a, b = np.empty(l), np.empty(l)

@@ -22,14 +22,14 @@ from quercus.trees.likelihood.solver.descent import (
 from quercus.trees.likelihood.solver.enclosure import contains, nearest, outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, loglik
 
-ROUNDING = 5e-7  # nats; the most that rounding in the likelihood may loosen the tolerance
+ROUNDING = 5e-7  # nats; greatest increase of the tolerance because of rounding in the likelihood
 MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
-THIN = 1e-6  # part of the widest side: a side so short is not worth another cut that gains nothing
+THIN = 1e-6  # part of the widest side: a side this short is not cut again after a cut without gain
 
 
 @compiled
 def has_vertex(P: Array, w: Array, c: float) -> bool:
-    """Tell whether a vertex of the simplex lies in the level set."""
+    """Return whether the level set contains a vertex of the simplex."""
     n, l = P.shape
     for j in range(l):
         total = 0.0
@@ -91,7 +91,7 @@ def first_minimum(
     theta: Array,
     x: Array,
 ) -> float:
-    """Write a local minimum into `x`, and return its multiplier; the box is shrunk to what can be no worse."""
+    """Write a local minimum into `x`, and return its multiplier; shrink the box to the points that may be as good."""
     mu = guess_minimum(P, w, inner_c, theta, x)
     if mu > 0.0:
         return mu
@@ -150,7 +150,7 @@ def examine(
                 reached = value
                 copy_line(point, x)
                 mu = other if other > 0.0 else 1.0
-        elif contains(a, b, point):  # minima often come in families: perhaps another as good
+        elif contains(a, b, point):  # minima often come in groups: look for another one as good
             other = newton_stationary(P, w, inner_c, point, m)
             if other > 0.0 and contains(a, b, point):
                 copy_line(point, y)
@@ -158,7 +158,7 @@ def examine(
                     P, w, order, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
                 )
                 bound = max(bound, new)
-    if bound <= node[0]:  # nothing gained: rather than shave a side that is thin already, halve the widest
+    if bound <= node[0]:  # no gain: halve the widest side rather than cut a thin one
         widest = 0
         for j in range(1, l):
             if b[j] - a[j] > b[widest] - a[widest]:
@@ -176,14 +176,14 @@ def examine(
 def least_entropy(
     P: Array, w: Array, c: float, inner_c: float, theta: Array, worst: float, tolerance: float, effort: int
 ) -> tuple[float, float, int]:
-    """Global minimum of the entropy over the level set, in nats: proven bound, reached value, boxes examined.
+    """Return the least entropy over the level set, in nats: proven bound, reached value, boxes examined.
 
     Branch and bound over boxes, best bound first; stops when bound and reached value are within `tolerance`, or after
     `effort` boxes. ``P @ theta`` must be 1 in every row (`theta` the maximiser, `worst` its KKT excess). `c` defines
-    the level set that the bound holds for, `inner_c >= c` the one that the reached point lies in: rounding in the
-    maximum likelihood is accounted for between them.
+    the level set of the bound, `inner_c >= c` the one that contains the reached point: rounding in the maximum
+    likelihood is accounted for between them.
 
-    A box waits as one row of a heap: its bound, the coordinate to cut it at and where, its sides ``a`` and ``b``.
+    A waiting box is one row of a heap: its bound, the coordinate and value to cut it at, its sides ``a`` and ``b``.
     """
     if has_vertex(P, w, inner_c):
         return 0.0, 0.0, 0
@@ -229,7 +229,7 @@ def least_entropy(
 
 @compiled
 def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array) -> tuple[float, float]:
-    """Greatest entropy over the level set, in nats: proven bound and reached value (parameters as `least_entropy`)."""
+    """Return the greatest entropy over the level set, in nats: proven bound and reached value, see `least_entropy`."""
     l = P.shape[1]
     uniform = np.full(l, 1.0 / l)
     if loglik(P, w, uniform) >= inner_c:
@@ -242,7 +242,7 @@ def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array)
         if mu < 0.0:
             reached = entropy(point)
             bound = entropy_bound(P, w, c, point, -mu)
-            # what lies between both levels cannot be proved
+            # the part between both levels cannot be proved
             if bound - reached <= 1e-11 - 2.0 * mu * (inner_c - c):
                 return min(bound, np.log(l)), reached
     to_boundary(P, w, inner_c, theta, uniform, point)

@@ -1,12 +1,12 @@
-"""Compiled kernels: labels that say one class or rule one out, where the likelihood separates (theory §2.10).
+"""Compiled kernels: labels that name one class or exclude one, for which the likelihood separates (theory §2.10).
 
-A contour that leaves one class is ``theta_j``; one that rules one out and leaves all others alike is ``1 - theta_j``.
+A contour that leaves one class is ``theta_j``; one that excludes one and leaves all others alike is ``1 - theta_j``.
 With three classes that is every set-valued label. With ``n_j`` and ``m_j`` their weights,
 
     ``l(theta) = sum_j f_j(theta_j)``,  ``f_j(t) = n_j ln t + m_j ln(1 - t)``,
 
-every ``f_j`` concave. So the Hessian is diagonal, and what needs ``l`` at its greatest for a given price ``lambda`` of
-probability has a closed form each class: ``f_j'(t) = lambda`` is a quadratic equation (`best_share`).
+every ``f_j`` concave. So the Hessian is diagonal, and the maximum of ``l`` at a given price ``lambda`` of probability
+has a closed form for each class: ``f_j'(t) = lambda`` is a quadratic equation (`best_share`).
 
 *Maximiser.* ``sum_j share_j(lambda) = 1``, one falling equation in one unknown. For any point ``y`` and every ``t`` of
 the simplex, ``l(t) - l(y) <= max_j f_j'(y_j) - sum_j f_j'(y_j) y_j``, which is the certificate.
@@ -30,9 +30,9 @@ ROWS = 6  # of working space, (ROWS, l), that the kernels of separable labels sh
 def separable_counts(
     table: Array, columns: Shorts, counts: Array, first: int, last: int, n: Array, m: Array
 ) -> bool:
-    """Write the weights that say each class (`n`) and that rule it out (`m`); False where that is not all there is.
+    """Write the weights of labels that name (`n`) or exclude (`m`) each class; False if there are other labels.
 
-    False as well where no label rules a class out: precise labels alone have simpler solutions (`precise`).
+    False also if no label excludes a class: precise labels alone have simpler solutions (`precise`).
     """
     some = False
     l = table.shape[1]
@@ -64,7 +64,7 @@ def separable_counts(
 
 @compiled
 def best_share(n: float, m: float, price: float) -> float:
-    """Where ``n ln t + m ln(1 - t) - price t`` is greatest on ``[0, 1]``; `price` is not 0 where `n` and `m` are."""
+    """Return the maximiser of ``n ln t + m ln(1 - t) - price t`` on ``[0, 1]``; `price` is not 0 if `n` and `m` are."""
     q = price + n + m
     d = price + m - n
     root = np.sqrt(d * d + 4.0 * n * m)
@@ -104,7 +104,7 @@ def level(n: Array, m: Array, theta: Array, t: Array) -> float:
 
 @compiled
 def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
-    """Write the only maximiser into `theta`; False where there may be more than one, or rounding stands in the way."""
+    """Write the only maximiser into `theta`; False if there may be more than one, or rounding prevents it."""
     l = n.shape[0]
     W = 0.0
     said = 0.0
@@ -119,8 +119,8 @@ def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
         else:
             mutes += 1
             mute = j
-    lo = -2.0 * W  # there two classes with labels have 1/2 or more each
-    hi = said  # there no class has more than its part of these
+    lo = -2.0 * W  # there, two classes with labels have 1/2 or more each
+    hi = said  # there, no class has more than its part of these
     if mutes > 0:
         if at_rest <= 1.0:
             if mutes > 1:
@@ -173,7 +173,7 @@ def log_likelihood_deficit(n: Array, m: Array, theta: Array) -> tuple[float, flo
 
 @compiled
 def pull_inside(n: Array, m: Array, theta: Array, inner: float, t: Array) -> bool:
-    """Move `t` towards the maximiser until ``l >= inner``; concavity tells how far. False where rounding forbids."""
+    """Move `t` towards the maximiser until ``l >= inner``, by concavity; False if rounding forbids."""
     for _ in range(3):
         value = level(n, m, theta, t)
         if value >= inner:
@@ -221,7 +221,7 @@ def point_at_level(
 
 @compiled
 def entropy_of(t: Array) -> float:
-    """Entropy in nats."""
+    """Return the entropy in nats."""
     total = 0.0
     for j in range(t.shape[0]):
         if t[j] > 0.0:

@@ -1,7 +1,7 @@
 """Compiled kernels: whole problems of separable labels, as set-valued ones of three classes are (theory §2.10).
 
-Notation as in `separable`. Everything here is either proved or refused, and what is refused goes the general way
-(`problem`).
+Notation as in `separable`. Each result is either proved or refused; refused problems are solved by the general
+method (`problem`).
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from quercus.trees.likelihood.solver.stationary import greatest_separable, least
 
 CLOSE = 2e-10  # nats between an entropy reached and its bound, for both to be the answer
 NEAR = 1e-10  # between bounds of a class in two steps, for the second to be the answer
-SHARP = 16.0  # a cut nearer to the maximum than this many rounding errors is not for these methods
+SHARP = 16.0  # these methods are not used for a cut nearer to the maximum than this many rounding errors
 
 
 @compiled
@@ -46,7 +46,7 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
     if not ends[3] - ends[2] <= CLOSE:
         return False
     plane = n.shape[0] == 3
-    silent = False  # then the least entropy is often at a side of the simplex, where the polygon is at home
+    silent = False  # then the least entropy is often at a side of the simplex, where the polygon works well
     for j in range(n.shape[0]):
         silent = silent or n[j] == 0.0
     low = reached = -1.0
@@ -65,9 +65,9 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
 
 @compiled
 def shares_at_price(n: Array, m: Array, price: float, j: int, target: float, y: Array) -> tuple[float, float]:
-    """Write shares at `price` of all classes but `j`, and the rest of 1 for `j`; return their sum and its fall a price.
+    """Write the shares at `price` of all classes but `j`, and the rest of 1 for `j`; return their sum and its decrease.
 
-    A class that no label speaks of takes, at price 0, what the others leave of `target`.
+    A class without labels takes, at price 0, the remainder of `target`.
     """
     rest = 0.0
     give = 0.0
@@ -93,7 +93,7 @@ def shares_at_price(n: Array, m: Array, price: float, j: int, target: float, y: 
 
 @compiled
 def first_step(n: Array, m: Array, c: float, theta: Array, j: int, sign: float) -> tuple[float, float, float]:
-    """Price of the other classes at the maximiser, their fall a price, and a guess of how far class `j` may move."""
+    """Return the other classes' price at the maximiser, their decrease per price, and a guess of class `j`'s move."""
     price = -np.inf
     give = 0.0
     for k in range(n.shape[0]):
@@ -113,7 +113,7 @@ def first_step(n: Array, m: Array, c: float, theta: Array, j: int, sign: float) 
 
 @compiled
 def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float, y: Array) -> float:
-    """Proven greatest (`sign` 1) or least (-1) ``theta_j`` where ``l >= l(theta) + c``; NaN: not found.
+    """Return the proven greatest (`sign` 1) or least (-1) ``theta_j`` where ``l >= l(theta) + c``; NaN: not found.
 
     At the end ``f_k' = rho`` for all other classes, which are then shares at that price, and class ``j`` has the rest.
     For any ``y``, with ``p = max f_k'(y_k)`` over the others, concavity gives for all ``t`` of the cut
@@ -187,7 +187,7 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
 def bound_separable(
     n: Array, m: Array, alpha: float, theta: Array, hair: float, bounds: Array, y: Array
 ) -> bool:
-    """Write proven lower and upper bounds (2 l,) of the class probabilities over the cut; False where not found.
+    """Write proven lower and upper bounds (2 l,) of the class probabilities over the cut; False if not found.
 
     `hair` is the least depth of the cut.
     """

@@ -23,7 +23,7 @@ def merge_cells(
 ) -> None:
     """Rewrite the cells `wanted` over the table of informative contours: numbers rising, each once.
 
-    `column` tells the number there of each contour, -1 for constant ones. The output has room for as many entries.
+    `column` has the number there of each contour, -1 for constant ones. The output has room for as many entries.
     """
     end = 0
     for w in range(wanted.shape[0]):
@@ -53,7 +53,7 @@ def merge_cells(
 
 @compiled
 def sort_entries(columns: Shorts, counts: Array) -> None:
-    """Sort entries by column in place (heap sort: no worst case, and compiled in a moment)."""
+    """Sort entries by column in place (heap sort: no bad worst case, and quickly compiled)."""
     size = columns.shape[0]
     left = size // 2
     while size > 1:
@@ -90,7 +90,7 @@ def enter_cells(
 ) -> int:
     """Find or add cells in a hash table of `size` cells; write their numbers to `entries`, return the new size.
 
-    `slots` (a power of 2 of them, -1: free) hold numbers of cells; these lie one behind the other in the pool.
+    `slots` (their number is a power of 2; -1: free) hold numbers of cells, which are consecutive in the pool.
     """
     mask = np.uint64(slots.shape[0] - 1)
     for i in range(start.shape[0] - 1):
@@ -145,7 +145,7 @@ def place_hashes(hashes: NDArray[np.uint64], slots: Shorts) -> None:
 
 @compiled
 def compare(P: Array, a: int, b: int) -> int:
-    """Order of two rows: -1, 0 or 1."""
+    """Return the order of two rows: -1, 0 or 1."""
     for j in range(P.shape[1]):
         if P[a, j] < P[b, j]:
             return -1
@@ -186,10 +186,10 @@ def reduce_rows(
     out_start: Ints,
     empty: NDArray[np.bool_],
 ) -> None:
-    """Reduce many problems to what the likelihood depends on, each as `maximiser.distinct_contours` does.
+    """Reduce many problems to their distinct informative contours, as `maximiser.distinct_contours` does for one.
 
     Problem ``i`` has the rows ``first[i] .. first[i + 1] - 1`` of `P` and `w`; the output has room for as many. `P` is
-    overwritten. `empty` tells where no row has weight.
+    overwritten. `empty` marks the problems in which no row has weight.
     """
     l = P.shape[1]
     numbers = np.empty(P.shape[0], np.int64)

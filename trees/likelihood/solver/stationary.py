@@ -8,8 +8,8 @@ The proof is weak duality: for any ``mu > 0`` and ``nu``, with ``phi_j(t) = h(t)
 
 each minimum over what the cut leaves of class ``j`` (`cut_end`); the greatest entropy likewise. For the greatest all
 ``-phi_j`` are concave and a stationary point is the optimum. For the least ``phi_j`` is convex, then concave, then
-convex; where the stationary point is the least of each of them the bound is the entropy reached (`is_least`), which is
-so but for few labels and ties. Otherwise the caller searches.
+convex; if the stationary point is the minimum of each of them, the bound is the entropy reached (`is_least`). That is
+usual except with few labels and ties. Otherwise the caller searches.
 """
 
 import numpy as np
@@ -34,10 +34,10 @@ from quercus.trees.likelihood.solver.separable import (
 def settle_separable(
     n: Array, m: Array, theta: Array, aim: float, t: Array, mu: float, work: Array
 ) -> tuple[float, float, float]:
-    """Newton's method for a stationary point of the entropy on ``l = aim`` near `t`, see the module.
+    """Find a stationary point of the entropy on ``l = aim`` near `t` by Newton's method, see the module.
 
-    Classes at 0 stay there; one without `n` may come to 0. Returns ``mu`` (0: it led nowhere), ``nu`` and by how much
-    the slopes miss, summed over the classes.
+    Classes at 0 stay there; one without `n` may become 0. Returns ``mu`` (0: the method failed), ``nu`` and the errors
+    of the slopes, summed over the classes.
     """
     l = n.shape[0]
     f = work[0]
@@ -114,7 +114,7 @@ def settle_separable(
 
 @compiled
 def multiplier_separable(n: Array, m: Array, t: Array) -> float:
-    """Multiplier that fits ``-ln t_j - 1 = mu f_j' - nu`` best over the classes with ``t_j > 0``."""
+    """Return the multiplier that fits ``-ln t_j - 1 = mu f_j' - nu`` best over the classes with ``t_j > 0``."""
     many = 0
     mean_q = mean_f = 0.0
     for j in range(n.shape[0]):
@@ -143,7 +143,7 @@ def dual_value(n: Array, m: Array, theta: Array, c: float, t: Array, mu: float, 
 def greatest_separable(
     n: Array, m: Array, theta: Array, outer: float, inner: float, work: Array
 ) -> tuple[float, float]:
-    """Upper bound and reached greatest entropy (nats) over the cut; an infinite bound where Newton's method failed."""
+    """Return upper bound and reached greatest entropy (nats) over the cut; the bound is infinite if Newton fails."""
     l = n.shape[0]
     uniform = work[3]
     t = work[4]
@@ -166,10 +166,11 @@ def greatest_separable(
 
 @compiled
 def cut_end(n: float, m: float, theta: float, price: float, rest: float, c: float, t: float) -> float:
-    """An end of what the cut leaves of a class, from a guess `t` on that side of the maximiser.
+    """Return an end of the cut's range of a class, from a guess `t` on that side of the maximiser.
 
     ``f(t) - f(theta) + price (1 - t) - rest >= c`` holds on the cut, where `price` is no less than any slope at the
-    maximiser and `rest` the sum of slope times share of the other classes. It is concave in ``t``: its tangent tells.
+    maximiser and `rest` the sum of slope times share of the other classes. It is concave in ``t``, so its tangent
+    bounds it.
     """
     value = gain(n, m, t, theta) + price * (1.0 - t) - rest - c
     rate = slope(n, m, t) - price
@@ -181,7 +182,7 @@ def cut_end(n: float, m: float, theta: float, price: float, rest: float, c: floa
 
 @compiled
 def is_least(n: float, m: float, t: float, mu: float, nu: float, a: float, b: float) -> bool:
-    """Tell whether ``phi`` is least at `t` on ``[a, b]``, where its slope is 0 (or, at ``t = 0``, that of the end).
+    """Return whether ``phi`` is least at `t` on ``[a, b]``, where its slope is 0 (or, at ``t = 0``, that of the end).
 
     ``phi'' = mu (n / t^2 + m / (1 - t)^2) - 1 / t``. Of ``-mu n ln t`` and ``-mu m ln(1 - t)`` either may be replaced
     by its tangent at `t` to leave a function that changes its curvature once: convex near `t`, concave towards one end.
@@ -203,7 +204,7 @@ def is_least(n: float, m: float, t: float, mu: float, nu: float, a: float, b: fl
 
 @compiled
 def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Array) -> bool:
-    """Write about the least entropy on ``l = aim`` into `t`: the tangent's least value over an ellipsoid, twice."""
+    """Guess the point `t` of least entropy on ``l = aim``: minimise the tangent over an ellipsoid, twice."""
     l = n.shape[0]
     d = work[0]
     outer = work[3]
@@ -247,7 +248,7 @@ def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Ar
 def least_separable(
     n: Array, m: Array, theta: Array, outer: float, inner: float, work: Array
 ) -> tuple[float, float]:
-    """Lower bound and reached least entropy (nats) over the cut; bound -1 where the proof failed."""
+    """Return lower bound and reached least entropy (nats) over the cut; the bound is -1 if the proof failed."""
     l = n.shape[0]
     t = work[4]
     vertex = work[3]

@@ -16,7 +16,7 @@ from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.roots import upper_root
 
-SMALLEST = 1e-200  # of t: nearer to the vertex the entropy is 0 to all that matters
+SMALLEST = 1e-200  # of t: nearer to the vertex the entropy is practically 0
 LIMIT = 2_000  # pieces examined at the most
 
 
@@ -44,7 +44,7 @@ def curve_point(n: Array, logs: Array, t: float, theta: Array) -> tuple[float, f
 
 @compiled
 def entropy_of(theta: Array) -> float:
-    """Entropy of positive probabilities, in nats."""
+    """Return the entropy of positive probabilities, in nats."""
     total = 0.0
     for j in range(theta.shape[0]):
         total -= theta[j] * np.log(theta[j])
@@ -62,7 +62,7 @@ def bound_beyond(
     reached: float,
     most: int,
 ) -> tuple[float, float]:
-    """Take the part ``t < 1`` into account: `bound` and `reached` as known so far, and as they then are."""
+    """Return `bound` and `reached`, known so far for ``t >= 1``, updated for the part ``t < 1``."""
     l = n.shape[0]
     N = sum_of(n)
     a = np.empty(l)
@@ -115,7 +115,7 @@ def bound_beyond(
         # some point of the piece may lie on the cut; its entropy follows from dH = mu dl along the piece, of which
         # mu = t / (n_1 (1 + R)) does not move further than `change`
         change = (hi * (1.0 + r_hi) - lo * (1.0 + r_lo)) / (n[0] * (1.0 + r_lo) * (1.0 + r_hi))
-        if monotone:  # the way to the edge of the cut is straight
+        if monotone:  # the path to the edge of the cut is straight
             low = max(
                 h_a + mu_lo * (c - l_lo) - change * abs(c - l_lo),
                 h_b + mu_hi * (c - l_hi) - change * abs(c - l_hi),
@@ -139,7 +139,7 @@ def bound_beyond(
         los[count + 1] = mid
         his[count + 1] = hi
         count += 2
-    for piece in range(count):  # unsettled: the entropy is no less than -ln of the greatest probability
+    for piece in range(count):  # undecided: the entropy is no less than -ln of the greatest probability
         curve_point(n, logs, los[piece], a)
         bound = min(bound, -np.log(a[0]))
     return bound, reached
