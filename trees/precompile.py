@@ -1,6 +1,6 @@
 """Preparation of all compiled code: processes that must answer in time call `prepare` first; others need not.
 
-The work is a list of steps, which any process may do in any order: code compiled by one is loaded by another.
+Any process may do the steps below, in any order: what one process compiles, another waits for, and loads.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import stages
 from quercus.trees.likelihood.solver.problem import dominating_classes
+from quercus.trees.likelihood.solver.turns import is_taken, take_turn
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
@@ -54,6 +55,8 @@ def noticing_compilation(notify: Callable[[], object]) -> Iterator[None]:
     with event.install_listener("numba:compile", _CompilationListener(notify)):
         yield
 
+
+Steps = tuple[Callable[[], object], ...]
 
 _PRECISE: Final = np.eye(3)
 _GENERAL: Final = np.array(
@@ -137,31 +140,24 @@ def _compile_uniform() -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([[1 / 3, 1 / 3, 1 / 3, 0.0, 1.0]])
 
 
-STEPS: Final[tuple[Callable[[], object], ...]] = (
-    _grow_forest,
-    _grow_committee,
+TREES: Final[Steps] = (lambda: _grow_precise(1), lambda: _grow_precise(99), lambda: _cells_of(_PRECISE))
+"""What trees of precise labels need; forests have such a tree beside them."""
+FORESTS: Final[Steps] = (_grow_forest,)
+QUERIES: Final[Steps] = (_grow_committee,)
+GENERAL: Final[Steps] = (
     lambda: stages.estimate(_GENERAL, _STACKED, _FIRST),
     lambda: stages.enclose(_GENERAL, _STACKED, _FIRST, _compile_uniform(), 0.9, tight=True),
-    lambda: _grow_precise(1),
-    lambda: _grow_precise(99),
-    lambda: _cells_of(_PRECISE),
-)
-"""Each step compiles its missing kernels, in any order. Two processes begin at the two ends."""
-
-BEFORE_TREES: Final = (0, 6, 5, 4)
-"""The steps that forests, and trees of precise labels, need; in the order in which one process does them."""
-
-LAST: Final[tuple[Callable[[], object], ...]] = (
     lambda: _cells_of(_GENERAL),
     _all_intervals,
     lambda: _grow_general(0.9),
     lambda: _grow_general(1.0),
 )
-"""The steps that remain when all of `STEPS` are done."""
-
-TOTAL: Final = len(STEPS) + len(LAST)
-ORDER: Final = (*BEFORE_TREES, *(number for number in range(TOTAL) if number not in BEFORE_TREES))
-"""The numbers of all steps, those of `LAST` behind those of `STEPS`, in the order in which one process does them."""
+BEFORE_TREES: Final[Steps] = (*TREES, *FORESTS)
+STEPS: Final[Steps] = (*BEFORE_TREES, *QUERIES, *GENERAL)
+"""Each compiles what is missing of the kernels that it needs. What models wait for comes first."""
+HELPING: Final[Steps] = (*FORESTS, *reversed(TREES), *reversed(GENERAL), *QUERIES)
+"""The same steps in the order of a second process, which meets the first one late."""
+_HELPER: Final = "helper"
 
 
 @dataclass(frozen=True)
@@ -192,11 +188,23 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
     def report() -> None:
         nonlocal compiles
         compiles = True
-        notify(Progress(done, TOTAL, done >= len(BEFORE_TREES)))
+        notify(Progress(done, len(STEPS), done >= len(BEFORE_TREES)))
 
     with noticing_compilation(report):
-        for number in ORDER:
-            (STEPS + LAST)[number]()
+        for step in STEPS:
+            step()
             done += 1
             if compiles:
                 report()
+
+
+def is_helped() -> bool:
+    """Whether another process does `help_preparing` for this cache; true as well where nobody can."""
+    return is_taken(kernel_cache(), _HELPER)
+
+
+def help_preparing() -> None:
+    """Compile what is missing, beside a process that does `prepare`; at most one process does so for a cache."""
+    if take_turn(kernel_cache(), _HELPER):
+        for step in HELPING:
+            step()

@@ -12,10 +12,10 @@ import numba
 from numba.core.registry import cpu_target
 
 from quercus import trees
+from quercus.server.growth.compiling_helper import NOTE
 from quercus.trees.precompile import kernel_cache
 
 _PACKAGES: Final = ("belief", "trees")
-_ALL_COMPILED: Final = "all-compiled"
 
 
 def _what_compiled_code_depends_on() -> str:
@@ -35,7 +35,7 @@ def is_all_compiled() -> bool:
     if folder is None:
         return False
     try:
-        return (Path(folder) / _ALL_COMPILED).read_text() == _what_compiled_code_depends_on()
+        return (Path(folder) / NOTE).read_text() == _what_compiled_code_depends_on()
     except OSError:
         return False
 
@@ -45,4 +45,4 @@ def note_all_compiled() -> None:
     folder = kernel_cache()
     if folder is not None:
         with suppress(OSError):
-            (Path(folder) / _ALL_COMPILED).write_text(_what_compiled_code_depends_on())
+            (Path(folder) / NOTE).write_text(_what_compiled_code_depends_on())

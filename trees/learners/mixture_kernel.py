@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def e_step(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> fl
     return likelihood
 
 
-@compiled
+@borrowing
 def m_step(x: Array, w: Array, t: Array, floor: float, parameters: Array) -> None:
     """Write the best parameters for shares ``t``; a class without a share keeps its mean and deviation."""
     l, n = t.shape

@@ -71,7 +71,8 @@ def bound_maxima(
     )  # of each class; none is above the weight where θ is a maximiser (theory §2.2)
     for i in range(reached.shape[0]):
         value, weight = 0.0, 0.0
-        score[:] = 0.0
+        for c in range(score.shape[0]):
+            score[c] = 0.0
         for e in range(start[i], start[i + 1]):
             contour = contours[ids[e]]
             least, most, chance = contour[0], contour[0], 0.0

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
 from quercus.trees.learners.mixture import EPSILON, FLOOR_SHARE, FREE_SHARE, LARGEST, ROUNDING
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,7 +18,7 @@ Kinds = NDArray[np.int32]
 STEPS = 100  # greatest number of steps of E2M
 
 
-@compiled
+@borrowing
 def read_numbers(
     values: Floats, rows: Ints, k: int, x: Floats, klass: Kinds, moments: Floats
 ) -> tuple[float, float, float]:
@@ -33,7 +33,8 @@ def read_numbers(
         Mean and deviation of all known numbers, and their largest distance from zero.
     """
     origin, known, total, largest = np.nan, 0.0, 0.0, 0.0
-    moments[:] = 0.0
+    for c in range(moments.shape[1]):
+        moments[0, c] = moments[1, c] = moments[2, c] = 0.0
     for i in range(rows.shape[0]):
         number = values[rows[i], k]
         if np.isnan(number):
@@ -65,7 +66,7 @@ def read_numbers(
     return mean, np.sqrt(square / known), largest
 
 
-@compiled
+@borrowing
 def _m_step(x: Floats, u: int, t: Floats, moments: Floats, floor: float, found: Floats) -> None:
     """Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the `u` uncertain rows.
 
@@ -122,7 +123,7 @@ def _e_step(x: Floats, u: int, contours: Floats, moments: Floats, found: Floats,
     return likelihood
 
 
-@compiled
+@borrowing
 def _share_out(given: Floats, u: int, beyond: bool, t: Floats) -> None:
     """Write the shares (l, u) of contours (u, l), or of their excess over the least plausibility if `beyond`."""
     for i in range(u):
@@ -154,14 +155,18 @@ def fit_densities(
     l = contours.shape[1]
     means, deviations = np.empty((columns.shape[0], l)), np.empty((columns.shape[0], l))
     moments, found, x = np.empty((3, l)), np.empty((3, l)), np.empty(rows.shape[0])
-    doubtful, proportions = np.flatnonzero(klass < 0), np.empty(l)
-    mine, given, t = np.empty(len(doubtful)), np.empty((len(doubtful), l)), np.empty((l, len(doubtful)))
+    proportions, doubtful, uncertain = np.empty(l), np.empty(klass.shape[0], np.int64), 0
+    for i in range(klass.shape[0]):
+        if klass[i] < 0:
+            doubtful[uncertain] = i
+            uncertain += 1
+    mine, given, t = np.empty(uncertain), np.empty((uncertain, l)), np.empty((l, uncertain))
     for k in range(columns.shape[0]):
         mean, deviation, largest = read_numbers(values, rows, columns[k], x, klass, moments)
         least = ROUNDING * (largest if largest > 0.0 else 1.0)
         floor = max((FLOOR_SHARE + FREE_SHARE * free) * deviation, least)
         u = 0
-        for i in range(len(doubtful)):
+        for i in range(uncertain):
             if not np.isnan(x[doubtful[i]]):
                 mine[u] = x[doubtful[i]]
                 for c in range(l):

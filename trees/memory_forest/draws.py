@@ -6,7 +6,7 @@ number. A running generator would make a tree depend on the order in which its n
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.memory_forest.hashes import FIRST, LEFT, ONE, PLACES, RIGHT, SECOND, SHIFTS, STEP
 
 __all__ = ["LEFT", "PLACES", "RIGHT", "Whole", "below", "between", "heads", "keyed", "member_key"]
@@ -16,7 +16,7 @@ Whole = int | np.int64
 HALF = np.uint64(32)
 
 
-@compiled
+@borrowing
 def keyed(key: np.uint64, number: Whole) -> np.uint64:
     """Return splitmix64 of a key and a number: the key of what the number names below the key."""
     z = key + (np.uint64(number) + ONE) * STEP
@@ -25,13 +25,13 @@ def keyed(key: np.uint64, number: Whole) -> np.uint64:
     return z ^ (z >> SHIFTS[2])
 
 
-@compiled
+@borrowing
 def below(key: np.uint64, count: Whole) -> int:
     """Return the number of a key in [0, count), each as likely; `count` below 2^32."""
     return np.int64(((key >> HALF) * np.uint64(count)) >> HALF)  # type: ignore[return-value]
 
 
-@compiled
+@borrowing
 def between(key: np.uint64, low: Whole, high: Whole) -> int:
     """Return the number of a key in [low, high), each as likely.
 
@@ -58,7 +58,7 @@ def between(key: np.uint64, low: Whole, high: Whole) -> int:
     return begin  # type: ignore[return-value]
 
 
-@compiled
+@borrowing
 def heads(key: np.uint64) -> bool:
     """Toss a coin for a key."""
     return (key & ONE) == ONE  # type: ignore[no-any-return]

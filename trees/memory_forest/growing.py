@@ -84,7 +84,7 @@ def grow(
             coming[i] = come[i]
         for i in range(go.shape[0]):
             going[i] = go[i]
-        found[m] = _grow_tree(
+        found[m, 0], found[m, 1] = _grow_tree(
             codes, named, kinds, labels, contours, beliefs, sole, rank, keys[m], table, nodes[node:],
             rows[m * had:], opinions[opinion:], coming, going, gone, grown[made:], mine[m * n:], said[opined:],
             stack, below, tried, told, classes, parts, kind, count, left, share, theta, order, column, label,
@@ -265,7 +265,8 @@ def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: In
     if places.shape[0] > n:  # counting would visit contours that do not occur here
         _sort_few(mine, start, n, kinds, rank)
         return
-    places[:] = 0
+    for d in range(places.shape[0]):
+        places[d] = 0
     for i in range(n):
         places[rank[kinds[buffer[i]]]] += 1
     at = start
@@ -300,7 +301,8 @@ def _opine(
 ) -> None:
     """Write the estimate of a leaf, and the mean belief and plausibility of its rows."""
     total = 0.0
-    opinion[:] = 0.0
+    for c in range(theta.shape[0]):
+        opinion[1, c] = opinion[2, c] = 0.0
     for d in range(runs):
         total += count[d]
         for c in range(theta.shape[0]):

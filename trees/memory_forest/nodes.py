@@ -8,7 +8,7 @@ depend on the order of the rows.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import borrowing, compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.memory_forest.draws import PLACES, Whole, below, between, heads, keyed
 from quercus.trees.memory_forest.hashes import ONE
 
@@ -57,7 +57,8 @@ def runs_of(rows: Rows, kinds: Kinds, kind: Kinds, count: Ints) -> int:
 @borrowing
 def count_classes(rows: Rows, labels: Labels, classes: Kinds) -> bool:
     """Write the number of rows of each class; false if a label is not precise."""
-    classes[:] = 0
+    for c in range(classes.shape[0]):
+        classes[c] = 0
     for i in range(rows.shape[0]):
         c = labels[np.uint32(rows[i])]
         if c == NONE:
@@ -66,7 +67,7 @@ def count_classes(rows: Rows, labels: Labels, classes: Kinds) -> bool:
     return True
 
 
-@compiled
+@borrowing
 def estimate_node(
     runs: int, kind: Kinds, count: Ints, contours: Floats, sole: Kinds, theta: Floats, share: Floats
 ) -> bool:
@@ -83,11 +84,13 @@ def estimate_node(
         total += count[d]
         precise = precise and sole[kind[d]] != NONE
     if precise:
-        theta[:] = 0.0
+        for c in range(l):
+            theta[c] = 0.0
         for d in range(runs):
             theta[sole[kind[d]]] = count[d] / total
         return True
-    theta[:] = 1.0 / l
+    for c in range(l):
+        theta[c] = 1.0 / l
     for step in range(STEPS):
         if step == FEW and _at_vertex(runs, kind, count, contours, theta, total):
             break
@@ -138,7 +141,8 @@ def _at_vertex(runs: int, kind: Kinds, count: Ints, contours: Floats, theta: Flo
             g += count[d] * contours[kind[d], c] / contours[kind[d], a]
         if c != a and g >= total * SOLE:
             return False
-    theta[:] = 0.0
+    for c in range(l):
+        theta[c] = 0.0
     theta[a] = 1.0
     return True
 
@@ -223,7 +227,8 @@ def count_left_of_classes(
 ) -> None:
     """Write the number of rows of each class that go left; `label` (n,) are their classes."""
     l = left.shape[0]
-    left[:] = 0
+    for c in range(l):
+        left[c] = 0
     if named:
         for i in range(n):
             left[label[i]] += heads(keyed(key, np.int64(column[i])))

@@ -3,12 +3,12 @@
 import numpy as np
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
 from quercus.trees.memory_forest.nodes import Bools, Codes, Floats, Ints, Keys, Kinds, goes_left
 
 
-@compiled
+@borrowing
 def add_opinions(
     codes: Codes, named: Bools, keys: Keys, nodes: Kinds, opinions: Floats, counts: Ints, weights: Floats,
     level: float, said: Floats,
@@ -19,7 +19,9 @@ def add_opinions(
     rows is discounted to the reliability ``level^(1/n)``. A tree of weight 0 is skipped. See
     `quercus.trees.memory_forest.growing.grow`.
     """
-    K, l, by_name = named.shape[0], said.shape[2], named.any()
+    K, l, by_name = named.shape[0], said.shape[2], False
+    for a in range(K):
+        by_name = by_name or named[a]
     first, spoken = 0, 0
     for m in range(keys.shape[0]):
         tree, weight = nodes[first : first + counts[m, 0]], weights[m]
@@ -60,7 +62,10 @@ def add_opinions(
 @compiled
 def add_densities(values: Floats, means: Floats, deviations: Floats, logs: Floats) -> None:
     """Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), without missing values, to `logs` (m, l)."""
-    constant = np.log(deviations) + LOG_SQRT_2PI
+    constant = np.empty(deviations.shape)
+    for k in range(deviations.shape[0]):
+        for c in range(deviations.shape[1]):
+            constant[k, c] = np.log(deviations[k, c]) + LOG_SQRT_2PI
     for i in range(values.shape[0]):
         for k in range(values.shape[1]):
             x = values[i, k]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.rules.ties import TIE
 
 Ints = NDArray[np.int64]
@@ -67,7 +67,7 @@ def level_at(significance: float, depth: NDArray[np.integer]) -> Floats:
     return level
 
 
-@compiled
+@borrowing
 def _test(
     first: Ints,
     size: Floats,
@@ -93,7 +93,7 @@ def _test(
             earned[g, t] = freedom > 0 and gain > TIE and chi_square_tail(2 * gain, freedom) < share[g]
 
 
-@compiled
+@borrowing
 def _count_bits(mask: int) -> int:
     count, left = 0, np.uint64(mask)
     while left > 0:
@@ -102,7 +102,7 @@ def _count_bits(mask: int) -> int:
     return count
 
 
-@compiled
+@borrowing
 def chi_square_tail(value: float, freedom: int) -> float:
     """Return the probability that chi-square with a whole number of degrees of freedom, 1 or more, exceeds a value.
 

@@ -23,7 +23,8 @@ def distances_from(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> Non
     the ordered ones, is as far from all others as possible. Attributes are taken one at a time: the compiler vectorises
     both loops over rows, which is ten times as fast as one pair of rows at a time.
     """
-    far[:] = 0
+    for j in range(far.shape[0]):
+        far[j] = 0
     for k in range(row.shape[0]):
         x, column = np.int32(row[k]), columns[k]
         missing = np.int32(ordered[k])  # the code

@@ -9,7 +9,7 @@ entropy by which it reduces these shares, so with precise labels a member is an 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 
 Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ LITTLE = (
 )
 
 
-@compiled
+@borrowing
 def random_below(state: NDArray[np.uint64], below: int) -> int:
     """Return a number in [0, `below`) and move the generator's `state` (1,) on: splitmix64."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -61,7 +61,7 @@ def estimate_shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) 
     return theta
 
 
-@compiled
+@borrowing
 def entropy_of_counts(counts: Floats, total: float) -> float:
     """Shannon entropy in bits of `counts` (l,) that sum to `total`."""
     bits = 0.0

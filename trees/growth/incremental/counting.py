@@ -7,13 +7,13 @@ import numpy as np
 
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Ids, Ints
 from quercus.trees.growth.incremental.prefetch import AHEAD, fetch
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 
 FIRST_WIDTH = 4  # columns of a new block
 FEW = 32  # contours that are inserted in order one by one; more of them are sorted afterwards
 
 
-@compiled
+@borrowing
 def column_of(column: Ids, held: Ids, used: int) -> None:
     """Write the column of each contour in a block."""
     for j in range(used):
@@ -62,7 +62,7 @@ def new_columns(
     return fresh
 
 
-@compiled
+@borrowing
 def unspent_attributes(node: int, parent: Ids, split: Ids, spent: Ints, free: Ids) -> int:
     """Write the attributes that the splits above have not used up into `free`, and return their number."""
     K = free.shape[0]
@@ -169,7 +169,7 @@ def count_rows(
             column[held[j]] = NONE
 
 
-@compiled
+@borrowing
 def copy_blocks(
     pool: Ids, old: Ints, old_width: Ids, to: Ids, new: Ints, new_width: Ids, used: Ids, slots: int
 ) -> None:
@@ -187,7 +187,7 @@ def copy_blocks(
                 to[b + j] = 0
 
 
-@compiled
+@borrowing
 def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
     """List the contours of rows in `held` and their columns in `column`; return their number.
 
@@ -220,7 +220,8 @@ def count_nodes(ids: Ids, rows: Ids, start: Ints, column: Ids) -> tuple[Ints, Id
         here = rows[start[g] : start[g + 1]]
         out = first[g]
         d = sorted_columns(ids, here, column, out_ids[out:])
-        out_counts[out : out + d] = 0
+        for j in range(d):
+            out_counts[out + j] = 0
         for row in here:
             out_counts[out + column[ids[row]]] += 1
         for j in range(d):

@@ -4,7 +4,7 @@ import numpy as np
 
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Deltas, Ids, Ints
 from quercus.trees.growth.incremental.prefetch import AHEAD, fetch
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
 LANES = 16  # lists that are followed at once
@@ -69,7 +69,7 @@ def merge_changes(
     return to_start, to_rows, to_was, to_opened
 
 
-@compiled
+@borrowing
 def link_rows(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: Ids, after: Ids) -> None:
     """Insert the rows that arrived at a leaf at the front of its list."""
     for g in range(nodes.shape[0]):
@@ -80,7 +80,7 @@ def link_rows(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: I
                     first[nodes[g]] = rows[i]
 
 
-@compiled
+@borrowing
 def branch_of(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins: Ints) -> int:
     """Return the branch of a row at a split; the last three parameters are those of `layout.Layout.ways`."""
     code: int = np.int64(codes[row, attribute[split]])  # type: ignore[assignment]

@@ -9,13 +9,13 @@ import numpy as np
 from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Ids, Ints
 from quercus.trees.growth.incremental.counting import sorted_columns, unspent_attributes
 from quercus.trees.growth.incremental.prefetch import fetch
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
 Book = tuple[Ids, Ids, Ids, Ints, Ids, Ints, Ints]  # cells under construction, see `count_cells`
 
 
-@compiled
+@borrowing
 def cell_sizes(
     size: Ids, dirty: Bools, offsets: Ints, widths: Ints, cuts: Ints, first: Ints, to: Ids, changed: Bools
 ) -> None:
@@ -65,7 +65,7 @@ def cell_sizes(
                 to[g, cell + NO_NUMBER] = lost
 
 
-@compiled
+@borrowing
 def columns_by_contour(held: Ids, used: int, order: Ids) -> None:
     """List the columns of a block in order of their contours."""
     for j in range(used):
@@ -83,7 +83,7 @@ def columns_by_contour(held: Ids, used: int, order: Ids) -> None:
         gap //= 3
 
 
-@compiled
+@borrowing
 def sum_up(rows: Ids, width: int, begin: int, end: int, sums: Ints) -> None:
     """Add the counts of some bins."""
     for b in range(begin, end):
@@ -136,9 +136,9 @@ def gather_cells(
         else:
             k = attribute[cell]
             if k != summed or cut[cell] + 1 < bins:
-                known[:u] = 0
+                for j in range(u):
+                    known[j] = below[j] = 0
                 sum_up(rows[offsets[k] * w :], w, 0, cuts[k] + 1, known[:u])
-                below[:u] = 0
                 summed, bins = k, 0
             sum_up(rows[offsets[k] * w :], w, bins, cut[cell] + 1, below[:u])
             bins = cut[cell] + 1
@@ -158,7 +158,7 @@ def gather_cells(
     return start, ids[:n], out[:n]
 
 
-@compiled
+@borrowing
 def enter_cell(book: Book, group: int, cell: int, size: int, counts: Ids, held: Ids, d: int) -> None:
     """Enter a cell, with its contours and their counts."""
     groups, cells, sizes, start, ids, totals, used = book
@@ -299,8 +299,10 @@ def count_cells(
                 fetch(codes, row)
         d = sorted_columns(ids, here, column, held)
         left = unspent_attributes(nodes[g], parent, split, spent, free)
-        table[: slots * d] = 0
-        total[:] = 0
+        for j in range(slots * d):
+            table[j] = 0
+        for j in range(slots):
+            total[j] = 0
         for row in here:
             j = column[ids[row]]
             table[j] += 1

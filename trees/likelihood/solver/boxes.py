@@ -13,7 +13,7 @@ envelope touches ``h`` at ``x_j`` only with twice the curvature of ``h``: then i
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.curvature import (
     BELOW,
     choose_curvature,
@@ -56,7 +56,7 @@ def classes_by_plausibility(P: Array) -> Bytes:
     return order
 
 
-@compiled
+@borrowing
 def ranges(
     P: Array,
     order: Bytes,
@@ -92,7 +92,7 @@ def ranges(
     return origin, max(c - at_x, least_linear(gx, a, b) - origin), greatest_linear(gx, a, b) - origin
 
 
-@compiled
+@borrowing
 def discard(
     q: Array, above: float, g: Array, spare: float, y: Array, z: Array, limit: float, a: Array, b: Array
 ) -> bool:

@@ -8,7 +8,7 @@ than the class counts are marked in `kinds` and left to the caller.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.precise import (
     MOST,
@@ -28,7 +28,7 @@ EMPTY, VACUOUS, PRECISE, GENERAL = 0, 1, 2, 3  # kinds of cells, by the most inf
 TIGHT = 1e-11  # nats; the gap of precise labels
 
 
-@compiled
+@borrowing
 def tally(first: int, last: int, ids: Shorts, counts: Ints, klass: Bytes, n: Array) -> int:
     """Write the class counts of the precise labels among entries ``first .. last - 1`` into `n`; return the kind.
 
@@ -52,7 +52,7 @@ def tally(first: int, last: int, ids: Shorts, counts: Ints, klass: Bytes, n: Arr
     return kind
 
 
-@compiled
+@borrowing
 def sort_positive(n: Array, x: Array) -> int:
     """Write the positive values of `n` into `x`, largest first; return their number."""
     m = 0
@@ -68,7 +68,7 @@ def sort_positive(n: Array, x: Array) -> int:
     return m
 
 
-@compiled
+@borrowing
 def slot_of(x: Array, k: int, size: int) -> int:
     """Return the place of counts in a cache of `size` rows, a power of 2."""
     h = np.uint64(k)
@@ -78,7 +78,7 @@ def slot_of(x: Array, k: int, size: int) -> int:
     return int(h & np.uint64(size - 1))
 
 
-@compiled
+@borrowing
 def ends_of_counts(n: Array, free: int, outer: float, inner: float, ends: Array) -> None:
     """Write lower bound, reached least, reached greatest entropy and upper bound (nats) for counts in falling order.
 
@@ -98,7 +98,7 @@ def ends_of_counts(n: Array, free: int, outer: float, inner: float, ends: Array)
     ends[3], ends[2] = greatest_entropy_of_counts(n, free, outer, inner, TIGHT, MOST)
 
 
-@compiled
+@borrowing
 def interval_of_counts(n: Array, free: int, c: float, ends: Array, found: Array) -> bool:
     """Write lower end, upper end and gap (bits) for counts in falling order; False if rounding forbids.
 
@@ -226,8 +226,8 @@ def bound_precise(
             return i
         if kind <= VACUOUS or alpha == 0.0:
             kinds[i] = VACUOUS
-            lower[i] = 0.0
-            upper[i] = 1.0
+            for j in range(l):
+                lower[i, j], upper[i, j] = 0.0, 1.0
         elif kind == PRECISE:
             N = sum_of(n)
             c = np.log(alpha) - N * ROUNDING * 6.0

@@ -11,7 +11,7 @@ If both agree, that is the result; otherwise (rarely) the interior-point method 
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
 from quercus.trees.likelihood.solver.descent import eliminate
 from quercus.trees.likelihood.solver.kernels import Array, derivatives, factor, loglik, solve, sum_of
@@ -23,7 +23,7 @@ NONE = -1
 DUST = 4e-16  # rounding of a proof, relative to its terms
 
 
-@compiled
+@borrowing
 def project(A: Array, one: Array, x: Array) -> float:
     """Solve ``A y = x - nu 1`` with ``sum y = 0`` in place of `x`, given the factor of `A` and ``A^-1 1``."""
     solve(A, x)
@@ -83,7 +83,8 @@ def quadratic_start(P: Array, w: Array, c: float, theta: Array, j: int, sign: fl
         d = -scale * down[r] - away[r]
         if d < 0.0:
             t = min(t, -0.95 * theta[keep[r]] / d)
-    y[:] = 0.0
+    for k in range(y.shape[0]):
+        y[k] = 0.0
     total = 0.0
     for r in range(m):
         y[keep[r]] = theta[keep[r]] + t * (-scale * down[r] - away[r])
@@ -130,7 +131,9 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
                 nu += ((sign if keep[r] == j else 0.0) - mu * g[keep[r]]) / m
         A = matrix[: m + 2, : m + 2]
         d = right[: m + 2]
-        A[:] = 0.0
+        for r in range(m + 2):
+            for s in range(m + 2):
+                A[r, s] = 0.0
         for r in range(m):
             p = keep[r]
             for s in range(m):

@@ -24,6 +24,7 @@ from quercus.trees.likelihood.solver.libraries import (
     OptimisedPartCompiler,
     compiling_parts,
 )
+from quercus.trees.likelihood.solver.turns import taking_turn
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -51,11 +52,6 @@ def borrowing(function: F) -> F:
     return _compile(function, JITCodeLibrary, KernelCompiler, _nrt=False)
 
 
-def inlined(function: F) -> F:
-    """Compile `function` into its one large caller instead of as a separate unit."""
-    return cast(F, numba.njit(inline="always", error_model="numpy")(function))
-
-
 def _compile(function: F, library: type[JITCodeLibrary], part: type[CompilerBase], **options: Any) -> F:
     """Return the kernel as an entry, which Python calls: a wrapper of its part, which kernels that name it take."""
     linked = _cached(_copy(function), pipeline_class=part, no_cpython_wrapper=True, **options)
@@ -72,11 +68,12 @@ def _compile(function: F, library: type[JITCodeLibrary], part: type[CompilerBase
 
 
 def _compiling_parts(kernel: Any) -> Callable[[Any], Any]:
-    """Return the function that compiles a kernel together with the parts that it calls."""
+    """Return the function that compiles a kernel and its parts, unless another process compiles it now."""
     compile_kernel = kernel.compile
+    folder, name = kernel._cache.cache_path, f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
 
     def compile_with_parts(signature: Any) -> Any:
-        with compiling_parts(kernel.targetctx):
+        with compiling_parts(kernel.targetctx), taking_turn(folder, name):
             return compile_kernel(signature)
 
     return compile_with_parts
@@ -96,7 +93,7 @@ def _copy(function: Any) -> FunctionType:
 
 
 def _cached(function: Any, **options: Any) -> Any:
-    options |= {"error_model": "numpy", "no_cfunc_wrapper": True}
+    options = {"_nrt": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options  # else of the caller
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache: compile in every process instead

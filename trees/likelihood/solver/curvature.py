@@ -5,7 +5,7 @@ Notation as in `boxes`: ``f_j`` is the curvature that the underestimator of ``h(
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, solve
 
 BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
@@ -16,7 +16,7 @@ NEWTON = 30  # steps to where the line from a touches, at the most; 3 to 5 are u
 STEEPEST = 4.0  # over b_j: greatest curvature wanted away from a local minimum; touches h at half of [0, b_j]
 
 
-@compiled
+@borrowing
 def least_curvature(y: float, a: float) -> float:
     """Return the least ``f`` for which ``h(t) + f (t - y)^2 / 2`` is above its tangent at `y` for all ``t >= a``.
 
@@ -31,7 +31,7 @@ def least_curvature(y: float, a: float) -> float:
     return float(2.0 * (1.0 + 1e-9) * (a * np.log(a / y) + y - a) / ((y - a) * (y - a)))
 
 
-@compiled
+@borrowing
 def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
     """Return value and slope at `y` of the convex envelope of ``h(t) + f (t - y)^2 / 2`` on ``[a, b]``."""
     here = -y * np.log(y) if y > 0.0 else 0.0
@@ -55,7 +55,7 @@ def envelope(f: float, y: float, a: float, b: float) -> tuple[float, float]:
     return min(at_a + slope * (y - a) - 1e-13, here), slope
 
 
-@compiled
+@borrowing
 def is_convex(M: Array, f: Array, A: Array) -> bool:
     """Return whether ``M - diag(f)`` is positive definite for ``sum d = 0`` (lower triangle; `A` is working space)."""
     l = f.shape[0]
@@ -78,7 +78,7 @@ def is_convex(M: Array, f: Array, A: Array) -> bool:
     return True
 
 
-@compiled
+@borrowing
 def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
     """Write ``e_j - tau / (b_j - a_j)^2`` into `f`, but no less than 0 if ``e_j`` is above 0.
 
@@ -89,7 +89,7 @@ def give_way(e: Array, tau: float, a: Array, b: Array, f: Array) -> None:
         f[j] = max(e[j] - tau / (width * width), min(e[j], 0.0))
 
 
-@compiled
+@borrowing
 def affordable_curvature(
     M: Array, e: Array, a: Array, b: Array, exact: bool, most: float, f: Array, A: Array
 ) -> float:
@@ -124,7 +124,7 @@ def affordable_curvature(
     return high
 
 
-@compiled
+@borrowing
 def wanted_curvature(y: Array, a: Array, b: Array, mu: float, g: Array, exact: bool, e: Array) -> None:
     """Write into `e` the curvatures with which the envelopes touch at `y`, or nearly.
 
@@ -191,7 +191,7 @@ def choose_curvature(
     return best, best_phi, best_kappa
 
 
-@compiled
+@borrowing
 def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Array, v: Array) -> int:
     """Return the class at which to cut the box below its probability in `y`; -1 for none.
 
@@ -220,7 +220,7 @@ def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Arr
     return worst
 
 
-@compiled
+@borrowing
 def cut_at(a: float, b: float, x: float) -> float:
     """Return the point at which to cut ``[a, b]`` around a minimum at `x`: near 0, curvature depends on ratios."""
     if x > 0.0 and b > 3.0 * x and b - x >= x - a:
@@ -228,7 +228,7 @@ def cut_at(a: float, b: float, x: float) -> float:
     return 0.5 * (a + x) if x - a >= b - x else 0.5 * (x + b)
 
 
-@compiled
+@borrowing
 def widest_loss(f: Array, a: Array, b: Array) -> int:
     """Return the coordinate whose entropy term costs most in the box: wanted curvature times squared width."""
     worst = 0

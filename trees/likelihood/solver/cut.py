@@ -91,9 +91,11 @@ def entropy_bound(P: Array, w: Array, c: float, theta: Array, multiplier: float)
 @compiled
 def likelihood_bound(g: Array, value: float, theta: Array, a: Array, b: Array) -> float:
     """Return a proven upper bound of ``l`` over simplex and box: its tangent at `theta` (gradient `g`, `value`)."""
+    falling = np.empty(theta.shape[0])
     for j in range(theta.shape[0]):
         value -= g[j] * theta[j]
-    return value - least_linear(-g, a, b)
+        falling[j] = -g[j]
+    return value - least_linear(falling, a, b)
 
 
 @compact

@@ -5,7 +5,7 @@ Notation as in `kernels`. Frank-Wolfe steps find the neighbourhood, Newton's met
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compact, compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
 from quercus.trees.likelihood.solver.kernels import (
     Array,
@@ -18,7 +18,7 @@ from quercus.trees.likelihood.solver.kernels import (
 )
 
 
-@compiled
+@borrowing
 def entropy(theta: Array) -> float:
     """Return the Shannon entropy in nats."""
     total = 0.0
@@ -96,7 +96,7 @@ def to_boundary(P: Array, w: Array, c: float, inner: Array, outer: Array, point:
         point[j] /= total
 
 
-@compiled
+@borrowing
 def eliminate(A: Array, y: Array) -> bool:
     """Solve ``A x = y`` in place of `y` by Gaussian elimination with partial pivoting; False if singular."""
     m = y.shape[0]
@@ -158,7 +158,9 @@ def newton_stationary(P: Array, w: Array, c: float, x: Array, mu: float) -> floa
     for r in range(m):
         nu -= (np.log(y[keep[r]]) + 1.0 + mu * g[keep[r]]) / m
     for step in range(12):
-        A[:] = 0.0
+        for r in range(m + 2):
+            for s in range(m + 2):
+                A[r, s] = 0.0
         error = 0.0
         for r in range(m):
             p = keep[r]
@@ -274,7 +276,8 @@ def guess_minimum(P: Array, w: Array, c: float, theta: Array, x: Array) -> float
         for r in range(m):
             if d[r] < 0.0:
                 scale = min(scale, -0.98 * theta[keep[r]] / d[r])
-        guess[:] = 0.0
+        for k in range(guess.shape[0]):
+            guess[k] = 0.0
         for r in range(m):
             guess[keep[r]] = theta[keep[r]] + scale * d[r]
         to_boundary(P, w, c, theta, guess, x)

@@ -29,7 +29,6 @@ _KERNEL_PASSES = (
     untyped_passes.FixupArgs,
     untyped_passes.IRProcessing,
     untyped_passes.GenericRewrites,
-    untyped_passes.InlineInlinables,
     untyped_passes.ReconstructSSA,
     typed_passes.NopythonTypeInference,
     typed_passes.PreLowerStripPhis,

@@ -6,13 +6,13 @@ excludes.
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, gradient, solve, sum_of
 
 UNIT = 1.2e-16  # slightly more than 2^-53, the rounding of one operation
 
 
-@compiled
+@borrowing
 def largest_move(p: Array, x: float) -> float:
     """Return an upper bound of ``u = p . t - 1`` over the simplex where ``omega(u) <= x``: see `outer_box`."""
     top = 0.0
@@ -44,7 +44,8 @@ def outer_box(
     total = sum_of(one)
     e = np.empty(l)
     for j in range(l):
-        e[:] = 0.0
+        for k in range(l):
+            e[k] = 0.0
         e[j] = 1.0
         solve(A, e)
         r = np.sqrt(square * max(e[j] - one[j] * one[j] / total, 0.0)) * (1.0 + 1e-6) + 1e-12
@@ -88,7 +89,9 @@ def ellipsoid(
     g = np.empty(l)
     gradient(P, w, theta, g)
     slip = (n + l + 3) * UNIT * W
-    A[:] = 0.0
+    for j in range(l):
+        for k in range(l):
+            A[j, k] = 0.0
     for i in range(n):
         u = largest_move(P[i], delta / w[i])
         top[i] = (1.0 + u) * (1.0 + 1e-9)
@@ -123,7 +126,7 @@ def ellipsoid(
     return float(square / (1.0 - min(l * (n + 6.0 * l + 3.0) * UNIT / rho, 0.5)))
 
 
-@compiled
+@borrowing
 def tighten(a: Array, b: Array) -> bool:
     """Shrink a box to its intersection with the simplex; False if that is empty. The interior stays non-empty."""
     l = a.shape[0]
@@ -150,7 +153,7 @@ def tighten(a: Array, b: Array) -> bool:
     return True
 
 
-@compiled
+@borrowing
 def shrink(q: Array, limit: float, a: Array, b: Array) -> bool:
     """Remove from the box what ``q . t <= limit`` excludes on the simplex; False if nothing is left.
 
@@ -192,7 +195,7 @@ def shrink(q: Array, limit: float, a: Array, b: Array) -> bool:
     return True
 
 
-@compiled
+@borrowing
 def greatest_linear(p: Array, a: Array, b: Array) -> float:
     """Return the maximum of ``p . t`` over simplex and box, which must intersect."""
     l = p.shape[0]
@@ -219,7 +222,7 @@ def greatest_linear(p: Array, a: Array, b: Array) -> float:
     return total
 
 
-@compiled
+@borrowing
 def contains(a: Array, b: Array, x: Array) -> bool:
     """Return whether the box contains `x` up to rounding; if so, widen the box to contain it strictly."""
     for j in range(x.shape[0]):
@@ -231,7 +234,7 @@ def contains(a: Array, b: Array, x: Array) -> bool:
     return True
 
 
-@compiled
+@borrowing
 def nearest(a: Array, b: Array, x: Array, y: Array) -> None:
     """Write into `y` a point of simplex and box near `x`; the two must intersect."""
     l = x.shape[0]

@@ -10,7 +10,7 @@ every bound that leaves this package is recomputed from the guess by weak dualit
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compact, compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 
 Array = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ TO_BOUNDARY = 0.995  # fraction of the way to the boundary that a step may take
 MAX_STEPS = 80  # interior-point steps; 8 to 20 are usual
 
 
-@compiled
+@borrowing
 def loglik(P: Array, w: Array, theta: Array) -> float:
     """Return ``l(theta)``; minus infinity if some ``v_i`` is 0."""
     total = 0.0
@@ -32,7 +32,7 @@ def loglik(P: Array, w: Array, theta: Array) -> float:
     return total
 
 
-@compiled
+@borrowing
 def sum_of(values: Array) -> float:
     """Return the sum of an array (k,): ``values.sum()`` compiles several times as long, since it takes any layout."""
     total = 0.0
@@ -41,14 +41,14 @@ def sum_of(values: Array) -> float:
     return total
 
 
-@compiled
+@borrowing
 def copy_line(source: Array, target: Array) -> None:
     """Copy an array (k,) into another: ``target[:] = source`` compiles thrice as long, since it allows for overlaps."""
     for k in range(target.shape[0]):
         target[k] = source[k]
 
 
-@compiled
+@borrowing
 def gradient(P: Array, w: Array, theta: Array, g: Array) -> float:
     """Write ``dl/dtheta`` into `g`; return ``l(theta)``."""
     n, l = P.shape
@@ -66,7 +66,7 @@ def gradient(P: Array, w: Array, theta: Array, g: Array) -> float:
     return total
 
 
-@compiled
+@borrowing
 def derivatives(P: Array, w: Array, theta: Array, g: Array, H: Array) -> float:
     """Write the gradient into `g` and *minus* the Hessian into `H`; return ``l(theta)``."""
     n, l = P.shape
@@ -94,7 +94,7 @@ def derivatives(P: Array, w: Array, theta: Array, g: Array, H: Array) -> float:
     return total
 
 
-@compiled
+@borrowing
 def factor(A: Array) -> None:
     """Compute the Cholesky factor of `A` in place (lower triangle); a zero pivot is replaced by a huge one."""
     l = A.shape[0]
@@ -112,7 +112,7 @@ def factor(A: Array) -> None:
             A[i, j] = s / d
 
 
-@compiled
+@borrowing
 def solve(L: Array, b: Array) -> None:
     """Solve ``L L' x = b`` in place of `b`."""
     l = L.shape[0]
@@ -128,7 +128,7 @@ def solve(L: Array, b: Array) -> None:
         b[i] = s / L[i, i]
 
 
-@compiled
+@borrowing
 def longest_step(x: Array, dx: Array) -> float:
     """Return the largest step ``t <= 1 / TO_BOUNDARY`` that keeps ``x + t dx >= 0``."""
     t = 1.0 / TO_BOUNDARY
@@ -138,7 +138,7 @@ def longest_step(x: Array, dx: Array) -> float:
     return t
 
 
-@compiled
+@borrowing
 def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
     """Return the KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
     gradient(P, w, theta, g)

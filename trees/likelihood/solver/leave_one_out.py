@@ -14,7 +14,7 @@ with ``r`` the length of ``d`` in the local norm, ``lambda`` that of the Newton 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compact, compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
 from quercus.trees.likelihood.solver.kernels import Array, derivatives, loglik, sum_of
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
@@ -68,7 +68,7 @@ def support(x: Array) -> NDArray[np.int64]:
     return face[:m]
 
 
-@compiled
+@borrowing
 def optimality(
     P: Array, w: Array, x: Array, mu: float, face: NDArray[np.int64], K: Array, H: Array, g: Array
 ) -> float:
@@ -149,7 +149,7 @@ def highest_without(P: Array, w: Array, theta: Array, worst: float, tops: Array)
             tops[k] = -size - np.log1p(-size) + loose + W * (worst + plain_sums(n, l) + rounding(l))
 
 
-@compiled
+@borrowing
 def length_of_step(level: float, rise: float, slope: float, aa: float, ae: float, ee: float) -> float:
     """Return the least ``t`` found with ``rise + slope t - omega*(sqrt(aa + 2 ae t + ee t^2)) >= level``, or NaN."""
     t = 0.0

@@ -13,7 +13,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
@@ -26,7 +26,13 @@ from quercus.trees.likelihood.solver.economy import KernelCompiler, economising,
 
 
 class Part(JITCodeLibrary):
-    """Code for the libraries that link it, without machine code of its own."""
+    """Code for the libraries that link it, without machine code of its own.
+
+    Its own code and that of each part below it stay apart, as pieces, until an entry links them all, once.
+    """
+
+    _whole: ClassVar = False  # whether it is one piece with all parts below it
+    _pieces: tuple[bytes, ...]  # each before those that call it
 
     def _optimize_functions(self, module: llvm.ModuleRef) -> None:
         """Prepare each function with few passes: all of them run on the whole."""
@@ -41,28 +47,41 @@ class Part(JITCodeLibrary):
 
     def finalize(self) -> None:
         """Keep the code to be linked: optimising it is left to the entry."""
+        pieces: dict[bytes, None] = {}
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            if isinstance(library, Part):
+                pieces.update(dict.fromkeys(library._pieces))
+            if self._whole or not isinstance(library, Part):
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._optimize_final_module()
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvm.Linkage.external:
                 function.linkage = "linkonce_odr"
-        self._shared_module = self._final_module
+        self._pieces = (*pieces, self._final_module.as_bitcode())
         self._finalized = True
 
     def _optimize_final_module(self) -> None:
         """Leave it to the entry."""
+
+    def _get_module_for_linking(self) -> llvm.ModuleRef:
+        """Return the code with that of all parts below it, callers first: what is not called yet is not linked."""
+        self._ensure_finalized()
+        *others, own = self._pieces
+        module = llvm.parse_bitcode(own)
+        for piece in reversed(others):
+            module.link_in(llvm.parse_bitcode(piece))
+        return module
 
     def get_pointer_to_function(self, name: str) -> int:
         """Return no address: there is no machine code."""
         self._ensure_finalized()
         return 0
 
-    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, ...]]:
         """Return what `_unserialize` takes: the code."""
         self._ensure_finalized()
-        return self.name, "part", self._final_module.as_bitcode()
+        return self.name, "part", self._pieces
 
     @classmethod
     def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> JITCodeLibrary:
@@ -70,16 +89,16 @@ class Part(JITCodeLibrary):
         name, kind, data = state
         if kind == "part":
             part = cls(codegen, name)
-            part._final_module = part._shared_module = llvm.parse_bitcode(data)
-            part._finalized = True
+            part._pieces, part._finalized = data, True
             return part
         with replaced(codegen, "_library_class", JITCodeLibrary):
             return JITCodeLibrary._unserialize(codegen, state)
 
 
 class OptimisedPart(Part):
-    """A part with all passes that Numba's own libraries have."""
+    """A part with all passes that Numba's own libraries have, on the whole of what it calls."""
 
+    _whole = True
     _optimize_functions = JITCodeLibrary._optimize_functions
     _optimize_final_module = JITCodeLibrary._optimize_final_module
 

@@ -9,7 +9,7 @@ smooth part of the border, every second cut or so quarters the gap.
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
@@ -24,7 +24,7 @@ CORNERS = 48  # at the most
 CUTS = 120  # at the most
 
 
-@compiled
+@borrowing
 def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: Array) -> int:
     """Clip a convex polygon to ``f . t >= rhs``; its corners (in columns 1-3, entropy in column 0) are in order.
 
@@ -79,8 +79,9 @@ def least_in_polygon(
     corners = np.empty((CORNERS, 4))
     spare = np.empty((CORNERS, 4))
     over = np.empty(CORNERS)
-    corners[:3] = 0.0
     for j in range(3):
+        for k in range(4):
+            corners[j, k] = 0.0
         corners[j, 1 + j] = 1.0
     count = 3
     y = work[4]

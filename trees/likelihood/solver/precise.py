@@ -25,7 +25,7 @@ Far out both curves are straight in ``1 / sqrt(-l)``, which is therefore what Ne
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.roots import binary_entropy, class_end, product_root, upper_root
 from quercus.trees.likelihood.solver.vertex import bound_beyond
@@ -36,7 +36,7 @@ SHARP = 32.0  # the curves are not used for a level nearer to 1 than this many r
 FLATTEST = -40.0  # kappa; there the point is uniform to the last digit
 
 
-@compiled
+@borrowing
 def low_point(n: Array, logs: Array, N: float, t: float, s: Array) -> tuple[float, float, float]:
     """Write ``s`` of the curve of least entropy at `t`; return ``l - l(n / N)``, its slope in `t`, and ``Z``.
 
@@ -61,7 +61,7 @@ def low_point(n: Array, logs: Array, N: float, t: float, s: Array) -> tuple[floa
     return value, rates + N * pull / Z, Z
 
 
-@compiled
+@borrowing
 def high_point(
     n: Array, logs: Array, N: float, free: int, kappa: float, s: Array
 ) -> tuple[float, float, float]:
@@ -84,7 +84,7 @@ def high_point(
     return value, rates + N * pull / Z, Z
 
 
-@compiled
+@borrowing
 def entropy_at(n: Array, s: Array, Z: float) -> float:
     """Return the entropy of the classes with labels at a point of either curve, in nats."""
     total = 0.0
@@ -94,7 +94,7 @@ def entropy_at(n: Array, s: Array, Z: float) -> float:
     return total
 
 
-@compiled
+@borrowing
 def distance(n: Array, logs: Array, N: float, c: float) -> tuple[float, float]:
     """Return a guess of the mean ``s`` for ``l = c``, by the curvature of ``l`` at its maximum, and the mean log."""
     mean = 0.0
@@ -107,7 +107,7 @@ def distance(n: Array, logs: Array, N: float, c: float) -> tuple[float, float]:
     return np.sqrt(square / (-2.0 * c)), mean
 
 
-@compiled
+@borrowing
 def next_place(x: float, value: float, slope: float, aim: float, lo: float, hi: float) -> float:
     """Take Newton's step for ``l(x) = aim`` in ``1 / sqrt(-l)``, between the points known to be below and above."""
     new = np.nan
@@ -119,7 +119,7 @@ def next_place(x: float, value: float, slope: float, aim: float, lo: float, hi: 
     return new
 
 
-@compiled
+@borrowing
 def take_logs(n: Array, logs: Array) -> float:
     """Write the logarithms of `n`; return the sum of ``n ln n``."""
     total = 0.0

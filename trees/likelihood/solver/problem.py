@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.boxes import bound_in_box, classes_by_plausibility
 from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
-from quercus.trees.likelihood.solver.compiled import compact, compiled, inlined
+from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, kkt_excess, maximise, sum_of
@@ -70,7 +70,7 @@ def dominating_classes(P: Array) -> Ints:
     return heir
 
 
-@compiled
+@borrowing
 def is_precise(P: Array) -> bool:
     """Return whether every row leaves one class."""
     n, l = P.shape
@@ -185,7 +185,7 @@ def precise_counts(P: Array, w: Array) -> Array:
     return sorted_totals[: sort_positive(totals, sorted_totals)]
 
 
-@inlined
+@compiled
 def first_bound(
     Q: Array, w: Array, outer: float, inner: float, x: Array, worst: float, tight: bool
 ) -> tuple[float, float]:
@@ -231,7 +231,7 @@ def first_bound(
     return min(max(bound, 0.0), reached), reached
 
 
-@inlined
+@compiled
 def solve_problem(
     P: Array, w: Array, theta: Array, worst: float, alpha: float, tight: bool, ends: Array
 ) -> int:
@@ -316,15 +316,19 @@ def estimate_counts(
                 found[i, l + 1] = 1.0
                 continue
         P, w = take_problem(table, start, columns, counts, wanted[i])
+        if P.shape[0] == 0 or is_precise(P):
+            for j in range(l + 2):
+                found[i, j] = 0.0
         if P.shape[0] == 0:
-            found[i] = 0.0
-        elif is_precise(P):
-            found[i] = 0.0
+            continue
+        if is_precise(P):
             for k in range(P.shape[0]):
                 for j in range(l):
                     if P[k, j] > 0.0:
                         found[i, j] += w[k]
-            found[i] /= sum_of(w)
+            total = sum_of(w)
+            for j in range(l):
+                found[i, j] /= total
             found[i, l + 1] = 1.0
         else:
             theta, worst = maximise(P, w)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled, reordered
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled, reordered
 from quercus.trees.likelihood.solver.curvature import choose_curvature, envelope, wanted_curvature
 from quercus.trees.likelihood.solver.cut import least_linear
 from quercus.trees.likelihood.solver.kernels import Array, copy_line
@@ -100,7 +100,7 @@ def expand(T: Array, w: Array, y: Array, V: Array, g: Array, K: Array) -> float:
     return value
 
 
-@compiled
+@borrowing
 def settle_in_box(A: Array, g: Array, a: Array, b: Array, y: Array) -> None:
     """Move `y` towards the minimum, over simplex and box, of the quadratic with gradient `g` there and curvature `A`.
 
@@ -133,7 +133,7 @@ def settle_in_box(A: Array, g: Array, a: Array, b: Array, y: Array) -> None:
             g[j] += t * (A[j, up] - A[j, down])
 
 
-@compiled
+@borrowing
 def minimise_quadratic(
     A: Array, r: Array, push: float, g: Array, a: Array, b: Array, y: Array, z: Array, q: Array
 ) -> None:
@@ -153,7 +153,7 @@ def minimise_quadratic(
             q[j] += A[j, k] * (z[k] - y[k])
 
 
-@compiled
+@borrowing
 def next_multiplier(
     A: Array,
     r: Array,
@@ -191,7 +191,7 @@ def next_multiplier(
     return min(max(m - gain * (m - mu) / (gain - missed), 0.2 * mu), 5.0 * mu)
 
 
-@compiled
+@borrowing
 def underestimate(
     y: Array,
     a: Array,
@@ -220,7 +220,7 @@ def underestimate(
     return total
 
 
-@compiled
+@borrowing
 def bound_at(
     T: Array,
     w: Array,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 
 
-@compiled
+@borrowing
 def upper_root(y: float) -> float:
     """Return the root ``s >= 1`` of ``s - ln s = y``, ``y >= 1`` (Fritsch, Shafer, Crowley 1973)."""
     e = y - 1.0
@@ -23,7 +23,7 @@ def upper_root(y: float) -> float:
     return float(max(s, 1.0))
 
 
-@compiled
+@borrowing
 def product_root(y: float) -> float:
     """Return the root ``s > 0`` of ``s + ln s = y`` (Fritsch, Shafer, Crowley 1973)."""
     if y < -36.0:
@@ -39,7 +39,7 @@ def product_root(y: float) -> float:
     return float(s)
 
 
-@compiled
+@borrowing
 def class_end(n: float, N: float, c: float) -> float:
     """Return the greatest ``t`` with ``n ln(t / p) + (N - n) ln((1 - t) / (1 - p)) >= c``, ``p = n / N``; rarely less.
 
@@ -65,7 +65,7 @@ def class_end(n: float, N: float, c: float) -> float:
     return float(1.0 / (1.0 + np.exp(-u)))
 
 
-@compiled
+@borrowing
 def binary_entropy(t: float) -> float:
     """Return the entropy of ``(t, 1 - t)`` in nats."""
     return float(-t * np.log(t) - (1.0 - t) * np.log1p(-t)) if 0.0 < t < 1.0 else 0.0

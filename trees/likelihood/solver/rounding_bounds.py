@@ -14,7 +14,7 @@ the simplex and ``q`` the slopes of ``h(t) = -t ln t``. No search is needed, and
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compact, compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
 from quercus.trees.likelihood.solver.enclosure import UNIT, ellipsoid, outer_box
 from quercus.trees.likelihood.solver.kernels import Array, solve, sum_of
@@ -24,19 +24,19 @@ SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
 DEEP = 1e8  # a cut this many roundings of a plain sum below the maximum needs no better sum
 
 
-@compiled
+@borrowing
 def rounding(l: int) -> float:
     """Return a bound of the effect of rounding on the log-likelihood of ``l`` classes, relative to the weight."""
     return (4.0 * l + 12.0) * UNIT
 
 
-@compiled
+@borrowing
 def plain_sums(n: int, l: int) -> float:
     """Return a bound of the relative effect of rounding on a plainly summed gradient of the log-likelihood."""
     return (n + 2.0 * l + 8.0) * UNIT
 
 
-@compiled
+@borrowing
 def compensated_add(total: float, term: float) -> tuple[float, float]:
     """Return a sum and its rounding error (Knuth)."""
     result = total + term
@@ -87,7 +87,7 @@ def level_error(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
     return float(rounding(l) + plain_sums(n, l) * span)
 
 
-@compiled
+@borrowing
 def entropy_term_range(a: float, b: float) -> tuple[float, float]:
     """Return the least and the greatest ``-t ln t`` over ``[a, b]``."""
     at_a = -a * np.log(a) if a > 0.0 else 0.0
@@ -145,7 +145,7 @@ def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float
     return min(down, low + reach), min(up, high + reach)
 
 
-@compiled
+@borrowing
 def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Array) -> None:
     """Write the ends, as `problem.solve_problem`, at a level `c` that rounding hides.
 

@@ -9,7 +9,7 @@ the box is shrunk to what may hold less, and cut.
 import numpy as np
 
 from quercus.trees.likelihood.solver.boxes import Bytes, bound_in_box, classes_by_plausibility
-from quercus.trees.likelihood.solver.compiled import compact, compiled, inlined
+from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.cut import entropy_bound, minimise_over_cut
 from quercus.trees.likelihood.solver.descent import (
     descend,
@@ -27,7 +27,7 @@ MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in
 THIN = 1e-6  # part of the widest side: a side this short is not cut again after a cut without gain
 
 
-@compiled
+@borrowing
 def has_vertex(P: Array, w: Array, c: float) -> bool:
     """Return whether the level set contains a vertex of the simplex."""
     n, l = P.shape
@@ -59,7 +59,7 @@ def push_node(heap: Array, count: int, node: Array) -> Array:
     return heap
 
 
-@compiled
+@borrowing
 def pop_node(heap: Array, count: int, node: Array) -> None:
     """Move the first row of a heap of `count` rows to `node`; ``count - 1`` rows remain."""
     copy_line(heap[0], node)
@@ -78,7 +78,7 @@ def pop_node(heap: Array, count: int, node: Array) -> None:
     copy_line(last, heap[k])
 
 
-@inlined
+@compiled
 def first_minimum(
     P: Array,
     w: Array,
@@ -112,7 +112,7 @@ def first_minimum(
     return mu if mu > 0.0 else 1.0
 
 
-@inlined
+@compiled
 def examine(
     P: Array,
     w: Array,
@@ -246,7 +246,9 @@ def greatest_entropy(P: Array, w: Array, c: float, inner_c: float, theta: Array)
             if bound - reached <= 1e-11 - 2.0 * mu * (inner_c - c):
                 return min(bound, np.log(l)), reached
     to_boundary(P, w, inner_c, theta, uniform, point)
-    start = 0.5 * theta + 0.5 * point
+    start = np.empty(l)
+    for j in range(l):
+        start[j] = 0.5 * theta[j] + 0.5 * point[j]
     bound, _ = minimise_over_cut(P, w, c, np.empty(0), np.zeros(l), np.ones(l), start, np.inf)
     to_boundary(P, w, inner_c, theta, start, point)
     # the guess already lies on the boundary; the ray only repairs rounding, and may not lower the entropy

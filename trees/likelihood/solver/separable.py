@@ -15,7 +15,7 @@ the simplex, ``l(t) - l(y) <= max_j f_j'(y_j) - sum_j f_j'(y_j) y_j``, which is 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.likelihood.solver.kernels import Array
 
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ STEPS = 30  # of Newton's method; 3 to 6 are usual
 ROWS = 6  # of working space, (ROWS, l), that the kernels of separable labels share
 
 
-@compiled
+@borrowing
 def separable_counts(
     table: Array, columns: Shorts, counts: Array, first: int, last: int, n: Array, m: Array
 ) -> bool:
@@ -36,8 +36,8 @@ def separable_counts(
     """
     some = False
     l = table.shape[1]
-    n[:] = 0.0
-    m[:] = 0.0
+    for c in range(l):
+        n[c] = m[c] = 0.0
     for e in range(first, last):
         row = columns[e]
         ones = 0
@@ -62,7 +62,7 @@ def separable_counts(
     return some
 
 
-@compiled
+@borrowing
 def best_share(n: float, m: float, price: float) -> float:
     """Return the maximiser of ``n ln t + m ln(1 - t) - price t`` on ``[0, 1]``; `price` is not 0 if `n` and `m` are."""
     q = price + n + m
@@ -71,20 +71,20 @@ def best_share(n: float, m: float, price: float) -> float:
     return float(2.0 * n / (q + root) if q > 0.0 else (q - root) / (2.0 * price))
 
 
-@compiled
+@borrowing
 def steepness(n: float, m: float, t: float) -> float:
     """``-f''(t)``."""
     u = 1.0 - t
     return (n / (t * t) if n > 0.0 else 0.0) + (m / (u * u) if m > 0.0 else 0.0)
 
 
-@compiled
+@borrowing
 def slope(n: float, m: float, t: float) -> float:
     """``f'(t)``."""
     return (n / t if n > 0.0 else 0.0) - (m / (1.0 - t) if m > 0.0 else 0.0)
 
 
-@compiled
+@borrowing
 def gain(n: float, m: float, t: float, theta: float) -> float:
     """``f(t) - f(theta)``."""
     total = n * np.log(t / theta) if n > 0.0 else 0.0
@@ -93,7 +93,7 @@ def gain(n: float, m: float, t: float, theta: float) -> float:
     return total
 
 
-@compiled
+@borrowing
 def level(n: Array, m: Array, theta: Array, t: Array) -> float:
     """``l(t) - l(theta)``."""
     total = 0.0
@@ -102,7 +102,7 @@ def level(n: Array, m: Array, theta: Array, t: Array) -> float:
     return total
 
 
-@compiled
+@borrowing
 def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
     """Write the only maximiser into `theta`; False if there may be more than one, or rounding prevents it."""
     l = n.shape[0]
@@ -157,7 +157,7 @@ def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
     return True
 
 
-@compiled
+@borrowing
 def log_likelihood_deficit(n: Array, m: Array, theta: Array) -> tuple[float, float]:
     """Bound ``l(maximiser) - l(theta)``; the other number is the greatest slope ``f_j'(theta_j)``."""
     top = -np.inf
@@ -171,7 +171,7 @@ def log_likelihood_deficit(n: Array, m: Array, theta: Array) -> tuple[float, flo
     return max(top - mean, 0.0), top
 
 
-@compiled
+@borrowing
 def pull_inside(n: Array, m: Array, theta: Array, inner: float, t: Array) -> bool:
     """Move `t` towards the maximiser until ``l >= inner``, by concavity; False if rounding forbids."""
     for _ in range(3):
@@ -186,7 +186,7 @@ def pull_inside(n: Array, m: Array, theta: Array, inner: float, t: Array) -> boo
     return False
 
 
-@compiled
+@borrowing
 def point_at_level(
     n: Array, m: Array, theta: Array, aim: float, outer: Array, close: float, t: Array
 ) -> None:
@@ -219,7 +219,7 @@ def point_at_level(
             part *= 0.7
 
 
-@compiled
+@borrowing
 def entropy_of(t: Array) -> float:
     """Return the entropy in nats."""
     total = 0.0

@@ -6,7 +6,7 @@ method (`problem`).
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.polygon import least_in_polygon
 from quercus.trees.likelihood.solver.separable import (
@@ -25,7 +25,7 @@ NEAR = 1e-10  # between bounds of a class in two steps, for the second to be the
 SHARP = 16.0  # these methods are not used for a cut nearer to the maximum than this many rounding errors
 
 
-@compiled
+@borrowing
 def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array, work: Array) -> bool:
     """Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`; False: not proved.
 
@@ -63,7 +63,7 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
     return True
 
 
-@compiled
+@borrowing
 def shares_at_price(n: Array, m: Array, price: float, j: int, target: float, y: Array) -> tuple[float, float]:
     """Write the shares at `price` of all classes but `j`, and the rest of 1 for `j`; return their sum and its decrease.
 
@@ -91,7 +91,7 @@ def shares_at_price(n: Array, m: Array, price: float, j: int, target: float, y: 
     return rest, give
 
 
-@compiled
+@borrowing
 def first_step(n: Array, m: Array, c: float, theta: Array, j: int, sign: float) -> tuple[float, float, float]:
     """Return the other classes' price at the maximiser, their decrease per price, and a guess of class `j`'s move."""
     price = -np.inf
@@ -111,7 +111,7 @@ def first_step(n: Array, m: Array, c: float, theta: Array, j: int, sign: float) 
     return price, give, move
 
 
-@compiled
+@borrowing
 def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float, y: Array) -> float:
     """Return the proven greatest (`sign` 1) or least (-1) ``theta_j`` where ``l >= l(theta) + c``; NaN: not found.
 
@@ -126,7 +126,8 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
     if sign < 0.0 and theta[j] <= 0.0:
         return 0.0
     if sign > 0.0:
-        y[:] = 0.0
+        for k in range(l):
+            y[k] = 0.0
         y[j] = 1.0
         if level(n, m, theta, y) >= c:
             return 1.0
@@ -183,7 +184,7 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
     return np.nan
 
 
-@compiled
+@borrowing
 def bound_separable(
     n: Array, m: Array, alpha: float, theta: Array, hair: float, bounds: Array, y: Array
 ) -> bool:

@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array
 
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 
-@compiled
+@borrowing
 def merge_cells(
     start: Ints,
     ids: Shorts,
@@ -51,7 +51,7 @@ def merge_cells(
     out_start[wanted.shape[0]] = end
 
 
-@compiled
+@borrowing
 def sort_entries(columns: Shorts, counts: Array) -> None:
     """Sort entries by column in place (heap sort: no bad worst case, and quickly compiled)."""
     size = columns.shape[0]
@@ -75,7 +75,7 @@ def sort_entries(columns: Shorts, counts: Array) -> None:
             root = child
 
 
-@compiled
+@borrowing
 def enter_cells(
     start: Ints,
     columns: Shorts,
@@ -132,7 +132,7 @@ def enter_cells(
     return size
 
 
-@compiled
+@borrowing
 def place_hashes(hashes: NDArray[np.uint64], slots: Shorts) -> None:
     """Fill the free `slots` of a larger hash table with the cells that have these hashes."""
     mask = np.uint64(slots.shape[0] - 1)
@@ -143,7 +143,7 @@ def place_hashes(hashes: NDArray[np.uint64], slots: Shorts) -> None:
         slots[slot] = i
 
 
-@compiled
+@borrowing
 def compare(P: Array, a: int, b: int) -> int:
     """Return the order of two rows: -1, 0 or 1."""
     for j in range(P.shape[1]):
@@ -154,7 +154,7 @@ def compare(P: Array, a: int, b: int) -> int:
     return 0
 
 
-@compiled
+@borrowing
 def sort_rows(P: Array, order: Ints) -> None:
     """Sort numbers of rows by the rows, in place (heap sort)."""
     size = order.shape[0]

@@ -14,7 +14,7 @@ usual except with few labels and ties. Otherwise the caller searches.
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
@@ -30,7 +30,7 @@ from quercus.trees.likelihood.solver.separable import (
 )
 
 
-@compiled
+@borrowing
 def settle_separable(
     n: Array, m: Array, theta: Array, aim: float, t: Array, mu: float, work: Array
 ) -> tuple[float, float, float]:
@@ -112,7 +112,7 @@ def settle_separable(
     return 0.0, 0.0, 0.0
 
 
-@compiled
+@borrowing
 def multiplier_separable(n: Array, m: Array, t: Array) -> float:
     """Return the multiplier that fits ``-ln t_j - 1 = mu f_j' - nu`` best over the classes with ``t_j > 0``."""
     many = 0
@@ -133,13 +133,13 @@ def multiplier_separable(n: Array, m: Array, t: Array) -> float:
     return float(both / square) if square > 0.0 else 0.0
 
 
-@compiled
+@borrowing
 def dual_value(n: Array, m: Array, theta: Array, c: float, t: Array, mu: float, nu: float) -> float:
     """``sum_j phi_j(t_j) + mu c - nu``, see the module."""
     return float(entropy_of(t) - mu * (level(n, m, theta, t) - c) + nu * (sum_of(t) - 1.0))
 
 
-@compiled
+@borrowing
 def greatest_separable(
     n: Array, m: Array, theta: Array, outer: float, inner: float, work: Array
 ) -> tuple[float, float]:
@@ -147,7 +147,8 @@ def greatest_separable(
     l = n.shape[0]
     uniform = work[3]
     t = work[4]
-    uniform[:] = 1.0 / l
+    for c in range(l):
+        uniform[c] = 1.0 / l
     if level(n, m, theta, uniform) >= inner:
         return np.log(l), np.log(l)
     aim = min(
@@ -164,7 +165,7 @@ def greatest_separable(
     return max(min(bound, np.log(l)), reached), reached
 
 
-@compiled
+@borrowing
 def cut_end(n: float, m: float, theta: float, price: float, rest: float, c: float, t: float) -> float:
     """Return an end of the cut's range of a class, from a guess `t` on that side of the maximiser.
 
@@ -180,7 +181,7 @@ def cut_end(n: float, m: float, theta: float, price: float, rest: float, c: floa
     return float(end * (1.0 + 1e-12) + 1e-15 if rate < 0.0 else end * (1.0 - 1e-12) - 1e-15)
 
 
-@compiled
+@borrowing
 def is_least(n: float, m: float, t: float, mu: float, nu: float, a: float, b: float) -> bool:
     """Return whether ``phi`` is least at `t` on ``[a, b]``, where its slope is 0 (or, at ``t = 0``, that of the end).
 
@@ -202,7 +203,7 @@ def is_least(n: float, m: float, t: float, mu: float, nu: float, a: float, b: fl
     return False
 
 
-@compiled
+@borrowing
 def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Array) -> bool:
     """Guess the point `t` of least entropy on ``l = aim``: minimise the tangent over an ellipsoid, twice."""
     l = n.shape[0]
@@ -244,7 +245,7 @@ def guess_least(n: Array, m: Array, theta: Array, aim: float, t: Array, work: Ar
     return True
 
 
-@compiled
+@borrowing
 def least_separable(
     n: Array, m: Array, theta: Array, outer: float, inner: float, work: Array
 ) -> tuple[float, float]:
@@ -253,7 +254,8 @@ def least_separable(
     t = work[4]
     vertex = work[3]
     for j in range(l):
-        vertex[:] = 0.0
+        for c in range(l):
+            vertex[c] = 0.0
         vertex[j] = 1.0
         if level(n, m, theta, vertex) >= inner:
             return 0.0, 0.0

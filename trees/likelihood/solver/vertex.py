@@ -12,7 +12,7 @@ which is above 0 on all of the piece if ``n_1 s_2(b) / b >= N theta_1(a)``.
 
 import numpy as np
 
-from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.roots import upper_root
 
@@ -20,7 +20,7 @@ SMALLEST = 1e-200  # of t: nearer to the vertex the entropy is practically 0
 LIMIT = 2_000  # pieces examined at the most
 
 
-@compiled
+@borrowing
 def curve_point(n: Array, logs: Array, t: float, theta: Array) -> tuple[float, float, float]:
     """Write the point of the curve at `t` into `theta`; return ``l(theta) - l(n / N)``, ``mu`` and ``s_2``."""
     l = n.shape[0]
