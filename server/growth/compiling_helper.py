@@ -38,5 +38,12 @@ def start_helper() -> subprocess.Popen[bytes]:
     helper = subprocess.Popen(  # noqa: S603 - this program
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, process_group=0
     )
-    threading.Thread(target=helper.wait, name="compiling", daemon=True).start()
+    threading.Thread(target=_await_end, args=(helper,), name="compiling", daemon=True).start()
     return helper
+
+
+def _await_end(helper: subprocess.Popen[bytes]) -> None:
+    """Release what a helper leaves behind; its standard input is its life line until then."""
+    helper.wait()
+    if helper.stdin is not None:
+        helper.stdin.close()
