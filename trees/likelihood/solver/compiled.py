@@ -92,8 +92,13 @@ def _copy(function: Any) -> FunctionType:
     return copy
 
 
-def _cached(function: Any, **options: Any) -> Any:
-    options = {"_nrt": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options  # else of the caller
+def _cached(function: Any, **own: Any) -> Any:
+    options: dict[str, Any] = {
+        "_nrt": True,  # would be the caller's otherwise
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        **own,
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for the cache: compile in every process instead

@@ -147,8 +147,8 @@ def greatest_separable(
     l = n.shape[0]
     uniform = work[3]
     t = work[4]
-    for c in range(l):
-        uniform[c] = 1.0 / l
+    for k in range(l):
+        uniform[k] = 1.0 / l
     if level(n, m, theta, uniform) >= inner:
         return np.log(l), np.log(l)
     aim = min(
@@ -254,8 +254,8 @@ def least_separable(
     t = work[4]
     vertex = work[3]
     for j in range(l):
-        for c in range(l):
-            vertex[c] = 0.0
+        for k in range(l):
+            vertex[k] = 0.0
         vertex[j] = 1.0
         if level(n, m, theta, vertex) >= inner:
             return 0.0, 0.0
