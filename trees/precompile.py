@@ -141,7 +141,7 @@ def _compile_uniform() -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 TREES: Final[Steps] = (lambda: _grow_precise(1), lambda: _grow_precise(99), lambda: _cells_of(_PRECISE))
-"""What trees of precise labels need; forests have such a tree beside them."""
+"""Steps for trees of precise labels; forests have such a tree beside them."""
 FORESTS: Final[Steps] = (_grow_forest,)
 QUERIES: Final[Steps] = (_grow_committee,)
 GENERAL: Final[Steps] = (
@@ -199,7 +199,7 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
 
 
 def is_helped() -> bool:
-    """Whether another process does `help_preparing` for this cache; true as well where nobody can."""
+    """Return whether another process does `help_preparing` for this cache; true as well where nobody can."""
     return is_taken(kernel_cache(), _HELPER)
 
 

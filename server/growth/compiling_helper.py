@@ -16,7 +16,7 @@ NOTE: Final = "all-compiled"
 
 
 def is_wanted() -> bool:
-    """Whether no note says that all kernels are compiled, as far as can be told without Numba.
+    """Return whether no note says that all kernels are compiled, as far as can be told without Numba.
 
     A note that is out of date is seen later, by the grower, which then starts the helper itself.
     """

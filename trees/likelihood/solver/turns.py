@@ -32,7 +32,7 @@ def take_turn(folder: str | None, name: str) -> bool:
 
 
 def is_taken(folder: str | None, name: str) -> bool:
-    """Whether another process holds the turn at `name`, or nobody can."""
+    """Return whether another process holds the turn at `name`, or nobody can."""
     free = _lock(folder, name, wait=False)
     if free:
         _unlock(folder, name)
