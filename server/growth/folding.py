@@ -79,9 +79,8 @@ class LogFolder:
         self._awaited = there.sequence > record.sequence_grown
         self._is_resting = False  # until `wake_at`, with rows unread
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
-        self._is_agenda_due = (
-            record.tree_version > 0
-        )  # the newest tree came without; who knows, after a restart
+        # the newest tree may have come without; where there are no rows, there is nothing to ask
+        self._is_agenda_due = record.tree_version > 0 and record.instance_count > 0
         self._outdated = _is_outdated(store, record)
         self._published_at = -math.inf
         self._cost_s = 0.0  # of the last publication

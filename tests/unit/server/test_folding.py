@@ -538,6 +538,13 @@ def test_a_restart_with_nothing_new_publishes_nothing(grower: Grower, store: Wat
     assert grown(store) == (2, 5)
 
 
+def test_a_restart_writes_nothing_of_a_model_without_rows(grower: Grower, store: Watched) -> None:
+    """With 10,000 models that wait for rows, it would be 10,000 commits."""
+    newest = store.newest_change()
+    rounds(Grower(store, interval_s=INTERVAL_S))
+    assert store.newest_change() == newest
+
+
 def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, store: Watched) -> None:
     push(store, 5)
     other = bytes([1]) + stored(store)[1:]
