@@ -18,12 +18,12 @@ ATTRIBUTES, CLASSES, TREES = 10, 3, 100
 AGENDA = 100
 
 
-def world(rows: int, told: int) -> tuple[MemoryForest, np.ndarray]:
+def world(rows: int, labelled: int) -> tuple[MemoryForest, np.ndarray]:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(rows, ATTRIBUTES))
     klass = (values[:, 0] > 0).astype(int) + (values[:, 1] > 0.5)
     contours = np.ones((rows, CLASSES))
-    contours[:told] = np.eye(CLASSES)[klass[:told]]
+    contours[:labelled] = np.eye(CLASSES)[klass[:labelled]]
     forest = MemoryForest(np.zeros(ATTRIBUTES, bool), CLASSES, trees=TREES, seed=0, level=0.75)
     forest.observe(values, contours)
     forest.members()
@@ -36,18 +36,18 @@ def cpu_ms(what: Callable[[], object]) -> float:
     return 1000 * (time.process_time() - began)
 
 
-def from_scratch(told: int) -> float:
-    forest, _ = world(told, told)
+def from_scratch(labelled: int) -> float:
+    forest, _ = world(labelled, labelled)
     return min(cpu_ms(lambda: Members.of(forest.evidence.now(), TREES, 0, None)) for _ in range(9))
 
 
-def after_an_answer(rows: int, told: int) -> tuple[float, float]:
+def after_an_answer(rows: int, labelled: int) -> tuple[float, float]:
     """Return the CPU milliseconds until the forest is grown, and until the next agenda is ready."""
-    forest, klass = world(rows, told)
-    every = np.arange(told, rows)
+    forest, klass = world(rows, labelled)
+    every = np.arange(labelled, rows)
     list(choose_rows(forest, every, AGENDA))
     growing, asking = [], []
-    for row in range(told, told + 7):
+    for row in range(labelled, labelled + 7):
 
         def learn(row: int = row) -> None:
             forest.replace_contour(row, np.eye(CLASSES)[klass[row]])
@@ -81,11 +81,12 @@ def at_once(answers: int, names: int = 0, doubtful: bool = False) -> float:
 
 def main() -> None:
     from_scratch(30)
-    print(f"from scratch, 100 told rows: {from_scratch(100):.1f} ms")
-    for rows, told in ((1_000, 100), (100_000, 1_000)):
-        grown, asked = after_an_answer(rows, told)
+    print(f"from scratch, 100 labelled rows: {from_scratch(100):.1f} ms")
+    for rows, labelled in ((1_000, 100), (100_000, 1_000)):
+        grown, asked = after_an_answer(rows, labelled)
         print(
-            f"an answer at {rows:,} rows, {told:,} told: grown {grown:.1f} ms, next {AGENDA} queries {asked:.1f} ms"
+            f"an answer at {rows:,} rows, {labelled:,} labelled: grown {grown:.1f} ms, "
+            f"next {AGENDA} queries {asked:.1f} ms"
         )
     for answers in (2_000, 20_000):
         print(f"{answers:,} answers at once: {at_once(answers) / 1000:.1f} s")

@@ -59,7 +59,7 @@ def grow_quercus(n: int, alpha: float, kind: str) -> dict[str, float]:
 
 
 def grow_forest(n: int) -> dict[str, float]:
-    """Grow a forest of 60 trees on n rows of stream B, all told, with a look at the end and one 50 rows later."""
+    """Grow a forest of 60 trees on n rows of stream B, all labelled, with a look at the end and one 50 rows later."""
     import numpy as np  # noqa: PLC0415
     from _streams import TRAIN_SEED, numeric, precise  # noqa: PLC0415
 

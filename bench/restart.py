@@ -2,7 +2,7 @@
 
 Run: python bench/restart.py [--rows 1000000] [--algorithms active-forest,abc45] [--engine-alone]
 
-Rows of stream B (10 numbers, 3 classes), all told, are pushed into a store on the disk; a grower follows them, and is
+Rows of stream B (10 numbers, 3 classes), all labelled, are pushed into a store on the disk; a grower reads them and is
 killed (SIGKILL) once its growth is saved. Then more rows are pushed and a grower starts: seconds from the start of its
 process to the tree that contains them. Last, the same without the saved growth.
 

@@ -35,7 +35,7 @@ from quercus.files.words import label_in_words
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
 
-DEFAULT_ANSWERS = 20  # answers on a screen unless told
+DEFAULT_ANSWERS = 20  # answers on a screen by default
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 HEADER: dict[str, type] = {

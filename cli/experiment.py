@@ -211,7 +211,7 @@ def queries(
     """Accuracy against the number of queries: which strategy earns most with an answer.
 
     Strategies ask for the labels of training rows, one at a time; the true class is answered. At first
-    nothing is known (V = 1), unless told otherwise. Beside the strategies of the service: random queries, and what
+    nothing is known (V = 1) by default. Beside the strategies of the service: random queries, and what
     scikit-activeml asks.
 
     Try:

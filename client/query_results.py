@@ -33,7 +33,7 @@ class ForestReason:
     """The reason why a forest asks about an instance.
 
     ``theta`` is the forest's mean estimate, and ``disagreement`` the mean distance of the members from it, in [0, 1].
-    ``stands_for`` unlabelled rows are nearer to the instance than to any informed row or earlier query.
+    ``stands_for`` unlabelled rows are nearer to the instance than to any labelled row or earlier query.
     ``entropy`` is the interval of the labels' entropy in its leaf, in bits; None if the reason names a contested node.
     """
 

@@ -113,7 +113,7 @@ class Model:
     ``lag_s``: seconds that the oldest event that the tree does not contain has been in the log.
     ``uid``: identity of the model, which differs from that of a later model of the same name.
     ``accuracy``: accuracy of its recent predictions, None if not known.
-    ``settled``: no split is contested and every leaf has an informed row; None if it asks anyway, or if that
+    ``settled``: no split is contested and every leaf has a labelled row; None if it asks anyway, or if that
     is not known.
     """
 

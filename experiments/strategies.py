@@ -126,7 +126,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
 
 @dataclass(frozen=True, eq=False)
 class TreeFit:
-    """A learner of the informed rows."""
+    """A learner of the labelled rows."""
 
     learned: Learned
 

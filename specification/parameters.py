@@ -80,7 +80,7 @@ ASK = Parameter(
     "ask",
     str,
     TO_THE_BUDGET,
-    "When it stops asking: with the budget, or as soon as no split is contested and every leaf has a told row",
+    "When it stops asking: with the budget, or as soon as no split is contested and every leaf has a labelled row",
     choices=(WHILE_CONTESTED, TO_THE_BUDGET),
 )
 """docs/strategies.md measures what stopping early costs and saves."""
@@ -170,7 +170,7 @@ FOREST_LEVEL = PREDICTION_LEVEL.but(
 )
 """The trust in a leaf, not the level of a likelihood cut: a leaf of n rows is trusted by the n-th root (theory §10.4).
 
-Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T told rows of l classes.
+Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T labelled rows of l classes.
 """
 VOTE = Parameter(
     "vote",

@@ -95,7 +95,7 @@ def by_strategy(name: str) -> Chooser:
 
 def unaged(forest: MemoryForest, candidates: np.ndarray, count: int) -> list[int]:
     aged = asking.remembered_rows
-    asking.remembered_rows = lambda forest: [(forest.evidence.told, 1.0)]
+    asking.remembered_rows = lambda forest: [(forest.evidence.labelled, 1.0)]
     try:
         return by_strategy("margin")(forest, candidates, count)
     finally:

@@ -1,10 +1,10 @@
-"""The answers until every split of the tree beside the forest is decided and every leaf told, and the accuracy then.
+"""The answers until each split of the tree beside the forest is decided and each leaf has a label; the accuracy then.
 
 Run: python bench/accuracy/stopping.py [SEEDS [LEVEL [SETS]]]
 
 The forest (100 trees) starts without labels and asks for one answer at a time; half of the rows are held out. The
-script prints for each data set the answers after which the tree first has no contested split and no leaf without a told
-row, the forest's held-out accuracy then, and that after 100 answers.
+script prints for each data set the answers after which the tree first has no contested split and no leaf without a
+labelled row, the forest's held-out accuracy then, and that after 100 answers.
 """
 
 import sys

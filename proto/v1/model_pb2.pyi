@@ -771,7 +771,7 @@ class Model(_message.Message):
     """Unique and permanent: distinguishes the model from a later one with its name."""
     settled: _builtins.bool
     """For a model that asks while a split is contested: whether the newest tree is settled (no split is contested, and every
-    leaf has an informed row). An unsettled one without open queries has no row left to ask about. Absent if that is not
+    leaf has a labelled row). An unsettled one without open queries has no row left to ask about. Absent if that is not
     known, as for learners that learn again from all evidence.
     """
     @_builtins.property

@@ -72,7 +72,7 @@ class ForestEngine(IncrementalEngine):
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """Accuracy of the forest on the last told rows: a function of the log, whenever the forest was grown."""
+        """Accuracy of the forest on the last labelled rows: a function of the log, whenever the forest was grown."""
         return self._forest.accuracy
 
     def saved(self) -> SavedEngine | None:

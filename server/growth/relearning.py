@@ -10,9 +10,9 @@ import numpy as np
 
 from quercus.belief.codec import decode
 from quercus.belief.contour import is_vacuous
+from quercus.server.growth.accuracy_counter import MAX_JUDGED_ROWS
 from quercus.server.growth.grown_trees import GrownTrees, Names, specification_of
 from quercus.server.growth.log_events import LabelUpdate, LogEvents
-from quercus.server.growth.rows_told import MAX_JUDGED_ROWS
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_current
@@ -61,7 +61,7 @@ class LearnedTrees(NamedTuple):
 
 
 def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
-    """Learn a model, and count the accuracy of the previous trees on rows told since.
+    """Learn a model, and count the accuracy of the previous trees on rows labelled since.
 
     Raises
     ------
@@ -112,20 +112,20 @@ class RelearningEngine:
         self._evidence = Evidence(specification)
         self._log = LogEvents(specification.frame.size)
         self._judged: Learned | None = None
-        self._told = np.empty(0, np.bool_)  # rows that were informed when the model was learned
+        self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
 
     def judge(self, model: Learned | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
-        self._judged, self._told = model, ~is_vacuous(self._evidence.contours())
+        self._judged, self._labelled = model, ~is_vacuous(self._evidence.contours())
 
     def counted(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
-        """Return the blocks with the rows told since `judge`."""
+        """Return the blocks with the rows labelled since `judge`."""
         if self._judged is None:
             return blocks
         contours = self._evidence.contours()
-        told = ~is_vacuous(contours)
-        told[: len(self._told)] &= ~self._told
-        rows = np.flatnonzero(told)[-MAX_JUDGED_ROWS:]
+        labelled = ~is_vacuous(contours)
+        labelled[: len(self._labelled)] &= ~self._labelled
+        rows = np.flatnonzero(labelled)[-MAX_JUDGED_ROWS:]
         if not rows.size:
             return blocks
         said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from quercus.belief.codec import decode_contours
 from quercus.belief.label import contour
+from quercus.server.growth.accuracy_counter import AccuracyCounter
 from quercus.server.growth.grown_trees import GrownTrees, specification_of
 from quercus.server.growth.log_events import LabelUpdate, LogEvents
-from quercus.server.growth.rows_told import AccuracyCounter
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
 from quercus.specification import algorithms, parameters
@@ -63,10 +63,10 @@ class IncrementalEngine:
     def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         events = [self._event(entry) for entry in self._log.read(parts)]
-        told = AccuracyCounter(self._state, events)
+        counter = AccuracyCounter(self._state, events)
         self._state = grow(self._state, events)
         if self._grown is not None:
-            self._accuracy = told.count(self._accuracy, self._grown, self._state)
+            self._accuracy = counter.count(self._accuracy, self._grown, self._state)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
@@ -75,7 +75,7 @@ class IncrementalEngine:
 
     @property
     def settled(self) -> bool | None:
-        """True if no split is contested and every leaf has an informed row; None if the tree asks regardless."""
+        """True if no split is contested and every leaf has a labelled row; None if the tree asks regardless."""
         return self._state.settled
 
     def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:

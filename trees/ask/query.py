@@ -55,7 +55,7 @@ class ForestView:
     disagreement
         Mean total variation between the members and that mean, in [0, 1].
     stands_for
-        Unlabelled rows that are nearer to this one than to any informed row or earlier query.
+        Unlabelled rows that are nearer to this one than to any labelled row or earlier query.
     entropy
         Entropy interval of the labels of a leaf, in bits, in the tree beside the forest. None if the query names a
         contested node.

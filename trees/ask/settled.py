@@ -6,26 +6,26 @@ from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.sample import Sample
 
 FIRST = 2
-"""Told rows per class that are enough to begin with, even if a class has none."""
+"""Labelled rows per class that are enough to begin with, even if a class has none."""
 
 
 def is_settled(context: QueryContext) -> bool:
-    """Return whether no split is contested, and every leaf has an informed row.
+    """Return whether no split is contested, and every leaf has a labelled row.
 
     A tree of one answer is a leaf of one class, and contests nothing. So a tree is never settled before every class has
-    a row that is known to belong to it, or twice as many rows as there are classes are informed.
+    a row that is known to belong to it, or twice as many rows as there are classes are labelled.
     """
     sample = context.sample
-    told = ~sample.table.vacuous[sample.ids]
-    if _is_beginning(sample, int(told.sum())) or next(iter(context.growth.contested()), None) is not None:
+    labelled = ~sample.table.vacuous[sample.ids]
+    if _is_beginning(sample, int(labelled.sum())) or next(iter(context.growth.contested()), None) is not None:
         return False
     leaf, _ = context.growth.leaves()
-    return len(np.unique(leaf[told])) == len(np.unique(leaf))
+    return len(np.unique(leaf[labelled])) == len(np.unique(leaf))
 
 
-def _is_beginning(sample: Sample, told: int) -> bool:
+def _is_beginning(sample: Sample, labelled: int) -> bool:
     contours = sample.table.contours
-    if told >= FIRST * contours.shape[1]:
+    if labelled >= FIRST * contours.shape[1]:
         return False
     precise = np.unique(sample.ids[sample.table.precise[sample.ids]])
     return bool(np.unique(contours[precise].argmax(axis=1)).size < contours.shape[1])

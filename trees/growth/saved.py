@@ -30,7 +30,7 @@ class SavedEvidence:
     columns : mapping of str to array
         Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
         numbers; ``warmup`` values of the rows that set the bins; ``answered`` rows, and the ``pushed`` numbers of their
-        contours before anybody answered; of a tree with a memory ``moments`` when each row was first told; behind
+        contours before anybody answered; of a tree with a memory ``moments`` when each row was first labelled; behind
         ``tree.`` those of `saved_tree`, which may be missing. They may be views: good until the state grows.
     """
 

@@ -196,7 +196,7 @@ class GrowthState:
 
     @property
     def settled(self) -> bool | None:
-        """True if no split is contested and every leaf has an informed row; None if the tree asks regardless."""
+        """True if no split is contested and every leaf has a labelled row; None if the tree asks regardless."""
         return is_settled(self.context()) if self.specification.ask == WHILE_CONTESTED else None
 
     def context(self) -> QueryContext:
@@ -345,7 +345,7 @@ def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Float
     contour = known_after(contours[pushed], contours[known], reported, combined)
     live.learn(instance, contour, askable=reported.label is None)
     if state._memory is not None:
-        state._memory.set_told(instance, told=not is_vacuous(contour))
+        state._memory.set_labelled(instance, labelled=not is_vacuous(contour))
 
 
 def rules_of(specification: Specification) -> TreeRules:

@@ -11,7 +11,7 @@ One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f
 estimates: the entropy of the estimate, where there is only one. Gain-ratio intervals, dominance and the choice are
 then between attributes, as in the paper: the largest mid-value of those that none dominates, of tied ones the first.
 
-Why so: with silent rows between two groups of told ones, every cut between the groups may tell as much, and the gain
+Why so: with unlabelled rows between two labelled groups, every cut between the groups may gain as much, and the gain
 ratio prefers the most lopsided of them. Level 1, whatever α is: below it the widths of the intervals, which follow the
 number of labels on either side, would count as well. And two cuts of one attribute are no rivals, because to know which
 of them is better is not worth an answer.

@@ -12,7 +12,7 @@ from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sam
 from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.distance_cache import DistanceCache
-from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
+from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import BAYES, memories_of
 from quercus.trees.memory_forest.worth import worth_of
@@ -41,7 +41,7 @@ class Choice:
     scores
         Theirs; minus infinity of those that were chosen before.
     stands_for
-        Untold rows that are nearer to it than to what was told or asked about before, in a large log estimated.
+        Unlabelled rows that are nearer to it than to any labelled row or earlier query, in a large log estimated.
     """
 
     row: int
@@ -60,11 +60,11 @@ def choose_rows(
 ) -> Iterator[Choice]:
     """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
 
-    A row's worth is what its strategy says (`quercus.trees.memory_forest.worth`); nothing before the first row is
-    told. Its score adds what it covers: by how much it brings other rows nearer to one that was told or asked about,
-    as a share of the most that a candidate brings, times .05. The share alone counts at first, until every class has a
-    told row, for 2·l queries at most; and in one query of six. Of equal rows a lot decides. Rows that were `refused`
-    cover others as told ones do: where nobody can answer is not asked again and again.
+    The strategy gives the worth of a row (`quercus.trees.memory_forest.worth`), which is 0 before the first label. The
+    score adds the row's coverage: the reduction of other rows' distances from labelled rows and earlier queries, as a
+    share of the largest reduction by a candidate, times .05. The share alone counts at first, until every class has a
+    labelled row, for 2·l queries at most; and in one query of six. Ties are broken at random. Rows that were `refused`
+    cover others as labelled ones do, so that regions where nobody can answer are not queried again and again.
     """
     evidence = forest.evidence
     most = sample_size(len(evidence.named))
@@ -72,12 +72,12 @@ def choose_rows(
     if not pool.size:
         return
     pool = pool[np.argsort(row_hashes(pool))]
-    told = len(evidence.told)
+    labelled = len(evidence.labelled)
     worth = worth_of(forest, pool, strategy)
     cover = Coverage(forest, pool, most, refused)
-    beginning = not all_classes_told(evidence)
+    beginning = not all_classes_labelled(evidence)
     free = np.ones(pool.size, dtype=bool)
-    for asked in range(told, told + min(limit, pool.size)):
+    for asked in range(labelled, labelled + min(limit, pool.size)):
         shares = cover.shares(free)
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST * evidence.size)
         score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
@@ -87,9 +87,9 @@ def choose_rows(
         cover.take(chosen)
 
 
-def all_classes_told(evidence: ForestEvidence) -> bool:
-    """Tell whether each class has a told row: one whose share of the class, at the root, is at least one half."""
-    contours, kinds = evidence.contours, evidence.kinds[evidence.told]
+def all_classes_labelled(evidence: ForestEvidence) -> bool:
+    """Return whether each class has a labelled row: one whose share of the class, at the root, is at least one half."""
+    contours, kinds = evidence.contours, evidence.kinds[evidence.labelled]
     if not kinds.size:
         return False
     order = np.argsort(contours.rank)
@@ -102,26 +102,28 @@ def all_classes_told(evidence: ForestEvidence) -> bool:
 
 
 def remembered_rows(forest: MemoryForest) -> list[tuple[Ints, float]]:
-    """Return the told rows that members with each length of memory hold, and the weight of these members.
+    """Return the labelled rows that members with each length of memory hold, and the weight of these members.
 
-    The shortest memory is the first one; those that reach back to the first told row are one. Here a long memory holds
-    what was told last too, although its members have not learned it yet.
+    The shortest memory is the first one; those that reach back to the first labelled row are one. Here a long memory
+    has the latest labels too, although its members have not learned them yet.
     """
-    told = forest.evidence.told
-    held = np.minimum([*memories_of(forest.trees, forest.evidence.size), *BAYES], len(told))
+    labelled = forest.evidence.labelled
+    held = np.minimum([*memories_of(forest.trees, forest.evidence.size), *BAYES], len(labelled))
     lengths, which = np.unique(held, return_inverse=True)
     if lengths.size == 1:
-        return [(told, 1.0)]
+        return [(labelled, 1.0)]
     weights = np.bincount(which, forest.weights)
-    return [(told[len(told) - n :], w) for n, w in zip(lengths.tolist(), weights.tolist(), strict=True)]
+    return [
+        (labelled[len(labelled) - n :], w) for n, w in zip(lengths.tolist(), weights.tolist(), strict=True)
+    ]
 
 
 class Coverage:
-    """Distances of rows from those told or asked about, and the gain of each candidate in coverage.
+    """Distances of rows from those labelled or asked about, and the gain of each candidate in coverage.
 
-    Old answers count less: the distance of a row from what was told is the mean over the members, by their weights, of
-    its distance from the nearest told row that a member remembers, rounded. A member that has forgotten told rows cares
-    no more for rows that came before all that it remembers: for it their distance is 0.
+    Old answers count less: the distance of a row from labelled rows is the mean over the members, by their weights, of
+    its distance from the nearest labelled row that a member remembers, rounded. A member that has forgotten labelled
+    rows ignores the rows before all that it remembers: for it their distance is 0.
     """
 
     def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
@@ -132,14 +134,14 @@ class Coverage:
             forest.distances = DistanceCache(evidence.book, rows, codes)
         self._far = forest.distances.far(pool, codes)
         held = remembered_rows(forest)
-        known = [sample_rows(np.sort(np.append(told, refused)), KNOWN * most) for told, _ in held]
+        known = [sample_rows(np.sort(np.append(labelled, refused)), KNOWN * most) for labelled, _ in held]
         near = np.zeros(len(rows))
-        for distance, (told, weight) in zip(forest.distances.near(known, codes), held, strict=True):
-            first = told.min() if len(told) < len(evidence.told) else 0
+        for distance, (labelled, weight) in zip(forest.distances.near(known, codes), held, strict=True):
+            first = labelled.min() if len(labelled) < len(evidence.labelled) else 0
             near += weight * np.where(rows >= first, distance, 0)
         self._near = np.rint(near).astype(np.int64)
         self._gains = covering.covering_gains(self._far, self._near)
-        self._untold = evidence.kinds[rows] == UNTOLD
+        self._untold = evidence.kinds[rows] == UNLABELLED
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 
     def shares(self, free: NDArray[np.bool_]) -> Floats:
@@ -147,7 +149,7 @@ class Coverage:
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
     def stands_for(self, candidate: int) -> int:
-        """Return the number of untold rows nearer to a candidate than to any row told or asked about before."""
+        """Return the number of unlabelled rows nearer to a candidate than to any row labelled or asked about before."""
         nearer = self._untold & (self._far[candidate] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 

@@ -1,4 +1,4 @@
-"""The evidence of the log: rows of values, the contours of their classes, and the order in which they were told."""
+"""The evidence of the log: rows of values, the contours of their classes, and the order in which they were labelled."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
+from quercus.trees.memory_forest.labelled_rows import LabelledRows
 from quercus.trees.memory_forest.nodes import NONE
-from quercus.trees.memory_forest.told import ToldRows
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-UNTOLD = -1  # contour of a row of which nothing is known
+UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
 ROOM = 64
 
 
@@ -64,7 +64,7 @@ class Contours(WritableArrays):
         return self._rank
 
     def numbers(self, contours: Floats) -> NDArray[np.int32]:
-        """Return the numbers of contours (n, l); `UNTOLD` of those that say nothing."""
+        """Return the numbers of contours (n, l); `UNLABELLED` of those that say nothing."""
         if len(contours) == 1:
             return np.array([self._number(_scaled(contours)[0])], np.int32)
         distinct, which = np.unique(_scaled(contours), axis=0, return_inverse=True)
@@ -73,7 +73,7 @@ class Contours(WritableArrays):
 
     def _number(self, contour: Floats) -> int:
         if contour.min() >= 1.0:
-            return UNTOLD
+            return UNLABELLED
         key = contour.tobytes()
         number = self._numbers.get(key)
         if number is None:
@@ -118,7 +118,7 @@ class ForestEvidence(WritableArrays):
         self.named = np.asarray(named, dtype=np.bool_)
         self.size = size
         self.contours = Contours(size)
-        self._told = ToldRows()
+        self._labelled = LabelledRows()
         self._rows = 0
         self._values = np.empty((ROOM, len(self.named)))
         self._codes = np.empty((ROOM, len(self.named)), np.uint16)
@@ -135,7 +135,7 @@ class ForestEvidence(WritableArrays):
         values: Floats,
         codes: Codes,
         kinds: NDArray[np.int32],
-        told: Ints,
+        labelled: Ints,
         book: Codebook,
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
@@ -144,7 +144,7 @@ class ForestEvidence(WritableArrays):
         """
         found = cls(named, contours.shape[1])
         found.contours = Contours.of(contours)
-        found._told = ToldRows.of(told, kinds[told])
+        found._labelled = LabelledRows.of(labelled, kinds[labelled])
         found._rows = found._coded = len(kinds)
         found._values, found._codes, found._kinds = values, codes, kinds
         found.book, found._cut_by = book, rows_that_cut(len(kinds))
@@ -160,17 +160,17 @@ class ForestEvidence(WritableArrays):
 
     @property
     def kinds(self) -> NDArray[np.int32]:
-        """(n,) number of each row's contour, `UNTOLD` where nothing is known; read only."""
+        """(n,) number of each row's contour, `UNLABELLED` where nothing is known; read only."""
         return self._kinds[: self._rows]
 
     @property
-    def told(self) -> Ints:
-        """(T,) the told rows, in the order in which they were first told; read only."""
-        return self._told.rows
+    def labelled(self) -> Ints:
+        """(T,) the labelled rows, in the order in which they were first labelled; read only."""
+        return self._labelled.rows
 
     def now(self) -> "Moment":
         """Return the present evidence, which later labels do not change."""
-        return Moment(self, self._rows, *self._told.held())
+        return Moment(self, self._rows, *self._labelled.held())
 
     def add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours."""
@@ -184,25 +184,25 @@ class ForestEvidence(WritableArrays):
         self._values[first:end] = values
         self._kinds[first:end] = kinds
         self._rows = end
-        informed = np.flatnonzero(kinds != UNTOLD)
-        self._told.append(first + informed, kinds[informed])
+        informed = np.flatnonzero(kinds != UNLABELLED)
+        self._labelled.append(first + informed, kinds[informed])
 
     def replace_contour(self, row: int, kind: int) -> int | None:
         """Replace the contour of a row.
 
         Returns
         -------
-        The place in the order of told rows that a row left of which nothing is known any more, else None.
+        The former place of a row that has lost its label, in the order of labelled rows, else None.
         """
         before = self._kinds[row]
         self._kinds[row] = kind
-        if before == UNTOLD:
-            if kind != UNTOLD:
-                self._told.append(np.array([row]), np.array([kind], np.int32))
+        if before == UNLABELLED:
+            if kind != UNLABELLED:
+                self._labelled.append(np.array([row]), np.array([kind], np.int32))
             return None
-        if kind == UNTOLD:
-            return self._told.withdraw(row)
-        self._told.change(row, kind)
+        if kind == UNLABELLED:
+            return self._labelled.withdraw(row)
+        self._labelled.change(row, kind)
         return None
 
     def codes(self, rows: int | None = None) -> Codes:
@@ -229,27 +229,27 @@ class Moment:
         Evidence of the log, which may have gone on.
     count
         Number of rows at that moment.
-    told, contours_told
-        (T,) told rows, in the order in which they were first told, and the numbers of their contours.
+    labelled, labelled_kinds
+        (T,) labelled rows, in the order in which they were first labelled, and the numbers of their contours.
     """
 
     evidence: ForestEvidence
     count: int
-    told: Ints
-    contours_told: NDArray[np.int32]
+    labelled: Ints
+    labelled_kinds: NDArray[np.int32]
 
     @cached_property
     def kinds(self) -> NDArray[np.int32]:
-        """(count,) number of each row's contour, `UNTOLD` where nothing was known."""
-        found = np.full(self.count, UNTOLD, np.int32)
-        found[self.told] = self.contours_told
+        """(count,) number of each row's contour, `UNLABELLED` where nothing was known."""
+        found = np.full(self.count, UNLABELLED, np.int32)
+        found[self.labelled] = self.labelled_kinds
         return found
 
     @cached_property
     def labels(self) -> NDArray[np.int16]:
         """(count,) the class of each row whose contour is precise, else `NONE`."""
         found = np.full(self.count, NONE, np.int16)
-        found[self.told] = self.evidence.contours.sole[self.contours_told]
+        found[self.labelled] = self.evidence.contours.sole[self.labelled_kinds]
         return found
 
     def codes(self) -> Codes:

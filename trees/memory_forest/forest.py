@@ -1,7 +1,7 @@
 """The forest of many memories: it follows the log, and predicts (theory §10).
 
-The forest is a function of the log: of the rows, of what was told of each, and of the order in which that was told. It
-does not depend on the batches, nor on the moments at which somebody looked.
+The forest is a function of the log: of the rows, of their labels, and of the order in which the labels arrived. It
+does not depend on the batches, nor on the times of looks.
 """
 
 import math
@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 
 
 class MemoryForest:
-    """The forest of many memories. Its members grow at the next look, not when a row is told.
+    """The forest of many memories. Its members grow at the next look, not when a row is labelled.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ class MemoryForest:
         if kinds is None:
             return
         informed = np.flatnonzero(kinds >= 0)
-        told, taken = len(self.evidence.told), 0
-        for boundary in self.recent.boundaries(told, len(informed)):
-            end = int(informed[boundary - told - 1]) + 1
+        labelled, taken = len(self.evidence.labelled), 0
+        for boundary in self.recent.boundaries(labelled, len(informed)):
+            end = int(informed[boundary - labelled - 1]) + 1
             self._add(values[taken:end], kinds[taken:end])
             taken = end
             self.recent.end_block(self.evidence.now())
@@ -78,16 +78,16 @@ class MemoryForest:
     def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""
         (kind,) = self.evidence.contours.numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
-        told = len(self.evidence.told)
+        labelled = len(self.evidence.labelled)
         withdrawn = self.evidence.replace_contour(row, int(kind))
         self._members = None
         if withdrawn is not None:
             self.recent.withdraw(withdrawn)
-        elif len(self.evidence.told) > told and self.recent.ended(told + 1):
+        elif len(self.evidence.labelled) > labelled and self.recent.ended(labelled + 1):
             self.recent.end_block(self.evidence.now())
 
     def members(self) -> Members:
-        """Return the members as they are now, grown if something was told since."""
+        """Return the members as they are now, grown if a label came since."""
         if self._members is None:
             self.recent.catch_up(self._grow)
             self._members = self._grow(self.evidence.now())
@@ -115,7 +115,7 @@ class MemoryForest:
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """Accuracy of the forest on the last told rows, in blocks, the oldest first (theory §10.7)."""
+        """Accuracy of the forest on the last labelled rows, in blocks, the oldest first (theory §10.7)."""
         self.members()
         return self.recent.accuracy(self.evidence.now())
 
@@ -132,7 +132,7 @@ class MemoryForest:
         """Return the forest's predictions for rows of values (m, K)."""
         members = self.members()
         said = members.opinions(values, self.weights, self.level)
-        return predictions(said, len(members.told), members.size)
+        return predictions(said, len(members.labelled), members.size)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return the forest's predictions for rows of values, None for unknown ones.

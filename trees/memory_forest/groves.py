@@ -115,16 +115,16 @@ class Grove(WritableArrays):
 
     def grown(self, moment: Moment, changes: Changes) -> "Grove":
         """Return the trees after changes of their memory, equal to trees grown from scratch."""
-        told = moment.evidence.contours
+        distinct = moment.evidence.contours
         grown = growing.grow(
             moment.codes(),
             moment.evidence.named,
             moment.kinds,
             moment.labels,
-            told.values,
-            told.beliefs,
-            told.sole,
-            told.rank,
+            distinct.values,
+            distinct.beliefs,
+            distinct.sole,
+            distinct.rank,
             self.keys,
             TABLE,
             self.nodes,

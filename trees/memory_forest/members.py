@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
 LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
-"""Memories of trees, in told rows. The trees share them out evenly."""
+"""Memories of trees, in labelled rows. The trees share them out evenly."""
 BAYES = (600, 2_000, 100_000)
 """Memories of the naive-Bayes members."""
 LARGEST = 512 << 20
@@ -32,7 +32,7 @@ OPINION_BYTES = 24  # a class
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Trees and naive-Bayes members, none before a row is told.
+    """Trees and naive-Bayes members, none before a row is labelled.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class Members:
         The codes that the trees were grown with.
     size
         Number of classes.
-    told, kinds
-        (T,) told rows, in their order, and the numbers of their contours.
+    labelled, kinds
+        (T,) labelled rows, in their order, and the numbers of their contours.
     groves
         The trees of each memory; tree m of the forest is in grove m modulo their number.
     bayes
@@ -50,7 +50,7 @@ class Members:
 
     book: Codebook
     size: int
-    told: Rows
+    labelled: Rows
     kinds: Rows
     groves: Sequence[Grove]
     bayes: Sequence[NaiveBayes]
@@ -60,7 +60,7 @@ class Members:
         """Return the members of a moment; `before` are those of a moment ago, which save work."""
         evidence = moment.evidence
         moment.codes()  # brings the book up to date
-        rows, kinds = moment.told.astype(np.int32), moment.contours_told
+        rows, kinds = moment.labelled.astype(np.int32), moment.labelled_kinds
         if not len(rows):
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
         if before is not None and before.is_of(evidence.book, rows, kinds):
@@ -93,17 +93,19 @@ class Members:
         return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
     def agreed(self, moment: Moment) -> int:
-        """Return the number of told rows, from the first on, that are the same at a moment, with the same contours."""
-        n = min(len(self.told), len(moment.told))
-        differ = (self.told[:n] != moment.told[:n]) | (self.kinds[:n] != moment.contours_told[:n])
+        """Return how many labelled rows, from the first on, have the same place and contour at a moment."""
+        n = min(len(self.labelled), len(moment.labelled))
+        differ = (self.labelled[:n] != moment.labelled[:n]) | (self.kinds[:n] != moment.labelled_kinds[:n])
         return int(differ.argmax()) if differ.any() else n
 
     def changes(self, memory: int, moment: Moment, agreed: int) -> Changes | None:
         """Return the changes of a memory until a moment, None if there are none; see `agreed`."""
-        old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
+        old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
         if self._holds(old, moment, new, agreed):
             return None
-        return Changes.between(moment, self.told[old], self.kinds[old], moment.told[new].astype(np.int32))
+        return Changes.between(
+            moment, self.labelled[old], self.kinds[old], moment.labelled[new].astype(np.int32)
+        )
 
     def next_bayes(self, moment: Moment, agreed: int) -> list[NaiveBayes]:
         """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed`."""
@@ -111,35 +113,35 @@ class Members:
         known = {}
         if self.bayes:
             for memory, member in zip(BAYES, self.bayes, strict=True):
-                old, new = remembered(memory, len(self.told)), remembered(memory, len(moment.told))
+                old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
                 if self._holds(old, moment, new, agreed):
                     known[new.start, new.stop] = member
         found = []
         for memory in BAYES:
-            new = remembered(memory, len(moment.told))
+            new = remembered(memory, len(moment.labelled))
             if (new.start, new.stop) not in known:
                 known[new.start, new.stop] = NaiveBayes.of(
                     evidence.values,
-                    moment.told[new],
+                    moment.labelled[new],
                     evidence.named,
-                    moment.contours_told[new],
+                    moment.labelled_kinds[new],
                     evidence.contours,
                 )
             found.append(known[new.start, new.stop])
         return found
 
     def _holds(self, old: slice, moment: Moment, new: slice, agreed: int) -> bool:
-        """Tell whether the told rows at `old` places are those at `new` ones at a moment, with the same contours."""
+        """Return whether the labelled rows at `old` places equal those at `new` ones at a moment, contours included."""
         if old == new and new.stop <= agreed:
             return True
-        return np.array_equal(self.told[old], moment.told[new]) and np.array_equal(
-            self.kinds[old], moment.contours_told[new]
+        return np.array_equal(self.labelled[old], moment.labelled[new]) and np.array_equal(
+            self.kinds[old], moment.labelled_kinds[new]
         )
 
-    def is_of(self, book: Codebook, told: Rows, kinds: Rows) -> bool:
-        """Return whether these are the members of the told rows, in these codes."""
-        known = self.book is book and len(self.told) == len(told) and len(self.groves) > 0
-        return known and bool((self.told == told).all()) and bool((self.kinds == kinds).all())
+    def is_of(self, book: Codebook, labelled: Rows, kinds: Rows) -> bool:
+        """Return whether these are the members of the labelled rows, in these codes."""
+        known = self.book is book and len(self.labelled) == len(labelled) and len(self.groves) > 0
+        return known and bool((self.labelled == labelled).all()) and bool((self.kinds == kinds).all())
 
     def opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
         """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -168,7 +170,7 @@ class Members:
         for each, weight in zip(self.bayes, weights[trees:], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
         for each in {id(each): each for each in self.bayes}.values():
-            theta, sure = each.theta(values), level ** (1.0 / len(self.told))
+            theta, sure = each.theta(values), level ** (1.0 / len(self.labelled))
             of_bayes = (theta, sure * theta, 1.0 - sure + sure * theta)[:parts]
             said += shares[id(each)] * np.stack(of_bayes, axis=1)
         return said
@@ -204,8 +206,8 @@ class Members:
         return found
 
 
-def remembered(memory: int, told: int) -> slice:
-    """Return the places of the told rows that a memory holds after `told` rows (theory §10.1).
+def remembered(memory: int, labelled: int) -> slice:
+    """Return the places of the labelled rows that a memory holds after `labelled` rows (theory §10.1).
 
     A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
     500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.
@@ -215,17 +217,17 @@ def remembered(memory: int, told: int) -> slice:
     >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
     (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None))
     """
-    held = min(memory, told)
-    end = told if held < MOVING else told - told % (STEP << ((held // MOVING).bit_length() - 1))
+    held = min(memory, labelled)
+    end = labelled if held < MOVING else labelled - labelled % (STEP << ((held // MOVING).bit_length() - 1))
     return slice(max(0, end - memory), end)
 
 
 @cache
 def memories_of(trees: int, size: int) -> tuple[int, ...]:
-    """Return the memory of each tree, in told rows, of a forest of `size` classes (theory §10.1).
+    """Return the memory of each tree, in labelled rows, of a forest of `size` classes (theory §10.1).
 
-    At the worst a told row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the longest
-    with which the trees keep to `LARGEST` bytes together.
+    At the worst a labelled row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the
+    longest with which the trees keep to `LARGEST` bytes together.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class NaiveBayes(WritableArrays):
 
     @classmethod
     def of(cls, values: Floats, rows: Ints, named: Bools, kinds: Kinds, contours: Contours) -> "NaiveBayes":
-        """Learn from rows (n,), in the order in which they were told, of values (all rows, K).
+        """Learn from rows (n,), in the order in which they were labelled, of values (all rows, K).
 
         `kinds` (n,) are the numbers of their contours.
         """

@@ -47,7 +47,7 @@ def served_members(forest: MemoryForest) -> ServedMembers:
         bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),
         weights=forest.weights,
         level=forest.level,
-        told=len(members.told),
+        labelled=len(members.labelled),
     )
 
 

@@ -1,4 +1,4 @@
-"""The recent accuracy of memories: their members from before each block of told rows predict it (theory §10.3)."""
+"""The recent accuracy of memories: their members from before each block of labelled rows predict it (theory §10.3)."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ SHARPNESS = 20.0  # of the weights
 
 @dataclass(frozen=True, eq=False)
 class EndedBlock:
-    """A block of told rows.
+    """A block of labelled rows.
 
     Parameters
     ----------
     begun
-        Number of rows that were told before it.
+        Number of rows that were labelled before it.
     end
         The moment when it was complete.
     """
@@ -39,17 +39,17 @@ class EndedBlock:
     @property
     def is_whole(self) -> bool:
         """True if the block has all its rows; blocks that do not count are passed over."""
-        return len(self.end.told) == self.begun + BLOCK
+        return len(self.end.labelled) == self.begun + BLOCK
 
     @property
     def values(self) -> Floats:
         """(rows, K) of its rows."""
-        return self.end.evidence.values[self.end.told[self.begun :]]
+        return self.end.evidence.values[self.end.labelled[self.begun :]]
 
     @property
     def contours(self) -> Floats:
         """(rows, l) the contours of its rows at its end."""
-        return self.end.evidence.contours.values[self.end.contours_told[self.begun :]]
+        return self.end.evidence.contours.values[self.end.labelled_kinds[self.begun :]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class RecentScores:
     Parameters
     ----------
     judges
-        The members before the first row is told.
+        The members before the first row is labelled.
     """
 
     def __init__(self, judges: Members) -> None:
@@ -100,7 +100,7 @@ class RecentScores:
     def of(
         cls, judges: Members, judged: Sequence[JudgedBlock], begun: int, early: "EarlyPieces"
     ) -> "RecentScores":
-        """Return those of judged blocks; `judges` are the members after the `begun` rows that were told by then."""
+        """Return those of judged blocks; `judges` are the members after the `begun` rows that were labelled by then."""
         found = cls(judges)
         found._judged.extend(judged)
         found._scores.extend(_scores_of(block.theta, block.contours) for block in judged)
@@ -121,32 +121,32 @@ class RecentScores:
 
     @property
     def begun(self) -> int:
-        """Number of rows that were told before the block that has begun."""
+        """Number of rows that were labelled before the block that has begun."""
         return self._begun
 
-    def boundaries(self, told: int, more: int) -> Ints:
-        """Return the counts of told rows at which blocks end, once `more` rows are told beside the `told` ones.
+    def boundaries(self, labelled: int, more: int) -> Ints:
+        """Return the counts of labelled rows at which blocks end, once `more` rows follow the `labelled` ones.
 
         Of a long batch only those that matter at its end.
         """
-        every = np.arange(self._begun + BLOCK, told + more + 1, BLOCK)
+        every = np.arange(self._begun + BLOCK, labelled + more + 1, BLOCK)
         if len(every) > BLOCKS:
             return every[-(BLOCKS + 1) :]
-        return np.concatenate([self.early.boundaries(told + more), every])
+        return np.concatenate([self.early.boundaries(labelled + more), every])
 
-    def ended(self, told: int) -> bool:
-        """Tell whether a block, or a piece of the first one, is complete with `told` rows."""
-        return told == self._begun + BLOCK or told in self.early.boundaries(told)
+    def ended(self, labelled: int) -> bool:
+        """Tell whether a block, or a piece of the first one, is complete with `labelled` rows."""
+        return labelled == self._begun + BLOCK or labelled in self.early.boundaries(labelled)
 
     def end_block(self, end: Moment) -> None:
         """A block, or a piece of the first one, is complete; the next one begins."""
         self.early.end(end)
-        if len(end.told) < self._begun + BLOCK:
+        if len(end.labelled) < self._begun + BLOCK:
             return
         if len(self._ended) == BLOCKS + 1:
             self._judges = None
         self._ended.append(EndedBlock(self._begun, end))
-        self._begun = len(end.told)
+        self._begun = len(end.labelled)
 
     def catch_up(self, grow: Callable[[Moment], Members]) -> None:
         """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
@@ -166,12 +166,12 @@ class RecentScores:
         """Return how right the forest was about the last blocks, the oldest first, and about the one that has begun.
 
         Members count by their scores in the blocks before, of those that are kept: so the result is a function of the
-        log, whoever looked when. Rows that were told before any member was grown do not count: nothing was predicted of
-        them. `now` is the moment up to which the scores are.
+        log, regardless of looks. Rows that were labelled before any member was grown do not count: they were never
+        predicted. `now` is the moment up to which the scores are.
         """
         blocks = [self.early.accuracy(now)]
         blocks += [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
-        if self._judges is not None and len(now.told) > self._begun:
+        if self._judges is not None and len(now.labelled) > self._begun:
             begun = JudgedBlock.of(self._judges, EndedBlock(self._begun, now))
             blocks.append(self._accuracy_of(begun, len(self._scores)))
         return tuple(block for block in blocks[-BLOCKS:] if block.rows)
@@ -181,7 +181,7 @@ class RecentScores:
         return _accuracy_of(judged, self.weights(judged.trees, before))
 
     def withdraw(self, place: int) -> None:
-        """The told row at this place is told no more."""
+        """The labelled row at this place is no longer labelled."""
         self.early.withdraw(place)
         if place < self._begun:
             self._begun -= 1
@@ -218,42 +218,42 @@ class EarlyPieces:
 
     def __init__(self, judges: Members) -> None:
         self.judges = judges
-        self.before: Moment | None = None  # the moment of which these are the members; None: nothing was told
+        self.before: Moment | None = None  # the moment of which these are the members; None: no label came
         self.begun = 0
         self.judged: list[AccuracyBlock] = []
         self.is_over = False
         self._ended: list[EndedBlock] = []
 
-    def boundaries(self, told: int) -> Ints:
-        """Return the counts of told rows, up to `told`, at which pieces end; the last one ends with the block."""
-        end = 0 if self.is_over else min(told + 1, BLOCK)
+    def boundaries(self, labelled: int) -> Ints:
+        """Return the counts of labelled rows up to `labelled` at which pieces end; the last one ends with the block."""
+        end = 0 if self.is_over else min(labelled + 1, BLOCK)
         return np.arange(self.begun + PIECE, end, PIECE)
 
     def end(self, end: Moment) -> None:
         """A piece is complete, or the block."""
-        if not self.is_over and len(end.told) <= BLOCK:
+        if not self.is_over and len(end.labelled) <= BLOCK:
             self._ended.append(EndedBlock(self.begun, end))
-        self.begun, self.is_over = len(end.told), self.is_over or len(end.told) >= BLOCK
+        self.begun, self.is_over = len(end.labelled), self.is_over or len(end.labelled) >= BLOCK
 
     def catch_up(self, grow: Callable[[Moment], Members]) -> None:
         """Judge the pieces that ended."""
         while self._ended:
             piece = self._ended[0]
             found = _accuracy_of(judged := JudgedBlock.of(self.judges, piece), _equal_weights(judged.trees))
-            if len(piece.end.told) < BLOCK:
+            if len(piece.end.labelled) < BLOCK:
                 self.judges, self.before = grow(piece.end), piece.end
             self._ended.pop(0)
             self.judged.append(found)
 
     def accuracy(self, now: Moment) -> AccuracyBlock:
         """Return how right the forest was in all pieces, the one that has begun included."""
-        if self.is_over or len(now.told) == self.begun:
+        if self.is_over or len(now.labelled) == self.begun:
             return in_all(self.judged)
         begun = JudgedBlock.of(self.judges, EndedBlock(self.begun, now))
         return in_all([*self.judged, _accuracy_of(begun, _equal_weights(begun.trees))])
 
     def withdraw(self, place: int) -> None:
-        """The told row at this place is told no more."""
+        """The labelled row at this place is no longer labelled."""
         self.begun -= place < self.begun
 
 

@@ -1,6 +1,6 @@
 """A forest as columns, and back: a restart grows from the members of the last block, not from all rows.
 
-The rows and what was told of them are saved, the blocks that count for the weights, and the trees that will judge the
+The rows and their labels are saved, the blocks that count for the weights, and the trees that will judge the
 next block. Everything else is a function of these.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence, Moment
+from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
 from quercus.trees.memory_forest.members import LADDER, MEMORIES, Members
@@ -31,9 +31,9 @@ class SavedForest:
     Attributes
     ----------
     begun, piece_begun : int
-        Rows that were told before the block that has begun, and before the piece of the first block.
+        Rows that were labelled before the block that has begun, and before the piece of the first block.
     columns : mapping of str to array
-        They may be views: good until the forest is told more.
+        They may be views: valid until the next label.
     """
 
     begun: int
@@ -42,25 +42,25 @@ class SavedForest:
 
 
 def saved_forest(forest: MemoryForest) -> SavedForest | None:
-    """Return a forest to be saved, with its members; None if rows were told since it was grown."""
+    """Return a forest to be saved, with its members; None if rows were labelled since it was grown."""
     if not forest.is_grown:
         return None
     evidence, recent = forest.evidence, forest.recent
     judges, judged = recent.judges, recent.judged
-    told, l = evidence.told, evidence.size
-    kinds = evidence.kinds[told]
-    same_told = np.array_equal(judges.told, told[: len(judges.told)])
-    same_kinds = same_told and np.array_equal(judges.kinds, kinds[: len(judges.told)])
+    labelled, l = evidence.labelled, evidence.size
+    kinds = evidence.kinds[labelled]
+    same_labelled = np.array_equal(judges.labelled, labelled[: len(judges.labelled)])
+    same_kinds = same_labelled and np.array_equal(judges.kinds, kinds[: len(judges.labelled)])
     columns: dict[str, NDArray[Any]] = {
         "contours": evidence.contours.values,
         "values": evidence.values,
         "codes": evidence.codes(),
         "kinds": evidence.kinds,
-        "told": told.astype(np.int32),
+        "told": labelled.astype(np.int32),
         **_book_columns("cuts", evidence.book),
         **_book_columns("judge_cuts", judges.book),
-        "judge_told_count": np.array([len(judges.told)]),
-        "judge_told": judges.told[:0] if same_kinds else judges.told,
+        "judge_told_count": np.array([len(judges.labelled)]),
+        "judge_told": judges.labelled[:0] if same_kinds else judges.labelled,
         "judge_kinds": judges.kinds[:0] if same_kinds else judges.kinds,
         "judged_trees": np.array([block.trees for block in judged], np.int64),
         "judged_theta": np.array([block.theta for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
@@ -78,20 +78,20 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
     """
     columns, size = saved.columns, forest.evidence.size
     _check_columns(columns, len(forest.evidence.named), size)
-    told, kinds = columns["told"].astype(np.int64), np.array(columns["kinds"])
-    _check_told(told, kinds)
+    labelled, kinds = columns["told"].astype(np.int64), np.array(columns["kinds"])
+    _check_labelled(labelled, kinds)
     evidence = ForestEvidence.restored(
         forest.evidence.named,
         columns["contours"],
         values=columns["values"],
         codes=columns["codes"],
         kinds=kinds,
-        told=told,
+        labelled=labelled,
         book=_book_of("cuts", columns, forest.evidence.named),
     )
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
-    if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(told):
+    if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(labelled):
         raise ValueError(f"{counts} trees and {saved.begun} rows do not fit the forest")
     blocks = zip(
         columns["judged_trees"].tolist(), columns["judged_theta"], columns["judged_contours"], strict=True
@@ -108,8 +108,8 @@ def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
     return {
         "early": np.array([astuple(piece) for piece in early.judged], np.float64).reshape(-1, 4),
         "early_count": np.array([-1 if early.is_over else 0 if before is None else before.count]),
-        "early_told": none if before is None else before.told,
-        "early_kinds": none.astype(np.int32) if before is None else before.contours_told,
+        "early_told": none if before is None else before.labelled,
+        "early_kinds": none.astype(np.int32) if before is None else before.labelled_kinds,
     }
 
 
@@ -117,11 +117,11 @@ def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: Me
     early, count = EarlyPieces(forest.recent.early.judges), columns["early_count"].item()
     early.judged = [AccuracyBlock(int(a), int(b), int(c), d) for a, b, c, d in columns["early"].tolist()]
     early.begun, early.is_over = begun, count < 0
-    told, kinds = np.array(columns["early_told"]), np.array(columns["early_kinds"])
-    _check_range("early_count", columns["early_count"], int(told.max(initial=-2)) + 1, len(evidence) + 1)
-    if len(told):
-        _check_told(told, kinds, of=(len(evidence), len(evidence.contours)))
-        early.before = Moment(evidence, count, told, kinds)
+    labelled, kinds = np.array(columns["early_told"]), np.array(columns["early_kinds"])
+    _check_range("early_count", columns["early_count"], int(labelled.max(initial=-2)) + 1, len(evidence) + 1)
+    if len(labelled):
+        _check_labelled(labelled, kinds, of=(len(evidence), len(evidence.contours)))
+        early.before = Moment(evidence, count, labelled, kinds)
         early.judges = Members.of(early.before, forest.trees, forest.seed, None)
     return early
 
@@ -130,20 +130,20 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     """Return the members as they were before the block that has begun."""
     count = columns["judge_told_count"].item()
     if len(columns["judge_told"]):
-        told, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
-        _check_told(told, kinds, of=(len(evidence), len(evidence.contours)))
+        labelled, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
+        _check_labelled(labelled, kinds, of=(len(evidence), len(evidence.contours)))
     else:
-        told = evidence.told[:count].astype(np.int32)
-        kinds = evidence.kinds[told]
-    if len(told) != count:
-        raise ValueError(f"{len(told)} rows were told before the last block, must be {count}")
+        labelled = evidence.labelled[:count].astype(np.int32)
+        kinds = evidence.kinds[labelled]
+    if len(labelled) != count:
+        raise ValueError(f"{len(labelled)} rows were labelled before the last block, must be {count}")
     book = _book_of("judge_cuts", columns, evidence.named)
     if _same_book(book, evidence.book):
         book = evidence.book
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
     groves = [Grove.of(trees[step :: len(LADDER)]) for step in range(min(len(trees), len(LADDER)))]
-    without = Members(book, evidence.size, told, kinds, groves, ())
-    bayes = without.next_bayes(Moment(evidence, len(evidence), told, kinds), 0) if trees else ()
+    without = Members(book, evidence.size, labelled, kinds, groves, ())
+    bayes = without.next_bayes(Moment(evidence, len(evidence), labelled, kinds), 0) if trees else ()
     return replace(without, bayes=bayes)
 
 
@@ -207,14 +207,16 @@ def _check_tree(
         raise ValueError(f"{len(size)} nodes of a tree do not fit its {len(mine)} rows")
 
 
-def _check_told(told: NDArray[Any], kinds: NDArray[np.int32], of: tuple[int, int] | None = None) -> None:
-    """Raise where told rows are none of the rows, or their contours none that is known."""
+def _check_labelled(
+    labelled: NDArray[Any], kinds: NDArray[np.int32], of: tuple[int, int] | None = None
+) -> None:
+    """Raise where labelled rows are none of the rows, or their contours none that is known."""
     rows, contours = (len(kinds), None) if of is None else of
-    _check_range("told", told, 0, rows)
+    _check_range("told", labelled, 0, rows)
     if contours is not None:
         _check_range("judge_kinds", kinds, 0, contours)
-    elif len(told) != np.count_nonzero(kinds != UNTOLD) or (kinds[told] == UNTOLD).any():
-        raise ValueError("column told names other rows than the told ones")
+    elif len(labelled) != np.count_nonzero(kinds != UNLABELLED) or (kinds[labelled] == UNLABELLED).any():
+        raise ValueError("column told names other rows than the labelled ones")
 
 
 def _check_range(name: str, numbers: NDArray[Any], low: int, end: int) -> None:
@@ -246,6 +248,6 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     for name, shape in shapes.items():
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
-    _check_range("kinds", columns["kinds"], UNTOLD, d)
+    _check_range("kinds", columns["kinds"], UNLABELLED, d)
     if blocks > BLOCKS:
         raise ValueError(f"{blocks} blocks were judged, at most {BLOCKS} count")

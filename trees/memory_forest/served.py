@@ -91,7 +91,7 @@ class ServedMembers:
         (members,) with sum 1.
     level
         Level of the discounts of leaves.
-    told
+    labelled
         Number of rows that the members learned from.
     """
 
@@ -106,12 +106,12 @@ class ServedMembers:
     bayes_numbers: Ints
     weights: Floats
     level: float
-    told: int
+    labelled: int
 
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
         said = np.zeros((len(values), 3, self.size))
-        if not self.told:
+        if not self.labelled:
             said[:, 0], said[:, 2] = 1.0 / self.size, 1.0
             return predictions(said, 0, self.size)
         codes = self.book.codes(values)
@@ -119,11 +119,11 @@ class ServedMembers:
         for start in range(0, len(values), step):
             said[start : start + step] = self._of_trees(codes[start : start + step])
         shares = np.bincount(self.bayes_numbers, self.weights[len(self.keys) :], len(self.bayes))
-        sure = self.level ** (1.0 / self.told)
+        sure = self.level ** (1.0 / self.labelled)
         for each, share in zip(self.bayes, shares, strict=True):
             theta = each.theta(values, self.book.named)
             said += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
-        return predictions(said, self.told, self.size)
+        return predictions(said, self.labelled, self.size)
 
     def _of_trees(self, codes: NDArray[np.uint16]) -> Floats:
         leaves = self._leaves(codes)
@@ -187,12 +187,12 @@ class ServedMembers:
         return np.concatenate([np.repeat(np.eye(self.size)[:, np.newaxis], 3, axis=1), self.opinions])
 
 
-def predictions(said: Floats, told: int, size: int) -> Predictions:
-    """Return as predictions what members say together (m, 3, l) after `told` rows.
+def predictions(said: Floats, labelled: int, size: int) -> Predictions:
+    """Return as predictions what members say together (m, 3, l) after `labelled` rows.
 
-    The bounds are discounted to the reliability ``T / (T + l)``: a forest that was told little has seen few classes.
+    The bounds are discounted to the reliability ``T / (T + l)``: a forest with few labels has seen few classes.
     """
-    reliable = told / (told + size)
+    reliable = labelled / (labelled + size)
     theta, belief = said[:, 0], reliable * said[:, 1]
     plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
     return Predictions(first_most_likely(theta), theta, belief, plausibility)
@@ -268,8 +268,8 @@ class ServedForest(Learned):
         return np.array(logs).reshape(-1, 1 << self.size)
 
     def _masses(self, theta: Floats) -> Iterator[MassFunction]:
-        told = self.members.told
-        for row in (theta * told / (told + 1.0)).tolist():
+        labelled = self.members.labelled
+        for row in (theta * labelled / (labelled + 1.0)).tolist():
             rest = ((1 << self.size) - 1, max(0.0, 1.0 - sum(row)))
             yield MassFunction.of(self.size, [*((1 << c, m) for c, m in enumerate(row)), rest])
 

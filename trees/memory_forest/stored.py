@@ -33,7 +33,7 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
         "forest_bayes": members.bayes_numbers,
         "forest_weights": members.weights,
         "forest_level": np.array([members.level]),
-        "forest_told": np.array([members.told]),
+        "forest_told": np.array([members.labelled]),
     }
 
 
@@ -53,7 +53,7 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
         bayes_numbers=columns["forest_bayes"],
         weights=columns["forest_weights"],
         level=columns["forest_level"].item(),
-        told=columns["forest_told"].item(),
+        labelled=columns["forest_told"].item(),
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.strategies import MARGIN, MEMORY_DISAGREEMENT
-from quercus.trees.memory_forest.evidence import UNTOLD, ForestEvidence
+from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.members import memory_of
 
@@ -41,7 +41,7 @@ def _margin(theta: Floats) -> Floats:
 def conditioned(theta: Floats, evidence: ForestEvidence, rows: Ints) -> Floats:
     """Return estimates (..., n, l) of rows, conditioned on what is known of their labels."""
     kinds = evidence.kinds[rows]
-    partly = np.flatnonzero(kinds != UNTOLD)
+    partly = np.flatnonzero(kinds != UNLABELLED)
     if partly.size:
         of_these = theta[..., partly, :]
         joint = of_these * evidence.contours.values[kinds[partly]]
@@ -58,7 +58,7 @@ NAMES = tuple(_WORTHS)
 
 
 def worth_of(forest: MemoryForest, rows: Ints, strategy: str) -> Floats:
-    """Return the worth of the label of each row (n,) by a strategy: (n,) in [0, 2]; 0 before a row is told.
+    """Return the worth of the label of each row (n,) by a strategy: (n,) in [0, 2]; 0 before a row is labelled.
 
     Raises
     ------
@@ -67,4 +67,4 @@ def worth_of(forest: MemoryForest, rows: Ints, strategy: str) -> Floats:
     """
     if strategy not in _WORTHS:
         raise InvalidInput("strategy", f"is {shown(strategy)}, must be one of {', '.join(_WORTHS)}")
-    return _WORTHS[strategy](forest, rows) if len(forest.evidence.told) else np.zeros(rows.size)
+    return _WORTHS[strategy](forest, rows) if len(forest.evidence.labelled) else np.zeros(rows.size)

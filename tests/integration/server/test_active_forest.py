@@ -22,7 +22,7 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(60, 2))
     truth = (rows.sum(axis=1) > 0).astype(int)
-    told: list[int] = []
+    labelled: list[int] = []
     with Client(live.server.address) as client:
         specification = Specification([Numeric("x"), Numeric("y")], CLASSES, budget=30, algorithm=ALGORITHM)
         held = client.create_model("m", specification).specification
@@ -43,18 +43,18 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
             assert (forest.entropy is None) == bool(query.reason.rivals)
             row = int(query.instance)
             client.answer(query, CLASSES[truth[row]])
-            told.append(row)
+            labelled.append(row)
         client.wait_grown("m")
         found = client.classify("m", rows.tolist())
         tree = client.tree("m")
-    assert len(set(told)) == 8
+    assert len(set(labelled)) == 8
     assert (tree.algorithm, len(tree.members)) == ("active-forest", 1)
     expected = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)
     expected.observe(rows[:40], np.ones((40, 2)))
-    for row in told[:4]:
+    for row in labelled[:4]:
         expected.replace_contour(row, np.eye(2)[truth[row]])
     expected.observe(rows[40:], np.ones((20, 2)))
-    for row in told[4:]:
+    for row in labelled[4:]:
         expected.replace_contour(row, np.eye(2)[truth[row]])
     said = expected.predict(rows)
     np.testing.assert_allclose(found.theta, said.theta, atol=1e-12)

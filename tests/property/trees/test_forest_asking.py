@@ -24,9 +24,9 @@ PRECISE = np.eye(CLASSES)
 
 
 def forest_of(
-    seed: int, told: int, rows: int = ROWS, trees: int = 5, numbers: int = NUMBERS
+    seed: int, labelled: int, rows: int = ROWS, trees: int = 5, numbers: int = NUMBERS
 ) -> tuple[MemoryForest, Floats, dict[int, Floats]]:
-    """A forest of a name and two numbers, some of them missing; its rows, and what was told of some of them."""
+    """A forest of a name and two numbers, some of them missing; its rows, and the labels of some of them."""
     rng = np.random.default_rng(seed)
     values = np.column_stack([rng.integers(0, KINDS, rows), *rng.integers(0, numbers, (2, rows))]).astype(
         float
@@ -37,7 +37,7 @@ def forest_of(
     forest = MemoryForest(NAMED, CLASSES, trees=trees, seed=seed, level=0.5)
     forest.observe(values, np.ones((rows, CLASSES)))
     labels = {}
-    for row in rng.permutation(rows)[:told].tolist():
+    for row in rng.permutation(rows)[:labelled].tolist():
         contour = PRECISE[rng.integers(CLASSES)] if rng.random() < 0.6 else np.array([1.0, 0.4, 0.0])
         labels[row] = contour
         forest.replace_contour(row, contour)
@@ -57,8 +57,8 @@ def apart(a: Floats, b: Floats) -> float:
     return total
 
 
-def all_classes_told(labels: dict[int, Floats]) -> bool:
-    """By plain E2M of the told rows from equal probabilities."""
+def all_classes_labelled(labels: dict[int, Floats]) -> bool:
+    """By plain E2M of the labelled rows from equal probabilities."""
     if not labels:
         return False
     contours = np.array(list(labels.values()))
@@ -113,7 +113,7 @@ def plain_order(
     worth = {row: float(found[row]) if labels else 0.0 for row in candidates}
     lots = {row: int(lot) for row, lot in zip(candidates, row_hashes(np.array(candidates)), strict=True)}
     known, chosen = list(labels), []
-    beginning = not all_classes_told(labels)
+    beginning = not all_classes_labelled(labels)
     for asked in range(len(labels), len(labels) + limit):
         nearest = [min((apart(row, values[k]) for k in known), default=float(len(NAMED))) for row in values]
         left = [row for row in candidates if row not in chosen]
@@ -134,10 +134,10 @@ def plain_order(
 
 
 @pytest.mark.parametrize("strategy", FOREST_STRATEGIES)
-@pytest.mark.parametrize("told", [0, 1, 5, 6, 11, 30])
+@pytest.mark.parametrize("labelled", [0, 1, 5, 6, 11, 30])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_order_is_that_of_the_plain_rule(seed: int, told: int, strategy: str) -> None:
-    forest, values, labels = forest_of(seed, told, trees=8 if seed % 2 else 5)
+def test_the_order_is_that_of_the_plain_rule(seed: int, labelled: int, strategy: str) -> None:
+    forest, values, labels = forest_of(seed, labelled, trees=8 if seed % 2 else 5)
     partly = [row for row, contour in labels.items() if (contour > 0).sum() > 1]
     candidates = sorted([row for row in range(ROWS) if row not in labels] + partly[:3])
     found = [choice.row for choice in choose_rows(forest, np.array(candidates), 9, strategy=strategy)]
@@ -146,7 +146,7 @@ def test_the_order_is_that_of_the_plain_rule(seed: int, told: int, strategy: str
 
 @pytest.mark.parametrize("strategy", FOREST_STRATEGIES)
 def test_what_a_label_is_worth_is_counted_with_the_weights_of_the_memories(strategy: str) -> None:
-    """After many told rows weights differ, and so do the rows that memories hold."""
+    """After many labelled rows weights differ, and so do the rows that memories hold."""
     forest, values, labels = forest_of(3, 260, rows=320, trees=8)
     assert np.ptp(forest.weights) > 0.01
     plain = {"margin": margin, "memory-disagreement": memory_disagreement}[strategy](forest, values, labels)
@@ -198,10 +198,10 @@ def test_weights_are_those_of_the_scores_of_the_last_blocks(uncertain: bool) -> 
         contours[::3] = np.maximum(contours[::3], 0.3)
     trees = 2 * len(LADDER)
 
-    def forest_after(told: int) -> MemoryForest:
+    def forest_after(labelled: int) -> MemoryForest:
         forest = MemoryForest(NAMED, CLASSES, trees=trees, seed=2, level=0.5)
         forest.observe(values, np.ones((len(values), CLASSES)))
-        for row in range(told):
+        for row in range(labelled):
             forest.replace_contour(row, contours[row])
         return forest
 
@@ -249,14 +249,15 @@ def test_where_a_row_was_refused_is_covered() -> None:
 def aged_distances(forest: MemoryForest, values: Floats, refused: Sequence[int] = ()) -> list[int]:
     """By hand of the whole rule, member by member: the distance of each row from what the members remember."""
     memory = [LADDER[tree % len(LADDER)] for tree in range(forest.trees)] + list(BAYES)
-    told = forest.evidence.told.tolist()
+    labelled = forest.evidence.labelled.tolist()
     found = []
     for number, row in enumerate(values):
-        apart_of = {other: whole_distance(row, values[other]) for other in (*told, *refused)}
+        apart_of = {other: whole_distance(row, values[other]) for other in (*labelled, *refused)}
         nearest = [
             0
-            if w < len(told) and number < min(told[-w:])  # the member has forgotten the time of the row
-            else min(apart_of[other] for other in (*told[-w:], *refused))
+            if w < len(labelled)
+            and number < min(labelled[-w:])  # the member has forgotten the time of the row
+            else min(apart_of[other] for other in (*labelled[-w:], *refused))
             for w in memory
         ]
         found.append(round(sum(w * d for w, d in zip(forest.weights.tolist(), nearest, strict=True))))
@@ -276,18 +277,18 @@ def whole_distance(a: Floats, b: Floats) -> int:
     return total
 
 
-@pytest.mark.parametrize(("told", "trees"), [(200, 8), (230, 8), (330, 3), (720, 8), (720, 1)])
-def test_what_old_answers_cover_counts_as_the_memories_do_that_hold_them(told: int, trees: int) -> None:
-    forest, values, _ = forest_of(7, told, rows=told + 80, trees=trees, numbers=MANY)
-    refused = np.setdiff1d(np.arange(len(values)), forest.evidence.told)[:3]
-    pool = np.setdiff1d(np.arange(len(values)), np.append(forest.evidence.told, refused))
+@pytest.mark.parametrize(("labelled", "trees"), [(200, 8), (230, 8), (330, 3), (720, 8), (720, 1)])
+def test_what_old_answers_cover_counts_as_the_memories_do_that_hold_them(labelled: int, trees: int) -> None:
+    forest, values, _ = forest_of(7, labelled, rows=labelled + 80, trees=trees, numbers=MANY)
+    refused = np.setdiff1d(np.arange(len(values)), forest.evidence.labelled)[:3]
+    pool = np.setdiff1d(np.arange(len(values)), np.append(forest.evidence.labelled, refused))
     cover = Coverage(forest, pool, len(values), refused)
     expected = aged_distances(forest, values, refused.tolist())
     assert cover._near.tolist() == expected
     at_once = DistanceCache(forest.evidence.book, np.arange(len(values)), forest.evidence.codes())
-    (unaged,) = at_once.near([np.append(forest.evidence.told, refused)], forest.evidence.codes())
+    (unaged,) = at_once.near([np.append(forest.evidence.labelled, refused)], forest.evidence.codes())
     if trees == 8:  # else members with a short memory hardly count
-        assert (told > 200) == bool((cover._near > unaged).any())
+        assert (labelled > 200) == bool((cover._near > unaged).any())
 
 
 def test_an_answer_that_the_short_memory_forgot_covers_by_the_others_alone() -> None:
@@ -337,10 +338,10 @@ def test_what_is_asked_is_one_whatever_the_looks_the_batches_and_the_restarts(se
             assert saved is not None
             restarted = MemoryForest(NAMED, CLASSES, trees=7, seed=seed, level=0.5)
             restore_forest(restarted, saved)
-    candidates = np.setdiff1d(np.arange(rows), np.append(never.evidence.told, refused))
+    candidates = np.setdiff1d(np.arange(rows), np.append(never.evidence.labelled, refused))
     asked = [
         [(choice.row, choice.scores.tolist(), choice.stands_for) for choice in found]
         for found in (choose_rows(each, candidates, 25, refused) for each in (looked, never, restarted))
     ]
-    assert len(never.evidence.told) > 240
+    assert len(never.evidence.labelled) > 240
     assert asked[0] == asked[1] == asked[2]

@@ -20,10 +20,10 @@ from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Moment
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import Changes, Grove, MemberTree
+from quercus.trees.memory_forest.labelled_rows import LabelledRows
 from quercus.trees.memory_forest.members import LADDER, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
-from quercus.trees.memory_forest.told import ToldRows
 
 Floats = NDArray[np.float64]
 MASK = 2**64 - 1
@@ -142,7 +142,7 @@ def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     evidence = ForestEvidence(named, 3)
     evidence.add(values, evidence.contours.numbers(np.eye(3)[classes]))
     codes = evidence.codes()
-    tree = from_scratch(evidence.now(), evidence.told, member_key(seed, 4))
+    tree = from_scratch(evidence.now(), evidence.labelled, member_key(seed, 4))
     slow = Slow(codes, named.tolist(), classes.tolist(), 3)
     expected = slow.grow(list(range(60)), mixed(mixed(seed, 0), 4))
     assert described(tree, codes, classes) == expected
@@ -172,7 +172,7 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     values, named, contours = world(seed, 80, 3)
     evidence = ForestEvidence(named[:1], 3)  # one attribute, so that leaves are large
     evidence.add(values[:, :1], evidence.contours.numbers(contours))
-    tree = from_scratch(evidence.now(), evidence.told, member_key(seed, 0))
+    tree = from_scratch(evidence.now(), evidence.labelled, member_key(seed, 0))
     known = np.vstack([np.eye(3), tree.opinions[:, 0]])
     first = 0
     for node in np.flatnonzero(tree.nodes[0] < 0):
@@ -186,9 +186,9 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     assert first == len(tree.rows)
 
 
-def from_scratch(moment: Moment, told: Any, key: np.uint64) -> MemberTree:
+def from_scratch(moment: Moment, labelled: Any, key: np.uint64) -> MemberTree:
     none = np.empty(0, np.int32)
-    changes = Changes.between(moment, none, none, told.astype(np.int32))
+    changes = Changes.between(moment, none, none, labelled.astype(np.int32))
     (tree,) = Grove.seed(np.array([key]), moment.evidence.size).grown(moment, changes).trees
     return tree
 
@@ -208,11 +208,11 @@ def assert_same_tree(one: MemberTree, other: MemberTree, size: int) -> None:
 def assert_same(one: MemoryForest, other: MemoryForest) -> None:
     """Both are the same, and each of their trees is the one from scratch of the last rows in its memory."""
     mine, theirs, evidence = one.members(), other.members(), one.evidence
-    np.testing.assert_array_equal(mine.told, theirs.told)
+    np.testing.assert_array_equal(mine.labelled, theirs.labelled)
     for m, (a, b) in enumerate(zip(mine.trees, theirs.trees, strict=True)):
-        told = mine.told[remembered(LADDER[m % len(LADDER)], len(mine.told))]
+        labelled = mine.labelled[remembered(LADDER[m % len(LADDER)], len(mine.labelled))]
         assert_same_tree(a, b, mine.size)
-        assert_same_tree(a, from_scratch(evidence.now(), told, member_key(one.seed, m)), mine.size)
+        assert_same_tree(a, from_scratch(evidence.now(), labelled, member_key(one.seed, m)), mine.size)
     np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
     np.testing.assert_array_equal(one.weights, other.weights)
     assert one.accuracy == other.accuracy
@@ -250,7 +250,7 @@ def test_whatever_the_batches_one_forest(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), looks=st.integers(0, 2**12 - 1))
 def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
-    """Labels told one after the other, with occasional looks, give the same forest as without a look."""
+    """Labels that arrive one after the other, with occasional looks, give the same forest as without a look."""
     values, named, contours = world(seed, 300, 3)
     rng = np.random.default_rng(seed)
     often, never = forest(named, 3), forest(named, 3)
@@ -293,7 +293,7 @@ def test_saved_columns_are_not_written_to() -> None:
     for each in (found, after):
         each.observe(values[600:], contours[600:])
         each.replace_contour(3, np.array([1.0, 0.0, 0.5]))
-        each.replace_contour(int(each.evidence.told[5]), np.ones(3))
+        each.replace_contour(int(each.evidence.labelled[5]), np.ones(3))
     assert_same(after, found)
     for name, column in columns.items():
         np.testing.assert_array_equal(column, kept[name], err_msg=name)
@@ -348,7 +348,7 @@ def test_saved_columns_that_do_not_fit_are_refused() -> None:
         for wrong in broken:
             after = forest(named, 3)
             with pytest.raises(
-                ValueError, match=r"column|trees|of a tree|fit|rows were told|too large|shape"
+                ValueError, match=r"column|trees|of a tree|fit|rows were labelled|too large|shape"
             ):
                 restore_forest(after, replace(saved, columns={**saved.columns, name: wrong}))
             assert not len(after.evidence), name
@@ -404,11 +404,11 @@ def test_members_of_rows_that_stay_are_kept() -> None:
 def test_rows_of_a_memory_follow_a_plain_count() -> None:
     for memory in LADDER:
         step, ends = 0, set()
-        for told in range(1, 30_000, 7):
-            held = min(memory, told)
+        for labelled in range(1, 30_000, 7):
+            held = min(memory, labelled)
             step = 1 if held < 2_000 else next(s for s in (500 * 2**i for i in range(9)) if held < 8 * s)
-            mine = remembered(memory, told)
-            assert told - step < mine.stop <= told
+            mine = remembered(memory, labelled)
+            assert labelled - step < mine.stop <= labelled
             assert mine.stop % step == 0
             assert mine.start == max(0, mine.stop - memory)
             ends.add(mine.stop)
@@ -418,17 +418,17 @@ def test_rows_of_a_memory_follow_a_plain_count() -> None:
 def test_rows_that_left_a_memory_have_no_trace() -> None:
     """The members with the shortest memory are those of a log that never had the older rows."""
     values, named, contours = world(3, 900, 3)
-    told = np.flatnonzero(contours.min(axis=1) < 1.0)
+    labelled = np.flatnonzero(contours.min(axis=1) < 1.0)
     full = forest(named, 3)
     full.observe(values, contours)
-    late = told[-200]
+    late = labelled[-200]
     evidence = full.evidence
     alone = ForestEvidence(named, 3)
     alone.add(values, np.where(np.arange(900) < late, -1, alone.contours.numbers(contours)))
-    expected = from_scratch(alone.now(), alone.told, member_key(5, 0))
+    expected = from_scratch(alone.now(), alone.labelled, member_key(5, 0))
     found = full.members().trees[0]
     np.testing.assert_array_equal(found.nodes[[0, 1, 3]], expected.nodes[[0, 1, 3]])
-    assert set(found.rows.tolist()) == set(evidence.told[-200:].tolist())
+    assert set(found.rows.tolist()) == set(evidence.labelled[-200:].tolist())
 
 
 def test_members_that_did_well_lately_weigh_more() -> None:
@@ -505,25 +505,25 @@ def test_a_log_that_nobody_looked_at_is_scored_at_its_end_as_if_somebody_had() -
                 each.replace_contour(again, contours[(again + 1) % 1_500])
         if row % 150 == 0:
             often.members()
-    assert len(often.evidence.told) > 1_100
+    assert len(often.evidence.labelled) > 1_100
     assert_same(often, never)
     assert len(never.recent.scores) == 20
 
 
 def test_what_was_held_stays_as_it_was() -> None:
-    told = ToldRows()
-    told.append(np.array([5, 3, 9]), np.array([0, 1, 2], np.int32))
-    moments = [told.held()]
-    told.change(3, 7)
-    moments.append(told.held())
-    told.append(np.arange(20, 200), np.zeros(180, np.int32))
-    moments.append(told.held())
-    assert told.withdraw(5) == 0
-    told.change(3, 8)
+    labelled = LabelledRows()
+    labelled.append(np.array([5, 3, 9]), np.array([0, 1, 2], np.int32))
+    moments = [labelled.held()]
+    labelled.change(3, 7)
+    moments.append(labelled.held())
+    labelled.append(np.arange(20, 200), np.zeros(180, np.int32))
+    moments.append(labelled.held())
+    assert labelled.withdraw(5) == 0
+    labelled.change(3, 8)
     assert [rows[:3].tolist() for rows, _ in moments] == [[5, 3, 9]] * 3
     assert [kinds[:3].tolist() for _, kinds in moments] == [[0, 1, 2], [0, 7, 2], [0, 7, 2]]
     assert [len(rows) for rows, _ in moments] == [3, 3, 183]
-    rows, kinds = told.held()
+    rows, kinds = labelled.held()
     assert (rows[:2].tolist(), kinds[:2].tolist(), len(rows)) == ([3, 9], [8, 2], 182)
 
 
@@ -533,11 +533,11 @@ def test_naive_bayes_has_the_mixtures_and_counts_of_all_rows(seed: int) -> None:
     values, named, contours = world(seed, 200, 3)
     found = Contours(3)
     kinds = found.numbers(contours)
-    told = kinds >= 0
+    labelled = kinds >= 0
     values, contours, kinds = (
-        values[told],
-        contours[told] / contours[told].max(axis=1, keepdims=True),
-        kinds[told],
+        values[labelled],
+        contours[labelled] / contours[labelled].max(axis=1, keepdims=True),
+        kinds[labelled],
     )
     member = NaiveBayes.of(values, np.arange(len(values)), named, kinds, found)
     if not named.all():
@@ -578,8 +578,8 @@ def test_its_accuracy_is_that_of_forests_that_knew_only_the_blocks_before() -> N
     assert list(found.accuracy) == expected
 
 
-@pytest.mark.parametrize("told", [9, 14, 30, 47, 50, 63])
-def test_the_first_rows_are_judged_in_pieces_after_a_restart_too(told: int) -> None:
+@pytest.mark.parametrize("labelled", [9, 14, 30, 47, 50, 63])
+def test_the_first_rows_are_judged_in_pieces_after_a_restart_too(labelled: int) -> None:
     values, named, contours = world(8, 300, 3)
     rows = np.flatnonzero(contours.min(axis=1) < 1.0)[:70].tolist()
     at_once, looked_at, after = (forest(named, 3) for _ in range(3))
@@ -591,7 +591,7 @@ def test_the_first_rows_are_judged_in_pieces_after_a_restart_too(told: int) -> N
             if at == 12:
                 each.replace_contour(rows[3], np.ones(3))
         looked_at.members()
-        if at == told:
+        if at == labelled:
             after = restarted(after, named)
         if at in {20, 44, 69}:
             assert at_once.accuracy == looked_at.accuracy == after.accuracy

@@ -1,4 +1,4 @@
-"""A tree with a memory is the tree from scratch of the last told rows and the untold ones, whatever happened before."""
+"""A tree with a memory is the tree from scratch of the last labelled rows and the unlabelled ones, for any history."""
 
 from dataclasses import replace
 
@@ -35,14 +35,14 @@ ASKED = QueryPosition((), None, None, ())
 
 
 class Log:
-    """Events of a random log, and by the plainest means what is known of each row and when it was first told."""
+    """Events of a random log, and by the plainest means what is known of each row and when it was first labelled."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.values = np.empty((0, 3))
         self.known: list[np.ndarray] = []
         self.pushed: list[np.ndarray] = []
-        self.told: list[int] = []
+        self.labelled: list[int] = []
         self.closed: set[int] = set()
 
     def event(self) -> Event:
@@ -79,13 +79,13 @@ class Log:
     def _learn(self, row: int, label: np.ndarray) -> None:
         self.known[row] = label
         if is_vacuous(label):
-            self.told = [each for each in self.told if each != row]
-        elif row not in self.told:
-            self.told.append(row)
+            self.labelled = [each for each in self.labelled if each != row]
+        elif row not in self.labelled:
+            self.labelled.append(row)
 
     def from_scratch(self, spec: Specification, memory: int) -> tuple[GrowthState, list[int]]:
         """A tree without a memory of what one with it remembers."""
-        forgotten = set(self.told[:-memory])
+        forgotten = set(self.labelled[:-memory])
         rows = [row for row in range(len(self.known)) if row not in forgotten]
         state = grow(
             GrowthState.initial(replace(spec, memory_rows=None)),
@@ -132,7 +132,7 @@ def test_it_is_the_tree_of_what_it_remembers(seed: int) -> None:
             if spec.strategy != "published":  # whose rounds go on from the last answer
                 assert found == [rows[query.instance] for query in expected.agenda(5)]
             assert not {row for row in found if row in log.closed}
-    assert len(log.told) > memory or memory == 40  # something was forgotten
+    assert len(log.labelled) > memory or memory == 40  # something was forgotten
     assert looked_at.instance_count <= len(log.known)
 
 

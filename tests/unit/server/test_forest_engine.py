@@ -122,7 +122,7 @@ def test_the_forest_that_is_served_is_the_estimators_forest() -> None:
     values, klass = world()
     nothing = [said(vacuous(FRAME))] * ROWS
     asked = encode_asked(QueryPosition((), None, None, ()))
-    told = [3, 9, 77, 5, 200, 31, 32, 33]
+    labelled = [3, 9, 77, 5, 200, 31, 32, 33]
     answers = [
         event(
             ROWS + 1 + i,
@@ -132,12 +132,12 @@ def test_the_forest_that_is_served_is_the_estimators_forest() -> None:
             1.0,
             asked,
         )
-        for i, row in enumerate(told)
+        for i, row in enumerate(labelled)
     ]
     engine = grown_of([InstanceColumns(1, values, nothing), *answers])
     forest = MemoryForest(np.array([False, False, True]), 3, trees=8, seed=3, level=0.75)
     forest.observe(values, np.ones((ROWS, 3)))
-    for row in told:
+    for row in labelled:
         forest.replace_contour(row, np.eye(3)[klass[row]])
     expected = forest.predict(values)
     stored = Snapshot(1, 9, engine.grown({2: ("blue",)}).encode(), 0.0)

@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 
 MEMBERS = 50
 COVERING = 4  # times as many covering rows are looked at as others
-SEED = 20_161  # any number; the draws depend on it and on the number of informed rows
+SEED = 20_161  # any number; the draws depend on it and on the number of labelled rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +116,17 @@ def mean_estimate(context: QueryContext, pool: Ints, most: int) -> Floats | None
     """
     sample = context.sample
     contours = sample.table.contours
-    told = sample_rows(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
-    if not told.size:
+    labelled = sample_rows(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
+    if not labelled.size:
         return None
-    drawn = np.random.default_rng((SEED, told.size)).integers(told.size, size=(MEMBERS, told.size))
-    weights = np.stack([np.bincount(draw, minlength=told.size) for draw in drawn]).astype(float)
+    drawn = np.random.default_rng((SEED, labelled.size)).integers(
+        labelled.size, size=(MEMBERS, labelled.size)
+    )
+    weights = np.stack([np.bincount(draw, minlength=labelled.size) for draw in drawn]).astype(float)
     attributes = len(sample.arities)
     return members.mean_probabilities(
-        sample.codes[told],
-        contours[sample.ids[told]],
+        sample.codes[labelled],
+        contours[sample.ids[labelled]],
         weights,
         np.array(context.ordered),
         np.array(sample.arities),

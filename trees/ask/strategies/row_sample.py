@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-ROWS = 1_000  # sampled in each role: as candidates, as informed rows, as rows to cover
+ROWS = 1_000  # sampled in each role: as candidates, as labelled rows, as rows to cover
 ENTRIES = 30_000_000  # differences of codes between rows that are counted for one agenda
 
 

@@ -1,4 +1,4 @@
-"""The told rows, in the order in which they were first told."""
+"""The labelled rows, in the order in which they were first labelled."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ Kinds = NDArray[np.int32]
 ROOM = 64
 
 
-class ToldRows(WritableArrays):
-    """The told rows and the numbers of their contours.
+class LabelledRows(WritableArrays):
+    """The labelled rows and the numbers of their contours.
 
     What `held` returned stays as it is: rows are appended behind it, and a change of a contour copies once.
     """
@@ -24,8 +24,8 @@ class ToldRows(WritableArrays):
         self._is_held = False
 
     @classmethod
-    def of(cls, rows: Ints, kinds: Kinds) -> "ToldRows":
-        """Return told rows in their order, with the numbers of their contours; both are its own from now on."""
+    def of(cls, rows: Ints, kinds: Kinds) -> "LabelledRows":
+        """Return labelled rows in their order, with the numbers of their contours; both are its own from now on."""
         found = cls()
         found._rows, found._kinds, found._count = rows, kinds, len(rows)
         return found
@@ -41,7 +41,7 @@ class ToldRows(WritableArrays):
         return self.rows, self._kinds[: self._count]
 
     def append(self, rows: Ints, kinds: Kinds) -> None:
-        """Rows are told for the first time."""
+        """Append rows that are labelled for the first time."""
         end = self._count + len(rows)
         if end > len(self._rows):
             more = max(end, 2 * self._count) - self._count
@@ -53,7 +53,7 @@ class ToldRows(WritableArrays):
         self._count = end
 
     def change(self, row: int, kind: int) -> None:
-        """Something else is known of a told row."""
+        """Change the contour of a labelled row."""
         place = self._place(row)
         if self._kinds[place] == kind:
             return

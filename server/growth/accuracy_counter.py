@@ -1,4 +1,4 @@
-"""Rows that a part of the log tells, and the accuracy of the earlier tree on them."""
+"""The accuracy of the earlier tree on the rows that a part of the log labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 class AccuracyCounter:
-    """Counter of the accuracy on rows that were not told before some events, or that come with them.
+    """Counter of the accuracy on rows that some events label for the first time.
 
     Parameters
     ----------
@@ -41,19 +41,21 @@ class AccuracyCounter:
     ) -> None:
         self._count = state.instance_count
         heard = {event.instance for event in events if isinstance(event, Answered | Corrected)}
-        self._untold = [row for row in sorted(heard) if row < self._count and is_vacuous(state.contour(row))]
+        self._unlabelled = [
+            row for row in sorted(heard) if row < self._count and is_vacuous(state.contour(row))
+        ]
 
     def count(
         self, blocks: tuple[AccuracyBlock, ...], before: TreeModel, after: GrowthState
     ) -> tuple[AccuracyBlock, ...]:
-        """Return the blocks with the rows that the events told, as predicted by the earlier tree.
+        """Return the blocks with the rows that the events labelled, as predicted by the earlier tree.
 
         While the bins of numbers are not settled, codes of before and after differ, and nothing is counted.
         """
         if before.edges != after.edges:
             return blocks
         sample = after.evidence
-        rows = np.append(np.array(self._untold, np.int64), np.arange(self._count, after.instance_count))
+        rows = np.append(np.array(self._unlabelled, np.int64), np.arange(self._count, after.instance_count))
         rows = rows[~sample.table.vacuous[sample.ids[rows]]][-MAX_JUDGED_ROWS:]
         if not rows.size:
             return blocks
