@@ -36,7 +36,7 @@ STA_UNSYNC: Final = 0x40
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """The finding of a check.
 
     Attributes
@@ -53,15 +53,15 @@ class Finding:
     fix: str = ""
 
 
-def check_python() -> Finding:
+def check_python() -> CheckFinding:
     """Python's version, and that of SQLite within it."""
     found = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     if sys.version_info < LEAST_PYTHON:
-        return Finding("python", "fault", found, "install Python 3.11 or newer, and Quercus with it")
-    return Finding("python", "ok", found)
+        return CheckFinding("python", "fault", found, "install Python 3.11 or newer, and Quercus with it")
+    return CheckFinding("python", "ok", found)
 
 
-def check_packages() -> Finding:
+def check_packages() -> CheckFinding:
     """Check that everything that the extra ``server`` names is installed."""
     missing = []
     for line in importlib.metadata.requires("quercus") or ():
@@ -75,8 +75,8 @@ def check_packages() -> Finding:
             missing.append(distribution)
     if missing:
         found = f"not installed: {', '.join(missing)}"
-        return Finding("packages", "fault", found, "pip install 'quercus[server]'")
-    return Finding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
+        return CheckFinding("packages", "fault", found, "pip install 'quercus[server]'")
+    return CheckFinding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
 
 
 def has_server() -> bool:
@@ -84,19 +84,19 @@ def has_server() -> bool:
     return all(importlib.util.find_spec(name) for name in ("numba", "sqlalchemy", "pydantic_settings"))
 
 
-def check_kernels() -> Finding:
+def check_kernels() -> CheckFinding:
     """Check that the folder of compiled kernels is writable, and count the kernels in it."""
     from quercus.trees.precompile import kernel_cache  # noqa: PLC0415  (Numba)
 
     folder = kernel_cache()
     if folder is None:
         fix = "set NUMBA_CACHE_DIR to a permanent folder that the server may write"
-        return Finding("kernels", "fault", "no folder for compiled kernels may be written", fix)
+        return CheckFinding("kernels", "fault", "no folder for compiled kernels may be written", fix)
     compiled = sum(1 for _ in _compiled_kernels(Path(folder)))
     if not compiled:
         found = f"none compiled yet in {folder}; the first start takes some minutes more"
-        return Finding("kernels", "warning", found, "none needed; or keep this folder between starts")
-    return Finding("kernels", "ok", f"{compiled} compiled, in {folder}")
+        return CheckFinding("kernels", "warning", found, "none needed; or keep this folder between starts")
+    return CheckFinding("kernels", "ok", f"{compiled} compiled, in {folder}")
 
 
 def _compiled_kernels(folder: Path) -> Iterator[Path]:
@@ -105,7 +105,7 @@ def _compiled_kernels(folder: Path) -> Iterator[Path]:
     yield from (Path(above) if above else folder).rglob("*.nbc")
 
 
-def check_store(config: Config) -> Finding:
+def check_store(config: Config) -> CheckFinding:
     """Check that the store can be read and written and, by a quick look, is whole; and check its schema."""
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415
@@ -121,7 +121,7 @@ def check_store(config: Config) -> Finding:
         if isinstance(dialect, SqliteDialect):
             dialect.check_reachable()
             if not dialect.path.exists():
-                return Finding("store", "ok", f"{name} does not exist yet; the first start creates it")
+                return CheckFinding("store", "ok", f"{name} does not exist yet; the first start creates it")
         database = Database(dialect_for(config.store_url, 5.0, read_only=True))
         try:
             database.check(config.check_s)
@@ -132,39 +132,41 @@ def check_store(config: Config) -> Finding:
             database.close()
     except (StorageError, InvalidInput) as error:
         fix = "make the file and its folder readable and writable for the server, or restore a backup"
-        return Finding("store", "fault", str(error), fix)
+        return CheckFinding("store", "fault", str(error), fix)
     if revision is None:
-        return Finding("store", "ok", f"{name} is empty; the first start creates its tables")
+        return CheckFinding("store", "ok", f"{name} is empty; the first start creates its tables")
     found = f"{name}, {size / 1e6:,.1f} MB, schema {revision}"
     if revision < HEAD:
         fix = "none needed; make a backup first if you may want to go back: quercus backup FILE"
-        return Finding("store", "warning", f"{found}; the next start upgrades it to {HEAD}", fix)
+        return CheckFinding("store", "warning", f"{found}; the next start upgrades it to {HEAD}", fix)
     if revision > HEAD:
         fix = "install the version of Quercus that wrote it, or a newer one"
-        return Finding("store", "fault", f"{found}; this version knows schemas up to {HEAD}", fix)
-    return Finding("store", "ok", found)
+        return CheckFinding("store", "fault", f"{found}; this version knows schemas up to {HEAD}", fix)
+    return CheckFinding("store", "ok", found)
 
 
-def check_disk(config: Config) -> Finding:
+def check_disk(config: Config) -> CheckFinding:
     """Free bytes where the store is."""
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
     from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
     dialect = dialect_for(config.store_url, 5.0)
     if not isinstance(dialect, SqliteDialect):
-        return Finding("disk", "ok", "that of the database server; look there")
+        return CheckFinding("disk", "ok", "that of the database server; look there")
     folder = dialect.path.parent
     if not folder.is_dir():
-        return Finding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
+        return CheckFinding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
     free = shutil.disk_usage(folder).free
     found = f"{free / 1e9:,.1f} GB free in {folder}"
     fix = "free space, or move the store to another disk (--store)"
     if free < FULL_DISK:
-        return Finding("disk", "fault", f"{free / 1e6:,.1f} MB free in {folder}; nothing can be stored", fix)
-    return Finding("disk", "warning" if free < LOW_DISK else "ok", found, fix if free < LOW_DISK else "")
+        return CheckFinding(
+            "disk", "fault", f"{free / 1e6:,.1f} MB free in {folder}; nothing can be stored", fix
+        )
+    return CheckFinding("disk", "warning" if free < LOW_DISK else "ok", found, fix if free < LOW_DISK else "")
 
 
-def check_port(config: Config) -> Finding:
+def check_port(config: Config) -> CheckFinding:
     """Check that the server can listen on its address, or that a server already answers there."""
     from quercus.server.gate.listening import check_address, join_address  # noqa: PLC0415  (the server extra)
     from quercus.server.wire.errors import BadStart  # noqa: PLC0415
@@ -174,9 +176,11 @@ def check_port(config: Config) -> Finding:
         check_address(config.host, config.port)
     except BadStart as error:
         if "in use" in str(error) and _speaks_http2(config):
-            return Finding("port", "ok", f"{address} is in use by a gRPC server; is it this one?")
-        return Finding("port", "fault", str(error), "choose another --port or --host, or stop that program")
-    return Finding("port", "ok", f"{address} is free")
+            return CheckFinding("port", "ok", f"{address} is in use by a gRPC server; is it this one?")
+        return CheckFinding(
+            "port", "fault", str(error), "choose another --port or --host, or stop that program"
+        )
+    return CheckFinding("port", "ok", f"{address} is free")
 
 
 def _speaks_http2(config: Config) -> bool:
@@ -192,34 +196,34 @@ def _speaks_http2(config: Config) -> bool:
         return False
 
 
-def check_certificate(config: Config) -> Finding:
+def check_certificate(config: Config) -> CheckFinding:
     """Check that certificate and key belong together, and how long the certificate is valid."""
     from quercus.server.gate.certificate_dates import certificate_end  # noqa: PLC0415  (the server extra)
 
     if not config.tls_cert:
-        return Finding("certificate", "ok", "no TLS")
+        return CheckFinding("certificate", "ok", "no TLS")
     fix = "renew the files, then send the server SIGHUP (systemctl reload quercus)"
     try:
         end = certificate_end(config.tls_cert, config.tls_key)
     except (OSError, ssl.SSLError) as error:
         why = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
-        return Finding("certificate", "fault", f"{config.tls_cert}, {config.tls_key}: {why}", fix)
+        return CheckFinding("certificate", "fault", f"{config.tls_cert}, {config.tls_key}: {why}", fix)
     days = (end - time.time()) / 86_400
     if days <= 0:
-        return Finding("certificate", "fault", f"{config.tls_cert} has expired", fix)
+        return CheckFinding("certificate", "fault", f"{config.tls_cert} has expired", fix)
     found = f"{config.tls_cert} expires in {days:,.0f} days"
     low = days < CERTIFICATE_WARNING_DAYS
-    return Finding("certificate", "warning" if low else "ok", found, fix if low else "")
+    return CheckFinding("certificate", "warning" if low else "ok", found, fix if low else "")
 
 
-def check_clock() -> Finding:
+def check_clock() -> CheckFinding:
     """Check that a time service keeps the system's clock. Displayed times and tokens depend on it; leases do not."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     state = _kernel_clock()
     if state is not None and state & STA_UNSYNC:
         fix = "run a time service, such as systemd-timesyncd or chrony"
-        return Finding("clock", "warning", f"{now}; no time service keeps it", fix)
-    return Finding("clock", "ok", now if state is None else f"{now}, kept by a time service")
+        return CheckFinding("clock", "warning", f"{now}; no time service keeps it", fix)
+    return CheckFinding("clock", "ok", now if state is None else f"{now}, kept by a time service")
 
 
 def _kernel_clock() -> int | None:
@@ -236,18 +240,18 @@ def _kernel_clock() -> int | None:
     return int.from_bytes(buffer.raw[at : at + 4], sys.byteorder)
 
 
-def check_files() -> Finding:
+def check_files() -> CheckFinding:
     """Check the number of files, and so of connections, that the server may have open."""
     import resource  # noqa: PLC0415  (not on every system)
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < LEAST_FILES:
         fix = f"ulimit -n {LEAST_FILES} before the start, or LimitNOFILE= in the unit of systemd"
-        return Finding("files", "warning", f"at most {soft:,} open files (hard limit {hard:,})", fix)
-    return Finding("files", "ok", f"at most {soft:,} open files")
+        return CheckFinding("files", "warning", f"at most {soft:,} open files (hard limit {hard:,})", fix)
+    return CheckFinding("files", "ok", f"at most {soft:,} open files")
 
 
-def all_findings(load: Callable[[], Config]) -> Iterator[Finding]:
+def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
     """Run every check, in order. Checks that need the server extra run only if it is installed.
 
     Parameters
@@ -263,9 +267,11 @@ def all_findings(load: Callable[[], Config]) -> Iterator[Finding]:
         try:
             config = load()
         except BadConfiguration as error:
-            yield Finding("configuration", "fault", str(error), "correct the flag, the variable or the file")
+            yield CheckFinding(
+                "configuration", "fault", str(error), "correct the flag, the variable or the file"
+            )
         else:
-            yield Finding("configuration", "ok", "every key is known and within its bounds")
+            yield CheckFinding("configuration", "ok", "every key is known and within its bounds")
             for check in (check_store, check_disk, check_port, check_certificate):
                 yield check(config)
     yield check_clock()

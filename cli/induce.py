@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from quercus.trees.ask.query import Query
     from quercus.trees.growth.abc45 import Induction
     from quercus.trees.tree.node import Node
-    from quercus.trees.tree.text_drawing import Names
+    from quercus.trees.tree.text_drawing import TreeNames
 
 
 def induce(
@@ -180,7 +180,7 @@ def _induce(
     max_depth: int | None,
     split_significance: float,
     strategy: str,
-) -> tuple[Induction, Names]:
+) -> tuple[Induction, TreeNames]:
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     from quercus.belief.frame import Frame  # noqa: PLC0415
     from quercus.specification.model import Specification  # noqa: PLC0415
@@ -208,10 +208,10 @@ def _induce(
         )
     except InvalidInput as error:
         fail(f"{data.path}: {error}")
-    return induction, text_drawing.Names(data.classes, tuple(a.name for a in attributes), branches)
+    return induction, text_drawing.TreeNames(data.classes, tuple(a.name for a in attributes), branches)
 
 
-def _node_json(node: Node, names: Names) -> dict[str, Any]:
+def _node_json(node: Node, names: TreeNames) -> dict[str, Any]:
     attribute = node.attribute
     return {
         "attribute": None if attribute is None else names.attributes[attribute],
@@ -227,7 +227,7 @@ def _node_json(node: Node, names: Names) -> dict[str, Any]:
     }
 
 
-def _query_json(query: Query, names: Names) -> dict[str, Any]:
+def _query_json(query: Query, names: TreeNames) -> dict[str, Any]:
     k, code = query.attribute, query.code
     return {
         "row": query.instance,
@@ -238,7 +238,7 @@ def _query_json(query: Query, names: Names) -> dict[str, Any]:
     }
 
 
-def _write_picture(path: Path, tree: Node, names: Names, depth: int | None) -> None:
+def _write_picture(path: Path, tree: Node, names: TreeNames, depth: int | None) -> None:
     from quercus.trees.tree.svg_drawing import to_svg  # noqa: PLC0415  (the server extra)
 
     try:
@@ -248,7 +248,7 @@ def _write_picture(path: Path, tree: Node, names: Names, depth: int | None) -> N
     err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
 
 
-def _print(induction: Induction, names: Names, depth: int | None) -> None:
+def _print(induction: Induction, names: TreeNames, depth: int | None) -> None:
     from quercus.trees.tree.text_drawing import to_text  # noqa: PLC0415  (the server extra)
 
     if induction.queries:

@@ -112,7 +112,7 @@ A module is imported when its command is run: gRPC and NumPy cost half a second,
 """
 
 
-class _Later(typer.core.TyperCommand):
+class _LazyCommand(typer.core.TyperCommand):
     """A substitute for a command in help and completion; the command itself is imported when it runs."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -128,7 +128,7 @@ class _Commands(typer.core.TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS or not _is_there(COMMANDS[cmd_name][0]):
             return None
-        return _Later(cmd_name, callback=lambda: None, help=COMMANDS[cmd_name][2])
+        return _LazyCommand(cmd_name, callback=lambda: None, help=COMMANDS[cmd_name][2])
 
 
 def _is_there(module: str) -> bool:

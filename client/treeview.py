@@ -145,7 +145,7 @@ class TreeUpdate:
         return max(0, self.committed_sequence - self.tree.as_of)
 
 
-class Watched:
+class WatchState:
     """The state of a watch, which may continue after an outage, but not with another model.
 
     Parameters

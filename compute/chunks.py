@@ -27,7 +27,7 @@ MOST_LOSSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedChunk:
     """The outcome of a task that raised."""
 
     error: Exception
@@ -114,15 +114,15 @@ class ChunkPlan:
 
 
 def do(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Return the result of a task, or `Failed`."""
+    """Return the result of a task, or `FailedChunk`."""
     try:
         return fn(*arguments)
     except SystemError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # it came while compiled code ran
             raise KeyboardInterrupt from error
-        return Failed(error)
+        return FailedChunk(error)
     except Exception as error:
-        return Failed(error)
+        return FailedChunk(error)
 
 
 def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
@@ -140,7 +140,7 @@ def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
     seconds
         Seconds that the tasks took.
     outcomes
-        The pickled list of results; the last one may be `Failed`.
+        The pickled list of results; the last one may be `FailedChunk`.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
     outcomes: list[Any] = []
     for each in arguments:
         outcomes.append(do(fn, each))
-        if isinstance(outcomes[-1], Failed):
+        if isinstance(outcomes[-1], FailedChunk):
             outcomes[-1] = _sendable(outcomes[-1])
             break
     return time.perf_counter() - started, pickle.dumps(outcomes)
@@ -189,7 +189,7 @@ def _function_of(job: RemoteFunction) -> Callable[..., Any]:
     return known[1]
 
 
-def _sendable(failed: Failed) -> Failed:
+def _sendable(failed: FailedChunk) -> FailedChunk:
     """Return a failure that survives pickling, with the trace of where it happened."""
     error = failed.error
     where = "".join(traceback.format_exception(error)).rstrip()
@@ -199,7 +199,7 @@ def _sendable(failed: Failed) -> Failed:
     except Exception:  # whatever its class makes of being pickled
         error = RuntimeError(f"{type(failed.error).__name__}: {failed.error}")
         error.add_note(f"in a worker:\n{where}")
-    return Failed(error)
+    return FailedChunk(error)
 
 
 def pickled(tasks: Sequence[tuple[Any, ...]], chunk: TaskChunk) -> bytes:

@@ -6,7 +6,7 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
-from quercus.compute.chunks import Failed
+from quercus.compute.chunks import FailedChunk
 
 Outcomes = Generator[tuple[int, Any]]
 
@@ -41,7 +41,7 @@ class Executor(ABC):
 
     @abstractmethod
     def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
-        """Yield the number of each task and its result or `Failed`, as they finish."""
+        """Yield the number of each task and its result or `FailedChunk`, as they finish."""
 
     def close(self, *, at_once: bool = False) -> None:  # noqa: B027 - most, but not all, have something to end
         """End the started processes; `at_once`: without waiting for running tasks."""
@@ -56,6 +56,6 @@ class Executor(ABC):
 
 
 def _result(outcome: Any) -> Any:
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, FailedChunk):
         raise outcome.error
     return outcome

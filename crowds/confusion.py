@@ -87,7 +87,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
     ([[0.08, 0.92], [0.03, 0.97]], [0.95, 1.0])
     """
     shared = answers.shared()
-    pairs = _Pairs.of(shared)
+    pairs = _LabellerContours.of(shared)
     coins = np.full(answers.labeller_count, PRIOR_RELIABILITY)
     prior = prior_cells(coins, answers.size)
     cells, prevalence, uniform = prior, np.ones(answers.size), np.ones(answers.size)
@@ -107,12 +107,12 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
         bound.append(evidence + log_prior(coins) - lost)
         if np.abs(q - before).max() <= SETTLED:
             break
-    classes, _ = _Pairs.of(answers).classes(logs, log_shares)
+    classes, _ = _LabellerContours.of(answers).classes(logs, log_shares)
     return CrowdEstimate(cells, prevalence / prevalence.sum(), classes, tuple(bound))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pairs:
+class _LabellerContours:
     """The distinct pairs of labeller and contour: answers of one pair have the same likelihood."""
 
     answers: CrowdAnswers
@@ -122,7 +122,7 @@ class _Pairs:
     by_pair: Ints  # (k,) the answers in the order of pairs
 
     @classmethod
-    def of(cls, answers: CrowdAnswers) -> "_Pairs":
+    def of(cls, answers: CrowdAnswers) -> "_LabellerContours":
         both = np.column_stack([answers.labellers, answers.kinds])
         pairs, pair_of = np.unique(both, axis=0, return_inverse=True)
         pair_of = pair_of.ravel().astype(np.int64)

@@ -33,7 +33,7 @@ from quercus.specification.parameters import (
 from quercus.trees import (
     Answered,
     GrowthState,
-    Learned,
+    LearnedModel,
     Observed,
     QueryPosition,
     Refused,
@@ -123,7 +123,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _learn(self, table: Table) -> Learned:
+    def _learn(self, table: Table) -> LearnedModel:
         names = distinct_names(self.classes_.tolist())
         table = repeat_rows(table)
         specification = self._specification(table.attributes, names, len(table))
@@ -225,14 +225,14 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             Observed(values, contours),
             *(Refused(int(row), NOWHERE) for row in others),
         ]
-        last: _Last | None = getattr(self, "_last", None)
+        last: _LastQuery | None = getattr(self, "_last", None)
         if last is not None and last.answered(specification, values, contours):
             events.append(Answered(last.row, contours[last.row], 1.0, last.asked))
         state = grow(GrowthState.initial(specification), events)
         agenda = state.agenda(count if return_utilities else batch_size)
         if agenda and not offset:
             end = agenda[:batch_size][-1]
-            self._last = _Last(specification, end.instance, values[end.instance].copy(), end.asked)
+            self._last = _LastQuery(specification, end.instance, values[end.instance].copy(), end.asked)
         order = np.array([query.instance - offset for query in agenda], dtype=np.int64)
         picked = order[:batch_size]
         if not return_utilities:
@@ -272,7 +272,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
 
 
 @dataclass(frozen=True, eq=False)
-class _Last:
+class _LastQuery:
     """The last query. Some strategies go round the children of a node, and continue from it."""
 
     specification: Specification

@@ -17,7 +17,7 @@ from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.specification.parameters import FOREST_STRATEGY
-from quercus.trees import Choice, MemoryForest, Table, repeat_rows
+from quercus.trees import ChosenRow, MemoryForest, Table, repeat_rows
 from quercus.trees.memory_forest.asking import choose_rows
 
 Floats = NDArray[np.float64]
@@ -241,7 +241,7 @@ class ActiveForestClassifier(BeliefClassifier):
         return fitted if self.classes is None else self.classes
 
 
-def _utilities(choices: Sequence[Choice], askable: Ints, offset: int, count: int) -> Floats:
+def _utilities(choices: Sequence[ChosenRow], askable: Ints, offset: int, count: int) -> Floats:
     """Return the scores of each row at each pick; the selected row has the largest one, even if others tie with it."""
     found = np.full((len(choices), count), np.nan)
     for pick, choice in enumerate(choices):

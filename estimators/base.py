@@ -22,10 +22,10 @@ from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Algorithm
 from quercus.trees import (
     FlatTree,
-    Learned,
-    Names,
+    LearnedModel,
     Predictions,
     Table,
+    TreeNames,
     Value,
     expected_accuracy,
     fit,
@@ -71,7 +71,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     feature_names_in_
         (K,) their names, when X had names that are all text.
     model_
-        The learned model, `quercus.trees.learners.model.Learned`, or another that predicts.
+        The learned model, `quercus.trees.learners.model.LearnedModel`, or another that predicts.
     """
 
     classes: Sequence[Any] | None
@@ -246,9 +246,9 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             self.model_.predict(self._columns.values(X)) if rows is None else self.model_.predict_rows(rows)
         )
 
-    def _tree(self, tree: int) -> tuple[FlatTree, Names]:
+    def _tree(self, tree: int) -> tuple[FlatTree, TreeNames]:
         check_is_fitted(self, "model_")
-        if not isinstance(self.model_, Learned):
+        if not isinstance(self.model_, LearnedModel):
             raise ValueError(
                 f"{type(self).__name__} has no tree to show: its members are not made to be read"
             )
@@ -265,7 +265,7 @@ class TableClassifier(BeliefClassifier):
     def _algorithm(self) -> Algorithm:
         """Return the algorithm with its parameters."""
 
-    def _learn(self, table: Table) -> Learned:
+    def _learn(self, table: Table) -> LearnedModel:
         return fit(self._algorithm(), table)
 
 

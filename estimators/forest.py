@@ -13,7 +13,7 @@ from quercus.estimators.trees import BeliefEntropyTreeClassifier
 from quercus.specification import algorithms
 from quercus.specification.algorithms import Algorithm, Share, Vote
 from quercus.specification.parameters import MAX_FEATURES, TREES, VOTE
-from quercus.trees import Learned, Table, fit
+from quercus.trees import LearnedModel, Table, fit
 
 
 class EvidentialForestClassifier(TableClassifier):
@@ -73,7 +73,7 @@ class EvidentialForestClassifier(TableClassifier):
         seed = seed_of(self.random_state)
         return algorithms.Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
 
-    def _learn(self, table: Table) -> Learned:
+    def _learn(self, table: Table) -> LearnedModel:
         if self.executor is not None:
             with open_executor(self.executor) as opened:
                 return fit(self._algorithm(), table, executor=opened)

@@ -8,15 +8,15 @@ from quercus.trees import (
     Edges,
     FlatTree,
     ForestModel,
-    Learned,
-    Names,
+    LearnedModel,
     OneAgainstRest,
     TreeModel,
+    TreeNames,
     branch_names,
 )
 
 
-def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTree, Names]]:
+def named_trees(model: LearnedModel, classes: Sequence[str]) -> Iterator[tuple[FlatTree, TreeNames]]:
     """Yield the trees of a model, each with its names, in the order of ``model.flats``.
 
     Parameters
@@ -36,10 +36,10 @@ def named_trees(model: Learned, classes: Sequence[str]) -> Iterator[tuple[FlatTr
                 yield from named_trees(each, (name, f"not {name}"))
         case BeliefEntropyModel():
             branches = tuple(f"most like {name}" for name in classes)
-            yield model.flat, Names(tuple(classes), attributes, (branches,) * len(attributes))
+            yield model.flat, TreeNames(tuple(classes), attributes, (branches,) * len(attributes))
         case TreeModel():
             branches_of_each = tuple(_branches(model.attributes, model.edges))
-            yield model.flat, Names(tuple(classes), attributes, branches_of_each)
+            yield model.flat, TreeNames(tuple(classes), attributes, branches_of_each)
 
 
 def _branches(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:

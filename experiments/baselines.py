@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.experiments.problem import Fitted, Prediction, Problem
+from quercus.experiments.problem import FittedLearner, Prediction, Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ class SklearnClassifier:
         return Prediction.of_probabilities(probabilities)
 
 
-def fit_forest(problem: Problem, rows: Ints, classes: Ints, weights: Floats | None = None) -> Fitted:
+def fit_forest(problem: Problem, rows: Ints, classes: Ints, weights: Floats | None = None) -> FittedLearner:
     """Return scikit-learn's random forest on these training rows, a row as often as it is named."""
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415  (takes a second)
 
@@ -58,20 +58,20 @@ def fit_forest(problem: Problem, rows: Ints, classes: Ints, weights: Floats | No
     return SklearnClassifier(problem, model)
 
 
-def forest_precise(problem: Problem) -> Fitted:
+def forest_precise(problem: Problem) -> FittedLearner:
     """Return a random forest on the rows whose label is precise."""
     rows = np.flatnonzero(problem.train.precise)
     return fit_forest(problem, rows, problem.train.contours[rows].argmax(axis=1))
 
 
-def forest_pignistic(problem: Problem) -> Fitted:
+def forest_pignistic(problem: Problem) -> FittedLearner:
     """Return a random forest on every row once for each class, weighted by its pignistic probability."""
     pignistic = problem.train.pignistic
     rows, classes = np.nonzero(pignistic)
     return fit_forest(problem, rows, classes, pignistic[rows, classes])
 
 
-def forest_hard(problem: Problem) -> Fitted:
+def forest_hard(problem: Problem) -> FittedLearner:
     """Return a random forest on every row that is not vacuous, with its class of the largest pignistic probability."""
     pignistic = problem.train.pignistic
     rows = np.flatnonzero(pignistic.max(axis=1) > pignistic.min(axis=1) + 1e-9)
@@ -106,7 +106,7 @@ class EvidentialNeighbours:
         return Prediction.of_probabilities(shares / shares.sum(axis=1, keepdims=True))
 
 
-def ek_nn(problem: Problem, k: int = 7) -> Fitted:
+def ek_nn(problem: Problem, k: int = 7) -> FittedLearner:
     """Return the evidential k-nearest-neighbour rule on the rows that are not vacuous."""
     train = problem.train
     if np.isnan(train.values).any() or np.isnan(problem.test).any():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.experiments import baselines
-from quercus.experiments.problem import Fitted, Prediction, Problem
+from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.experiments.strategies import STRATEGIES, ComparedStrategy
 from quercus.specification.algorithms import (
     C45,
@@ -24,7 +24,7 @@ from quercus.specification.algorithms import (
     TotalUncertainty,
 )
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
-from quercus.trees.learners.model import Learned, fit
+from quercus.trees.learners.model import LearnedModel, fit
 from quercus.trees.tree.flat import FlatTree
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class ComparedLearner:
     """
 
     title: str
-    fit: Callable[[Problem], Fitted]
+    fit: Callable[[Problem], FittedLearner]
     needs: str | None = None
 
 
@@ -58,7 +58,7 @@ class ComparedLearner:
 class FittedModel:
     """A model of one of the belief trees or forests."""
 
-    learned: Learned
+    learned: LearnedModel
 
     @property
     def nodes(self) -> int:
@@ -72,7 +72,7 @@ class FittedModel:
 
 
 @dataclass(frozen=True)
-class Fitting:
+class AlgorithmLearner:
     """An algorithm as a learner; its random draws use the problem's seed.
 
     Parameters
@@ -83,7 +83,7 @@ class Fitting:
 
     algorithm: Algorithm
 
-    def __call__(self, problem: Problem) -> Fitted:
+    def __call__(self, problem: Problem) -> FittedLearner:
         """Learn from the training rows."""
         algorithm = self.algorithm
         if isinstance(algorithm, Forest | TotalUncertainty):
@@ -97,7 +97,7 @@ class ActiveLearner:
 
     strategy: ComparedStrategy
 
-    def __call__(self, problem: Problem) -> Fitted:
+    def __call__(self, problem: Problem) -> FittedLearner:
         """Ask queries, and return the learner that is fitted at the end."""
         ((_, fitted),) = self.strategy.curve(problem, [len(problem.train) // SHARE])
         return fitted
@@ -134,7 +134,8 @@ def _learners() -> dict[str, ComparedLearner]:
         for name, strategy in STRATEGIES.items()
     }
     fitting = {
-        name: ComparedLearner(title, Fitting(algorithm)) for name, (title, algorithm) in _ALGORITHMS.items()
+        name: ComparedLearner(title, AlgorithmLearner(algorithm))
+        for name, (title, algorithm) in _ALGORITHMS.items()
     }
     return fitting | _BASELINES | asking
 

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from quercus.experiments.results import Row
-from quercus.experiments.summary import Curves, Point, curves, in_order, sweeps, title
+from quercus.experiments.results import Measurement
+from quercus.experiments.summary import Curves, MeanScore, curves, in_order, sweeps, title
 
 X_LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -46,7 +46,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def draw_all(rows: Sequence[Row], folder: Path) -> list[Path]:
+def draw_all(rows: Sequence[Measurement], folder: Path) -> list[Path]:
     """Draw a figure a sweep into `folder`, and return the files: curves, or dots where there is one level."""
     paths = []
     for sweep in sweeps(rows):
@@ -63,7 +63,7 @@ def _write(figure: Figure, path: Path) -> None:
     Image.open(drawn).convert("RGB").quantize().save(path, format="png", optimize=True)
 
 
-def draw(rows: Sequence[Row], sweep: str) -> Figure:
+def draw(rows: Sequence[Measurement], sweep: str) -> Figure:
     """Draw the figure of one sweep."""
     found = curves(rows, sweep)
     levels = {point.level for methods in found.values() for points in methods.values() for point in points}
@@ -119,7 +119,7 @@ def _lines(found: Curves, sweep: str) -> Figure:
 
 def _draw_panel(
     panel: Axes,
-    found: Mapping[str, Sequence[Point]],
+    found: Mapping[str, Sequence[MeanScore]],
     looks: Mapping[str, Look],
     methods: Sequence[str],
 ) -> None:

@@ -85,7 +85,7 @@ class Prediction:
         return cls(classes, probabilities, possible)
 
 
-class Fitted(Protocol):
+class FittedLearner(Protocol):
     """The interface of a fitted learner."""
 
     @property
@@ -96,8 +96,8 @@ class Fitted(Protocol):
         """Return the predictions for rows of values (m, K)."""
 
 
-Learner = Callable[[Problem], Fitted]
-Levels = Mapping[int, Fitted]
+Learner = Callable[[Problem], FittedLearner]
+Levels = Mapping[int, FittedLearner]
 
 
 def fold_of(

@@ -15,9 +15,9 @@ from quercus.experiments.corruption import Corruption, corrupt
 from quercus.experiments.datasets import DataSet
 from quercus.experiments.folds import fold_numbers
 from quercus.experiments.learners import LEARNERS
-from quercus.experiments.problem import Fitted, Problem, fold_of, problem_of
+from quercus.experiments.problem import FittedLearner, Problem, fold_of, problem_of
 from quercus.experiments.restaurant import restaurants
-from quercus.experiments.results import Job, Key, Row
+from quercus.experiments.results import ExperimentJob, Measurement, MeasurementKey
 from quercus.experiments.scores import score
 from quercus.experiments.seeds import seed_of
 from quercus.experiments.strategies import STRATEGIES
@@ -134,16 +134,16 @@ class LabelProtocol(Grid):
         }
         return Corruption(**(levels | {SWEEPS[sweep]: level}), unit=self.base.unit)
 
-    def cells(self) -> Iterator[Job]:
+    def cells(self) -> Iterator[ExperimentJob]:
         """Return all cells."""
         for repeat, name, fold in self.places():
             for sweep, levels in self.sweeps.items():
                 if (sweep == GIVEN) != (self.data[name].masses is not None):
                     continue
                 for level, method in product(levels, self.methods):
-                    yield Job(name, method, sweep, (level,), repeat, fold)
+                    yield ExperimentJob(name, method, sweep, (level,), repeat, fold)
 
-    def do(self, cell: Job) -> list[Row]:
+    def do(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurement of a cell."""
         data = self.data[cell.data]
         (level,) = cell.levels
@@ -166,12 +166,12 @@ class QueryProtocol(Grid):
 
     levels: tuple[float, ...] = ()
 
-    def cells(self) -> Iterator[Job]:
+    def cells(self) -> Iterator[ExperimentJob]:
         """Return all cells."""
         for (repeat, name, fold), method in product(self.places(), self.methods):
-            yield Job(name, method, QUERIES, self.levels, repeat, fold)
+            yield ExperimentJob(name, method, QUERIES, self.levels, repeat, fold)
 
-    def do(self, cell: Job) -> list[Row]:
+    def do(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurements of a job, one per level."""
         data = self.data[cell.data]
         held_out = self.held_out(data, cell.repeat, cell.fold)
@@ -206,14 +206,14 @@ class RestaurantProtocol(Grid):
         """The settings that a job's results depend on, beside its name and the data."""
         return {**super().settings, "examples": self.examples}
 
-    def cells(self) -> Iterator[Job]:
+    def cells(self) -> Iterator[ExperimentJob]:
         """Return all cells."""
         names = list(self.data) or ["restaurant"]
         for repeat, name in product(range(self.repeats), names):
             for level, method in product(self.levels, self.methods):
-                yield Job(name, method, EXAMPLES, (level,), repeat, 0)
+                yield ExperimentJob(name, method, EXAMPLES, (level,), repeat, 0)
 
-    def do(self, cell: Job) -> list[Row]:
+    def do(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurement of a cell."""
         (level,) = cell.levels
         seed = seed_of(self.seed, "bootstrap", cell.data, cell.repeat)
@@ -234,7 +234,7 @@ class RestaurantProtocol(Grid):
         return [measured(problem, cell, test.targets)]
 
 
-def measured(problem: Problem, cell: Job, targets: Ints) -> Row:
+def measured(problem: Problem, cell: ExperimentJob, targets: Ints) -> Measurement:
     """Fit a cell's learner, and return how good it is on rows of these true classes (m,)."""
     start = time.process_time()
     fitted = LEARNERS[cell.method].fit(problem)
@@ -242,9 +242,11 @@ def measured(problem: Problem, cell: Job, targets: Ints) -> Row:
     return _row(cell.key(cell.levels[0]), problem, fitted, targets, seconds)
 
 
-def _row(key: Key, problem: Problem, fitted: Fitted, targets: Ints, seconds: float) -> Row:
+def _row(
+    key: MeasurementKey, problem: Problem, fitted: FittedLearner, targets: Ints, seconds: float
+) -> Measurement:
     scores = score(fitted.predict(problem.test), targets)
-    return Row(
+    return Measurement(
         key,
         train_rows=len(problem.train),
         test_rows=len(targets),
@@ -257,7 +259,7 @@ def _row(key: Key, problem: Problem, fitted: Fitted, targets: Ints, seconds: flo
     )
 
 
-def _name(cell: Job) -> tuple[str | float, ...]:
+def _name(cell: ExperimentJob) -> tuple[str | float, ...]:
     return cell.data, cell.method, cell.sweep, cell.repeat, cell.fold
 
 

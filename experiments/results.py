@@ -17,7 +17,7 @@ SETTINGS = "settings.json"
 
 
 @dataclass(frozen=True, order=True)
-class Key:
+class MeasurementKey:
     """The key of a measurement.
 
     Parameters
@@ -41,7 +41,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """A measurement.
 
     Parameters
@@ -56,7 +56,7 @@ class Row:
         CPU seconds of learning; the one column that is not the same when a run is repeated.
     """
 
-    key: Key
+    key: MeasurementKey
     train_rows: int
     test_rows: int
     accuracy: float
@@ -68,13 +68,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Job:
+class ExperimentJob:
     """A piece of work: one method on one fold, measured at one level or, for a curve, at several.
 
     Parameters
     ----------
     data, method, sweep, repeat, fold
-        See `Key`.
+        See `MeasurementKey`.
     levels
         Levels to measure, increasing.
     """
@@ -86,18 +86,18 @@ class Job:
     repeat: int
     fold: int
 
-    def key(self, level: float) -> Key:
+    def key(self, level: float) -> MeasurementKey:
         """Return the key of the measurement at a level."""
-        return Key(self.data, self.method, self.sweep, level, self.repeat, self.fold)
+        return MeasurementKey(self.data, self.method, self.sweep, level, self.repeat, self.fold)
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[MeasurementKey]:
         """The measures of the job."""
         return [self.key(level) for level in self.levels]
 
 
-KEYS = tuple(field.name for field in fields(Key))
-MEASURES = tuple(field.name for field in fields(Row))[1:]
+KEYS = tuple(field.name for field in fields(MeasurementKey))
+MEASURES = tuple(field.name for field in fields(Measurement))[1:]
 COLUMNS = (*KEYS, *MEASURES)
 _INTEGER_COLUMNS = frozenset({"repeat", "fold", "train_rows", "test_rows", "nodes"})
 _TEXT_COLUMNS = frozenset({"data", "method", "sweep"})
@@ -123,11 +123,11 @@ class Results:
         self.rows = {row.key: row for row in read_rows(self.path)} if self.path.exists() else {}
         self._write_all()
 
-    def missing(self, cells: Iterable[Job]) -> list[Job]:
+    def missing(self, cells: Iterable[ExperimentJob]) -> list[ExperimentJob]:
         """Return the cells without a measurement."""
         return [cell for cell in cells if any(key not in self.rows for key in cell.keys)]
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Measurement]) -> None:
         """Append the measurements of a cell in one write."""
         self.rows.update((row.key, row) for row in rows)
         with self.path.open("a", encoding="utf-8", newline="") as stream:
@@ -149,7 +149,7 @@ class Results:
         self._write_all()
 
 
-def _lines(rows: Iterable[Row]) -> str:
+def _lines(rows: Iterable[Measurement]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     for row in rows:
@@ -160,7 +160,7 @@ def _lines(rows: Iterable[Row]) -> str:
     return stream.getvalue()
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[Measurement]:
     """Return the measurements in a results file; a last line that was cut off in the writing is left out.
 
     Raises
@@ -181,8 +181,8 @@ def read_rows(path: Path) -> Iterator[Row]:
             named = {name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}
         except ValueError as error:
             raise FileError(path, f"is no measurement: {error}", reader.line_num) from None
-        key = Key(**{name: named.pop(name) for name in KEYS})
-        yield Row(key, **named)
+        key = MeasurementKey(**{name: named.pop(name) for name in KEYS})
+        yield Measurement(key, **named)
 
 
 def _value(name: str, cell: str) -> Any:

@@ -8,13 +8,13 @@ from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
 from quercus.compute import Executor
-from quercus.experiments.results import Job, Results, Row
+from quercus.experiments.results import ExperimentJob, Measurement, Results
 
 
-class Work(Protocol):
+class ExperimentWork(Protocol):
     """A protocol with its settings and its data; it goes to other processes, so it must pickle."""
 
-    def do(self, cell: Job) -> list[Row]:
+    def do(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurements of a cell; they depend on the work's settings and the cell alone."""
 
 
@@ -22,12 +22,16 @@ class Work(Protocol):
 class UnsuitableData:
     """A cell that cannot be: the learner does not take such data."""
 
-    cell: Job
+    cell: ExperimentJob
     reason: str
 
 
 def run(
-    work: Work, cells: Sequence[Job], results: Results, executor: Executor, done: Callable[[Job], None]
+    work: ExperimentWork,
+    cells: Sequence[ExperimentJob],
+    results: Results,
+    executor: Executor,
+    done: Callable[[ExperimentJob], None],
 ) -> list[UnsuitableData]:
     """Do cells and append their measurements.
 
@@ -60,7 +64,7 @@ def run(
     return refusals
 
 
-def _do(work: Work, cell: Job) -> list[Row] | UnsuitableData:
+def _do(work: ExperimentWork, cell: ExperimentJob) -> list[Measurement] | UnsuitableData:
     try:
         return work.do(cell)
     except InvalidInput as error:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quercus.belief.frame import Frame
 from quercus.experiments.baselines import UniformClassifier
 from quercus.experiments.grown import ServiceTree
-from quercus.experiments.problem import Fitted, Prediction, Problem
+from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.specification import parameters
 from quercus.specification.algorithms import Abc45, Algorithm, E2m, Forest
 from quercus.specification.attributes import Attribute, Nominal, Numeric
@@ -24,7 +24,7 @@ from quercus.specification.strategies import STRATEGIES as SERVICE
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
-from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 
@@ -35,7 +35,7 @@ ALPHA = parameters.ALPHA.default
 COMMITTEE = 10
 """Trees of scikit-activeml's committee."""
 
-Curve = Iterator[tuple[int, Fitted]]
+Curve = Iterator[tuple[int, FittedLearner]]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
 class TreeFit:
     """A learner of the labelled rows."""
 
-    learned: Learned
+    learned: LearnedModel
 
     @property
     def nodes(self) -> int:
@@ -140,7 +140,7 @@ class TreeFit:
         return Prediction.of_probabilities(self.learned.predict(values).pignistic)
 
 
-def _fitted(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> Fitted:
+def _fitted(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> FittedLearner:
     if algorithm is None:
         return ServiceTree.of(state)
     contours = np.array([state.contour(row) for row in range(state.instance_count)])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.experiments.learners import LEARNERS
-from quercus.experiments.results import Row
+from quercus.experiments.results import Measurement
 from quercus.experiments.scores import standard_error
 from quercus.experiments.strategies import STRATEGIES
 
@@ -16,7 +16,7 @@ MEASURES = ("accuracy", "u65", "u80", "brier", "nodes", "fit_s")
 
 
 @dataclass(frozen=True)
-class Point:
+class MeanScore:
     """The mean of a measure over the folds of all repeats, its standard error, and of how many folds it is."""
 
     level: float
@@ -25,11 +25,11 @@ class Point:
     count: int
 
 
-Curves = dict[str, dict[str, list[Point]]]
+Curves = dict[str, dict[str, list[MeanScore]]]
 """Points by data set and method, in increasing order of level."""
 
 
-def curves(rows: Iterable[Row], sweep: str, measure: str = "accuracy") -> Curves:
+def curves(rows: Iterable[Measurement], sweep: str, measure: str = "accuracy") -> Curves:
     """Return the curves of a sweep; seconds are medians, for the first cell of a process also compiles."""
     groups: dict[tuple[str, str, float], list[float]] = defaultdict(list)
     for row in rows:
@@ -38,11 +38,11 @@ def curves(rows: Iterable[Row], sweep: str, measure: str = "accuracy") -> Curves
     found: Curves = defaultdict(lambda: defaultdict(list))
     for (data, method, level), values in sorted(groups.items()):
         middle = float(np.median(values)) if measure == "fit_s" else float(np.mean(values))
-        found[data][method].append(Point(level, middle, standard_error(values), len(values)))
+        found[data][method].append(MeanScore(level, middle, standard_error(values), len(values)))
     return {data: dict(methods) for data, methods in found.items()}
 
 
-def sweeps(rows: Iterable[Row]) -> list[str]:
+def sweeps(rows: Iterable[Measurement]) -> list[str]:
     """Return the sweeps that there are measurements of."""
     return sorted({row.key.sweep for row in rows})
 
@@ -59,7 +59,7 @@ def title(method: str) -> str:
     return str(getattr(known.get(method), "title", method))
 
 
-def markdown(rows: Sequence[Row], sweep: str, level: float) -> str:
+def markdown(rows: Sequence[Measurement], sweep: str, level: float) -> str:
     """Return a table of a level: a line per method, a column per data set, and their costs.
 
     Cells are mean accuracy ± standard error over all folds, in percent; the best of each column is bold.
@@ -81,7 +81,7 @@ def markdown(rows: Sequence[Row], sweep: str, level: float) -> str:
     return "\n".join(lines)
 
 
-def _accuracy(points: list[Point] | None, best: float) -> str:
+def _accuracy(points: list[MeanScore] | None, best: float) -> str:
     if points is None:
         return "–"
     text = f"{100 * points[0].mean:.1f}"

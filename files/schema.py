@@ -51,7 +51,7 @@ class FileSchema:
     rows: int
 
 
-class _Guess:
+class _ColumnGuess:
     """The kinds that the cells of one column allow."""
 
     def __init__(self, table: FileTable, k: int, force_nominal: bool) -> None:
@@ -124,7 +124,7 @@ def infer(
             table.position(name, flag)
     wanted = [k for k, name in enumerate(table.names) if name not in ignore]
     at = None if class_column is None else table.position(class_column, "--class")
-    guesses = {k: _Guess(table, k, table.names[k] in nominal or k == at) for k in wanted}
+    guesses = {k: _ColumnGuess(table, k, table.names[k] in nominal or k == at) for k in wanted}
     rows = 0
     for record in table:
         rows += 1
@@ -150,14 +150,14 @@ def infer(
     return FileSchema(found, classes, rows)
 
 
-def _checked(table: FileTable, guess: _Guess) -> Attribute:
+def _checked(table: FileTable, guess: _ColumnGuess) -> Attribute:
     try:
         return _attribute(table, guess)
     except InvalidInput as error:
         raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
 
 
-def _attribute(table: FileTable, guess: _Guess) -> Attribute:
+def _attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
     name = guess.column.name
     if guess.numeric and (guess.values or guess.column.kind == "numeric"):
         return Numeric(name)
@@ -174,7 +174,7 @@ def _attribute(table: FileTable, guess: _Guess) -> Attribute:
     return Nominal(name, guess.column.values or sorted(guess.values))
 
 
-def _few(table: FileTable, guess: _Guess) -> set[str]:
+def _few(table: FileTable, guess: _ColumnGuess) -> set[str]:
     if len(guess.values) > MAX_VALUES and not guess.column.values:
         reason = (
             f"class column {guess.column.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"

@@ -33,7 +33,7 @@ from quercus.proto.v1 import (
 )
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
-from quercus.server.gate.access import Authority
+from quercus.server.gate.access import TokenAuthority
 from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.listening import check_address, join_address
@@ -134,7 +134,7 @@ class Server:
         self._add_gauges()
         self._health = Health(self.core.stopping)
         self._calls = ErrorInterceptor()
-        self._authority = Authority(self._load_tokens) if config.needs_tokens else None
+        self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
         self._memory = MemoryWatch(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
         bounds = CallerLimits(CallRates(config.calls_per_s), OpenStreams(config.max_streams), self._memory)
         self._guard = Guard(self.core, self._authority, bounds)

@@ -56,7 +56,7 @@ from quercus.storage.queries.records import (
 from quercus.storage.queries.submitted import AnswerContext, AnswerRule, CombinedAnswer, SubmittedAnswer
 from quercus.storage.records import (
     AgendaEntry,
-    Appended,
+    AppendedBatch,
     Event,
     EventKind,
     EventSelection,
@@ -81,7 +81,7 @@ __all__ = [
     "AnswerContext",
     "AnswerRule",
     "Answered",
-    "Appended",
+    "AppendedBatch",
     "AuditRecord",
     "BeyondLog",
     "Change",

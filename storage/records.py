@@ -119,7 +119,7 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendedBatch:
     """The outcome of a batch.
 
     Attributes

@@ -22,7 +22,7 @@ from quercus.storage.log.displays import read_displays
 from quercus.storage.migrate import ensure_schema
 from quercus.storage.queries.calls import QueryCalls
 from quercus.storage.records import (
-    Appended,
+    AppendedBatch,
     Event,
     Float64,
     LogSegment,
@@ -308,7 +308,7 @@ class Store(QueryCalls, GrowthCalls):
         values: Float64,
         labels: Sequence[bytes],
         new_values: Sequence[NewValue] = (),
-    ) -> Appended:
+    ) -> AppendedBatch:
         """Append a batch of instances, whole or not at all.
 
         Parameters

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from quercus.trees.learners.metrics import expected_accuracy, undominated
     from quercus.trees.learners.model import fit
     from quercus.trees.learners.one_against_rest import OneAgainstRest
-    from quercus.trees.learners.predicting import Learned, TreeModel
+    from quercus.trees.learners.predicting import LearnedModel, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import Evidence
     from quercus.trees.learners.table import Table, consonant_mass
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
-    from quercus.trees.memory_forest.asking import Choice
+    from quercus.trees.memory_forest.asking import ChosenRow
     from quercus.trees.memory_forest.forest import MemoryForest
     from quercus.trees.memory_forest.publishing import forest_of, served_forest
     from quercus.trees.memory_forest.reasons import forest_queries
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from quercus.trees.tree.node import Node
     from quercus.trees.tree.overview import Overview
     from quercus.trees.tree.svg_drawing import to_svg
-    from quercus.trees.tree.text_drawing import Names, to_dot, to_text
+    from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
 _PLACES = {
     "ask.query": ["Query", "QueryPosition"],
@@ -77,14 +77,14 @@ _PLACES = {
     "learners.metrics": ["expected_accuracy", "undominated"],
     "learners.model": ["fit"],
     "learners.one_against_rest": ["OneAgainstRest"],
-    "learners.predicting": ["Learned", "TreeModel"],
+    "learners.predicting": ["LearnedModel", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["Evidence"],
     "learners.table": ["Table", "consonant_mass"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
-    "memory_forest.asking": ["Choice"],
+    "memory_forest.asking": ["ChosenRow"],
     "memory_forest.forest": ["MemoryForest"],
     "memory_forest.publishing": ["forest_of", "served_forest"],
     "memory_forest.reasons": ["forest_queries"],
@@ -103,7 +103,7 @@ _PLACES = {
     "tree.node": ["Node"],
     "tree.overview": ["Overview"],
     "tree.svg_drawing": ["to_svg"],
-    "tree.text_drawing": ["Names", "to_dot", "to_text"],
+    "tree.text_drawing": ["TreeNames", "to_dot", "to_text"],
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -113,7 +113,7 @@ __all__ = [
     "Answered",
     "BeliefEntropyModel",
     "Between",
-    "Choice",
+    "ChosenRow",
     "Corrected",
     "Edges",
     "Evidence",
@@ -121,9 +121,8 @@ __all__ = [
     "ForestModel",
     "GrowthState",
     "Induction",
-    "Learned",
+    "LearnedModel",
     "MemoryForest",
-    "Names",
     "Node",
     "Observed",
     "OneAgainstRest",
@@ -141,6 +140,7 @@ __all__ = [
     "SplitName",
     "Table",
     "TreeModel",
+    "TreeNames",
     "UncertainValues",
     "Value",
     "branch_names",

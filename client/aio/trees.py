@@ -12,7 +12,7 @@ from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
-from quercus.client.treeview import Tree, TreeUpdate, Watched, wanted_sequence
+from quercus.client.treeview import Tree, TreeUpdate, WatchState, wanted_sequence
 from quercus.proto.v1 import tree_pb2
 
 
@@ -86,12 +86,12 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is away for longer than ``outage_s``.
         """
-        async with aclosing(self._watch(model, timeout_s, Watched(model))) as updates:
+        async with aclosing(self._watch(model, timeout_s, WatchState(model))) as updates:
             async for update in updates:
                 yield update
 
     async def _watch(
-        self, model: str, timeout_s: float | None, watched: Watched
+        self, model: str, timeout_s: float | None, watched: WatchState
     ) -> AsyncGenerator[TreeUpdate, None]:
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
         async with aclosing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
@@ -116,7 +116,7 @@ class TreeCalls(ModelCalls):
         before, now = self._sequences.uid(model), await self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
-            async with aclosing(self._watch(model, timeout_s, Watched(model, now.uid))) as updates:
+            async with aclosing(self._watch(model, timeout_s, WatchState(model, now.uid))) as updates:
                 async for update in updates:
                     if update.tree.as_of >= wanted:
                         return await self.get_model(model)

@@ -13,7 +13,7 @@ from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
 from quercus.client.sync.models import ModelCalls
-from quercus.client.treeview import Tree, TreeUpdate, Watched, wanted_sequence
+from quercus.client.treeview import Tree, TreeUpdate, WatchState, wanted_sequence
 from quercus.proto.v1 import tree_pb2
 
 
@@ -87,12 +87,12 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is away for longer than ``outage_s``.
         """
-        with closing(self._watch(model, timeout_s, Watched(model))) as updates:
+        with closing(self._watch(model, timeout_s, WatchState(model))) as updates:
             for update in updates:
                 yield update
 
     def _watch(
-        self, model: str, timeout_s: float | None, watched: Watched
+        self, model: str, timeout_s: float | None, watched: WatchState
     ) -> Generator[TreeUpdate, None, None]:
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
         with closing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
@@ -115,7 +115,7 @@ class TreeCalls(ModelCalls):
         before, now = self._sequences.uid(model), self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
-            with closing(self._watch(model, timeout_s, Watched(model, now.uid))) as updates:
+            with closing(self._watch(model, timeout_s, WatchState(model, now.uid))) as updates:
                 for update in updates:
                     if update.tree.as_of >= wanted:
                         return self.get_model(model)

@@ -24,7 +24,7 @@ MAX_GROUP: Final = 64
 
 
 @dataclass(eq=False)
-class Turn(Generic[A, R]):
+class QueuedRequest(Generic[A, R]):
     """A place in the line of a model.
 
     Attributes
@@ -47,7 +47,7 @@ class Turn(Generic[A, R]):
             self.outcome.set_exception(error)
 
 
-Serve: TypeAlias = Callable[[str, Sequence[Turn[A, R]]], Coroutine[Any, Any, None]]
+Serve: TypeAlias = Callable[[str, Sequence[QueuedRequest[A, R]]], Coroutine[Any, Any, None]]
 """Serves the turns of a model, in order: each has an outcome afterwards."""
 
 
@@ -56,14 +56,14 @@ class FairQueue(Generic[A, R]):
 
     def __init__(self) -> None:
         self._served: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._waiting: dict[str, list[Turn[A, R]]] = {}  # by model, in the order in which they came
+        self._waiting: dict[str, list[QueuedRequest[A, R]]] = {}  # by model, in the order in which they came
         self._serving: dict[str, asyncio.Task[None]] = {}
         self._numbers = count(1)
 
-    def join(self, model: str, labeller: str, asked: A, serve: Serve[A, R]) -> Turn[A, R]:
+    def join(self, model: str, labeller: str, asked: A, serve: Serve[A, R]) -> QueuedRequest[A, R]:
         """Get into the line of a model; `serve` serves all who wait together, and one such group at a time."""
         loop = asyncio.get_running_loop()
-        turn: Turn[A, R] = Turn(labeller, asked, loop.create_future())
+        turn: QueuedRequest[A, R] = QueuedRequest(labeller, asked, loop.create_future())
         self._waiting.setdefault(model, []).append(turn)
         # not at once: who wakes in this moment too gets into the line first
         loop.call_soon(self._next, model, serve)
@@ -92,12 +92,12 @@ class FairQueue(Generic[A, R]):
             task = self._serving[model] = asyncio.create_task(serve(model, turns))
             task.add_done_callback(partial(self._end, model, serve, turns))
 
-    def _in_order(self, model: str) -> list[Turn[A, R]]:
+    def _in_order(self, model: str) -> list[QueuedRequest[A, R]]:
         """Take those who wait out of the line; a labeller's second turn comes after all the first ones."""
         line = [turn for turn in self._waiting.pop(model, []) if not turn.outcome.done()]
         rounds: Counter[str] = Counter()
         first: dict[str, tuple[int, int]] = {}
-        keys: dict[Turn[A, R], tuple[int, int, int]] = {}
+        keys: dict[QueuedRequest[A, R], tuple[int, int, int]] = {}
         for place, turn in enumerate(line):
             key = first.setdefault(turn.labeller, (self._served.get((model, turn.labeller), 0), place))
             keys[turn] = (rounds[turn.labeller], *key)
@@ -110,7 +110,7 @@ class FairQueue(Generic[A, R]):
         return line
 
     def _end(
-        self, model: str, serve: Serve[A, R], turns: Sequence[Turn[A, R]], task: asyncio.Task[None]
+        self, model: str, serve: Serve[A, R], turns: Sequence[QueuedRequest[A, R]], task: asyncio.Task[None]
     ) -> None:
         del self._serving[model]
         for turn in turns:  # served ones have an outcome already

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
-from quercus.storage import Appended, GroupWork, Push, StorageError, Store
+from quercus.storage import AppendedBatch, GroupWork, Push, StorageError, Store
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -87,14 +87,14 @@ class Writer:
         """Begin to write."""
         self._thread.start()
 
-    async def push(self, push: Push) -> asyncio.Future[Appended]:
+    async def push(self, push: Push) -> asyncio.Future[AppendedBatch]:
         """Queue a batch; the future is done once it is committed. Waits while too much is queued already."""
         while self._pending_bytes > PENDING_BYTES:
             self._room.clear()
             await self._room.wait()
         size = size_bytes(push)
         self._pending_bytes += size
-        future: asyncio.Future[Appended] = self._loop.create_future()
+        future: asyncio.Future[AppendedBatch] = self._loop.create_future()
         self._gather(_WriteJob(future, push=push, size=size), len(push.ids))
         return future
 

@@ -243,7 +243,7 @@ def secret_digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-class Authority:
+class TokenAuthority:
     """The authority that identifies callers by their tokens.
 
     Parameters

@@ -18,8 +18,8 @@ from quercus.belief.errors import InvalidInput
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import (
     ADMINISTRATIVE,
-    Authority,
     Principal,
+    TokenAuthority,
     check_permission,
     set_caller,
     short_name,
@@ -74,7 +74,7 @@ class Guard(aio.ServerInterceptor):
     bounds : bounds of callers.
     """
 
-    def __init__(self, core: ServiceCore, authority: Authority | None, bounds: CallerLimits) -> None:
+    def __init__(self, core: ServiceCore, authority: TokenAuthority | None, bounds: CallerLimits) -> None:
         self._core = core
         self._authority = authority
         self._bounds = bounds
@@ -166,7 +166,7 @@ class _GuardedMethod:
     def __init__(
         self,
         core: ServiceCore,
-        authority: Authority | None,
+        authority: TokenAuthority | None,
         bounds: CallerLimits,
         method: str,
         reader: MessageReader,

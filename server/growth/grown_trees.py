@@ -9,7 +9,7 @@ from quercus.server.wire import snapshots
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.trees import encode_head
 from quercus.specification.model import Specification
-from quercus.trees import Edges, Learned
+from quercus.trees import Edges, LearnedModel
 
 Names = tuple[tuple[str, ...], ...]
 
@@ -27,7 +27,7 @@ class GrownTrees:
     """
 
     specification: Specification
-    model: Learned
+    model: LearnedModel
     edges: Edges
     names: Names
 

@@ -26,7 +26,7 @@ from quercus.trees import (
     AccuracyBlock,
     Edges,
     Evidence,
-    Learned,
+    LearnedModel,
     UncertainValues,
     branch_names,
     count_rows,
@@ -92,7 +92,7 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
 class NewestTrees(NamedTuple):
     """The trees that are served, and the event up to which they were learned; None and 0 where there are none."""
 
-    model: Learned | None
+    model: LearnedModel | None
     as_of: int
 
 
@@ -111,10 +111,10 @@ class RelearningEngine:
     def __init__(self, specification: Specification) -> None:
         self._evidence = Evidence(specification)
         self._log = LogEvents(specification.frame.size)
-        self._judged: Learned | None = None
+        self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
 
-    def judge(self, model: Learned | None) -> None:
+    def judge(self, model: LearnedModel | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
         self._judged, self._labelled = model, ~is_vacuous(self._evidence.contours())
 

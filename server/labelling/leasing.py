@@ -14,7 +14,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import model_pb2, query_pb2
-from quercus.server.core.fair_queue import Turn, fair_share
+from quercus.server.core.fair_queue import QueuedRequest, fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
 from quercus.server.wire.displays import encode_display
@@ -118,7 +118,7 @@ class LeaseOrder:
     limit: int
 
 
-LeaseTurn: TypeAlias = Turn[LeaseOrder, LeasedQueries]
+LeaseTurn: TypeAlias = QueuedRequest[LeaseOrder, LeasedQueries]
 _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 
 

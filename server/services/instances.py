@@ -30,7 +30,7 @@ from quercus.server.wire.names import (
 from quercus.server.wire.request_checks import empty_stream
 from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import AlreadyExists, Appended, FailedPrecondition, Push, Stale, Store
+from quercus.storage import AlreadyExists, AppendedBatch, FailedPrecondition, Push, Stale, Store
 
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
@@ -59,7 +59,7 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         has an error in its place where the client asked for that; else it ends the stream, after the
         acknowledgements of those before it.
         """
-        acks: asyncio.Queue[_Ack | None] = asyncio.Queue(self._core.config.push_window)
+        acks: asyncio.Queue[_PendingAcknowledgement | None] = asyncio.Queue(self._core.config.push_window)
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
         try:
             while (ack := await acks.get()) is not None:
@@ -96,7 +96,9 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
 
     async def _read_batches(
-        self, requests: AsyncIterator[instance_pb2.PushInstancesRequest], acks: asyncio.Queue[_Ack | None]
+        self,
+        requests: AsyncIterator[instance_pb2.PushInstancesRequest],
+        acks: asyncio.Queue[_PendingAcknowledgement | None],
     ) -> None:
         name, key, batch_id, goes_on = "", None, "", False
         try:
@@ -111,16 +113,16 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
                 except BATCH_ERRORS as error:
                     if not goes_on:
                         raise
-                    pending = _Failed(error)
-                await acks.put(_Ack(batch_id, pending, goes_on))
+                    pending = _FailedBatch(error)
+                await acks.put(_PendingAcknowledgement(batch_id, pending, goes_on))
             if not name:
                 raise empty_stream("at least one batch")
         except Exception as error:
-            await acks.put(_Ack(batch_id, _Failed(error), goes_on=False))
+            await acks.put(_PendingAcknowledgement(batch_id, _FailedBatch(error), goes_on=False))
         else:
             await acks.put(None)
 
-    async def _store(self, model: str, key: int, request: _Batch) -> Awaitable[Appended]:
+    async def _store(self, model: str, key: int, request: _Batch) -> Awaitable[AppendedBatch]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
@@ -178,21 +180,21 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
 
 
 @dataclass(frozen=True)
-class _Ack:
+class _PendingAcknowledgement:
     """The due acknowledgement of a batch, and whether the stream continues if the batch is invalid."""
 
     batch_id: str
-    pending: Awaitable[Appended]
+    pending: Awaitable[AppendedBatch]
     goes_on: bool
 
 
-class _Failed:
+class _FailedBatch:
     """A substitute for the acknowledgement of a batch that cannot be stored."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def __await__(self) -> Generator[None, None, Appended]:
+    def __await__(self) -> Generator[None, None, AppendedBatch]:
         raise self._error
         yield
 
@@ -205,7 +207,7 @@ def _same_model(name: str, given: str) -> str:
     return given or name
 
 
-def _push_counts(stored: Appended) -> dict[str, Any]:
+def _push_counts(stored: AppendedBatch) -> dict[str, Any]:
     return {
         "committed_sequence": stored.committed_sequence,
         "rows_stored": stored.stored,
@@ -244,8 +246,8 @@ def _ids_of_push(request: _Batch, count: int, generated: str) -> tuple[str, ...]
     return ids
 
 
-def _push_response(stored: Appended) -> Awaitable[Appended]:
-    future: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+def _push_response(stored: AppendedBatch) -> Awaitable[AppendedBatch]:
+    future: asyncio.Future[AppendedBatch] = asyncio.get_running_loop().create_future()
     future.set_result(stored)
     return future
 

@@ -23,7 +23,7 @@ PAGE_VALUES: Final = 50_000
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _WatchOptions:
     model: str
     key: int
     kinds: frozenset[EventKind]
@@ -54,7 +54,7 @@ async def watch_events(
         raise BeyondLog("after_sequence", after, model, record.sequence_committed)
     columns = (await core.catalogue.schema(model)).columns if request.include_values else ()
     page_events = max(1, min(PAGE_EVENTS, PAGE_VALUES // max(1, len(columns))))
-    wanted = _Wanted(model, record.key, kinds, request.include_values, page_events)
+    wanted = _WatchOptions(model, record.key, kinds, request.include_values, page_events)
     while not core.stopping.is_set():
         seen = core.changes.seen(model)
         record = (await core.model_statuses.of(model)).record
@@ -81,7 +81,7 @@ def _replaced(model: str) -> FailedPrecondition:
     return FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
 
 
-def _read_page(store: Store, wanted: _Wanted, after: int) -> instance_pb2.WatchEventsResponse:
+def _read_page(store: Store, wanted: _WatchOptions, after: int) -> instance_pb2.WatchEventsResponse:
     events = store.read_events(wanted.model, after, wanted.page_events)
     schema = ModelSchema.read(store, wanted.model)  # after the events: it names all their values
     if schema.key != wanted.key:  # the events may belong to another model
@@ -93,7 +93,7 @@ def _read_page(store: Store, wanted: _Wanted, after: int) -> instance_pb2.WatchE
     )
 
 
-def _encode(event: Event, schema: ModelSchema, wanted: _Wanted) -> instance_pb2.LogEvent:
+def _encode(event: Event, schema: ModelSchema, wanted: _WatchOptions) -> instance_pb2.LogEvent:
     is_row = event.kind is EventKind.INSTANCE
     return instance_pb2.LogEvent(
         kind=int(event.kind),  # type: ignore[arg-type]  # the store's numbers are the wire's

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import tree_pb2
-from quercus.trees import Learned
+from quercus.trees import LearnedModel
 from quercus.trees.learners.stored import (
     PEOPLE_READ,
     Columns,
@@ -68,7 +68,7 @@ class StoredVersion:
     columns: Columns
 
 
-def encode_snapshot(head: tree_pb2.Tree, model: Learned) -> bytes:
+def encode_snapshot(head: tree_pb2.Tree, model: LearnedModel) -> bytes:
     """Return the stored form of a model: `head` is its message without nodes."""
     columns = join_trees(model.flats)
     reading = {name: columns.pop(name) for name in PEOPLE_READ}

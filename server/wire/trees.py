@@ -22,11 +22,11 @@ from quercus.storage import Snapshot
 from quercus.trees import (
     Edges,
     FlatTree,
-    Learned,
-    Names,
+    LearnedModel,
     Predictions,
     RepeatedMasses,
     TreeModel,
+    TreeNames,
     UncertainValues,
     undominated,
 )
@@ -130,9 +130,9 @@ def member_classes(classes: Sequence[str], flat: FlatTree, member: int) -> tuple
     return (klass, f"not {klass}")
 
 
-def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> Names:
+def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> TreeNames:
     """Return the names that the numbers in a tree stand for."""
-    return Names(
+    return TreeNames(
         member_classes(message.classes, flat, member),
         tuple(each.attribute for each in message.attributes),
         tuple(tuple(each.branches) for each in message.attributes),
@@ -156,8 +156,8 @@ class TreeClassifier:
     version: int
     as_of: int
     classes: tuple[str, ...]
-    model: Learned
-    names: Names | None
+    model: LearnedModel
+    names: TreeNames | None
     _responses: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -284,7 +284,7 @@ def _class_masks(classes: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return masks
 
 
-def _path_message(flat: FlatTree, names: Names, node: int) -> classify_pb2.Path:
+def _path_message(flat: FlatTree, names: TreeNames, node: int) -> classify_pb2.Path:
     steps = [
         classify_pb2.PathStep(
             attribute=names.attributes[int(flat.attribute[flat.parent[at]])], value=names.step(flat, at)

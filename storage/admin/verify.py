@@ -22,7 +22,7 @@ CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label ev
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class StoreFault:
     """Something that is wrong with a store.
 
     Attributes
@@ -42,7 +42,7 @@ class Fault:
         return self.text
 
 
-def verify_store(url: str) -> list[Fault]:
+def verify_store(url: str) -> list[StoreFault]:
     """Return the faults of a store, damage first; an empty list if it is consistent.
 
     Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
@@ -64,9 +64,9 @@ def verify_store(url: str) -> list[Fault]:
         with engine.connect() as connection:
             connection.execution_options(**dialect.read_options)
             current = stored_revision(connection, dialect.store_name) == HEAD
-            damage = [Fault(text) for text in islice(_find_damage(connection, current), MAX_FAULTS)]
+            damage = [StoreFault(text) for text in islice(_find_damage(connection, current), MAX_FAULTS)]
             remarks = islice(_find_remarks(connection), MAX_FAULTS) if current else ()
-            return damage + [Fault(text, is_damage=False) for text in remarks]
+            return damage + [StoreFault(text, is_damage=False) for text in remarks]
     except dialect.driver_errors as error:
         raise dialect.translate(error) from error
     finally:

@@ -19,14 +19,14 @@ from quercus.storage.log import event_log
 from quercus.storage.log.bulk import REPEATED, insert_instances
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
-from quercus.storage.records import Appended, NewValue, Push
+from quercus.storage.records import AppendedBatch, NewValue, Push
 from quercus.storage.rows import lock_now
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
 Content: TypeAlias = tuple[bytes, bytes]  # values and label
 Columns: TypeAlias = tuple[Sequence[str], Sequence[bytes], Sequence[bytes]]  # ids, values, labels
-Outcome: TypeAlias = Appended | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
+Outcome: TypeAlias = AppendedBatch | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
 
 _COUNT = Prepared(
     update(model)
@@ -115,7 +115,7 @@ class _Appender:
         self.labels: list[bytes] = []
         self.displays: dict[str, bytes] = {}
 
-    def add(self, push: Push) -> Appended:
+    def add(self, push: Push) -> AppendedBatch:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
@@ -136,7 +136,7 @@ class _Appender:
         self.values += values
         self.labels += labels
         committed = self.row.sequence_committed + len(self.ids)
-        return Appended(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
+        return AppendedBatch(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
 
     def write(self, now: Timestamps) -> None:
         """Write the rows and count them."""

@@ -22,7 +22,7 @@ MOST: Final = 0.99
 
 
 @dataclass(frozen=True)
-class Voice:
+class LabellerVoice:
     """The label of a labeller: a set of classes, with a reliability; `at` orders the labels of one labeller."""
 
     at: int
@@ -47,9 +47,9 @@ class Query:
     several: bool = False
     settled: bool = False
     refused: str = ""
-    answers: dict[str, Voice] = field(default_factory=dict)
+    answers: dict[str, LabellerVoice] = field(default_factory=dict)
     ever: set[str] = field(default_factory=set)
-    overruled: tuple[str, Voice] | None = None
+    overruled: tuple[str, LabellerVoice] | None = None
 
 
 class Ledger:
@@ -57,7 +57,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.queries: dict[int, Query] = {}
-        self.stated: dict[str, Voice] = {}
+        self.stated: dict[str, LabellerVoice] = {}
 
     @property
     def is_settled(self) -> bool:
@@ -70,7 +70,7 @@ class Ledger:
         """Return a query about the instance; a new one has no answers."""
         return self.queries.setdefault(number, Query())
 
-    def answer(self, number: int, author: str, voice: Voice, *, several: bool, settles: bool) -> None:
+    def answer(self, number: int, author: str, voice: LabellerVoice, *, several: bool, settles: bool) -> None:
         """Take an answer."""
         query = self.query(number)
         query.several |= several
@@ -83,7 +83,7 @@ class Ledger:
         """Nobody can tell, somebody says."""
         self.query(number).refused = author
 
-    def correct(self, number: int, author: str, voice: Voice) -> None:
+    def correct(self, number: int, author: str, voice: LabellerVoice) -> None:
         """Another answer in the place of one's own; by somebody else in the place of all."""
         query = self.query(number)
         if author in query.ever:
@@ -105,7 +105,7 @@ class Ledger:
         if not query.answers:
             query.settled, query.refused = False, ""
 
-    def voices(self) -> dict[str, Voice]:
+    def voices(self) -> dict[str, LabellerVoice]:
         """Return what counts, by labeller: of each the newest."""
         found = list(self.stated.items())
         for query in self.queries.values():
@@ -127,12 +127,12 @@ class Ledger:
         return [float(value) for value in both / both.max()]
 
 
-def conflict(voices: Sequence[Voice], size: int) -> float:
+def conflict(voices: Sequence[LabellerVoice], size: int) -> float:
     """Return the chance that no class is left: the mass of the empty set."""
     return sum(weight for weight, left in _cases(voices, size) if not left)
 
 
-def _together(voices: Sequence[Voice], size: int) -> np.ndarray:
+def _together(voices: Sequence[LabellerVoice], size: int) -> np.ndarray:
     """Plausibility of each class, up to a constant."""
     found = np.zeros(size)
     for weight, left in _cases(voices, size):
@@ -140,7 +140,7 @@ def _together(voices: Sequence[Voice], size: int) -> np.ndarray:
     return found
 
 
-def _cases(voices: Sequence[Voice], size: int) -> Iterator[tuple[float, frozenset[int]]]:
+def _cases(voices: Sequence[LabellerVoice], size: int) -> Iterator[tuple[float, frozenset[int]]]:
     """Each voice is right or says nothing: the chance of each case, and the classes that are left."""
     most = MOST if len(voices) > 1 else 1.0
     for counted in product((True, False), repeat=len(voices)):
@@ -206,8 +206,8 @@ class Ledgers:
             EventKind.OPINION, event.query, event.author,
         )  # fmt: skip
 
-    def _voice(self, event: Event) -> Voice:
+    def _voice(self, event: Event) -> LabellerVoice:
         label = decode(event.label or b"", self._size)
         assert isinstance(label, ClassSet), label
         names = frozenset(k for k in range(self._size) if label.mask >> k & 1)
-        return Voice(event.sequence, names, event.reliability)
+        return LabellerVoice(event.sequence, names, event.reliability)

@@ -23,7 +23,12 @@ from quercus.trees.learners.nested import (
     mass_function,
     normalised_masses,
 )
-from quercus.trees.learners.predicting import Learned, disjunction_of_ends, last_common_node, to_mass_function
+from quercus.trees.learners.predicting import (
+    LearnedModel,
+    disjunction_of_ends,
+    last_common_node,
+    to_mass_function,
+)
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.tree.flat import FlatTree
 
@@ -52,7 +57,7 @@ class Alternatives:
 
 
 @dataclass(frozen=True, eq=False)
-class BeliefEntropyModel(Learned):
+class BeliefEntropyModel(LearnedModel):
     """A belief-entropy tree, ready to predict.
 
     Every combination of the numbers that an uncertain row may have and that the tree tests is tried. Their masses

@@ -40,7 +40,7 @@ Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tests:
+class NodeTests:
     """The tests of a node, of ``t`` tests ``c`` cells in all; in order of attribute, then of cut.
 
     Parameters
@@ -192,11 +192,11 @@ class BestTest:
             justified=bool(found.justified[0]),
         )
 
-    def tests(self, place: OpenNode) -> Tests | None:
+    def tests(self, place: OpenNode) -> NodeTests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
         weights = None if self.sample.weights is None else self.sample.weights[place.rows]
-        labels = Labels(ids.ravel(), weights, used.size)
+        labels = NodeLabels(ids.ravel(), weights, used.size)
         found = [
             (k, *split)
             for k in place.attributes
@@ -212,7 +212,7 @@ class BestTest:
         branches = [branch for _, _, branch, _ in found]
         cell = [part + start for part, start in zip(branches, first, strict=False)]
         width = [len(branch) for branch in branches]
-        return Tests(
+        return NodeTests(
             attribute=np.repeat([k for k, _, _, _ in found], width),
             threshold=np.concatenate([cuts for _, cuts, _, _ in found]),
             test=np.repeat(np.arange(sum(width)), [part.shape[1] for part in branches for _ in part]),
@@ -221,7 +221,9 @@ class BestTest:
             size=np.concatenate([part.sum(axis=1) for part in counts]),
         )
 
-    def _split(self, k: int, column: Floats, labels: "Labels") -> tuple[Floats, Ints, NDArray[Any]] | None:
+    def _split(
+        self, k: int, column: Floats, labels: "NodeLabels"
+    ) -> tuple[Floats, Ints, NDArray[Any]] | None:
         """Return the tests of one attribute: cuts (t,), cell of each populated branch (t, b), counts of cells."""
         declared, missing = self.table.attributes[k], np.isnan(column)
         if isinstance(declared, Nominal):
@@ -252,7 +254,7 @@ class BestTest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class NodeLabels:
     """Labels of the rows of a node.
 
     Parameters

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 
-class Executor(Protocol):
-    """Any `concurrent.futures.Executor`, any of `quercus.compute`."""
+class TaskExecutor(Protocol):
+    """Any `concurrent.futures.TaskExecutor`, any of `quercus.compute`."""
 
     def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Iterable[Any]:
         """Return the results of `fn`, in order."""

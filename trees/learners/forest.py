@@ -19,9 +19,9 @@ from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
 from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
 from quercus.trees.learners.cells import UncertainValues
-from quercus.trees.learners.executor import Executor
+from quercus.trees.learners.executor import TaskExecutor
 from quercus.trees.learners.nested import log_commonalities_of, normalised_masses
-from quercus.trees.learners.predicting import Learned
+from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Floats, Table
@@ -36,7 +36,7 @@ MAX_CELLS = 1 << 22  # of rows times sets that are held at once when masses are 
 class ModelLearner(Protocol):
     """Grows one model; a `functools.partial` of a function, say. To go to other processes it must pickle."""
 
-    def __call__(self, table: Table, *, wrap: Wrap | None) -> Learned:
+    def __call__(self, table: Table, *, wrap: Wrap | None) -> LearnedModel:
         """Return a model of the table, with `wrap` put around the criterion."""
 
 
@@ -87,7 +87,7 @@ class RandomAttributes:
 
 
 @dataclass(frozen=True, eq=False)
-class ForestModel(Learned):
+class ForestModel(LearnedModel):
     """Models and how they vote.
 
     Parameters
@@ -107,7 +107,7 @@ class ForestModel(Learned):
 
     attributes: tuple[Attribute, ...]
     size: int
-    models: tuple[Learned, ...]
+    models: tuple[LearnedModel, ...]
     vote: Vote
 
     @property
@@ -181,7 +181,7 @@ def grow_forest(
     vote: Vote = VOTE.default,
     trees: int = TREES.default,
     number: Callable[[int], int] = root_of,
-    executor: Executor | None = None,
+    executor: TaskExecutor | None = None,
 ) -> ForestModel:
     """Grow a forest.
 
@@ -239,7 +239,7 @@ def bayesian_mass(probabilities: Floats) -> MassFunction:
 
 def _grow_model(
     table: Table, learner: ModelLearner, number: Callable[[int], int], seed: np.random.SeedSequence
-) -> Learned:
+) -> LearnedModel:
     generator = np.random.default_rng(seed)
     rows = np.flatnonzero(table.weights)
     times = np.bincount(rows[generator.integers(len(rows), size=len(rows))], minlength=len(table))

@@ -16,7 +16,7 @@ from quercus.specification.algorithms import LAMBDAS
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import COMBINE, FOLDS, MIN_INSTANCES
 from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
-from quercus.trees.learners.executor import Executor
+from quercus.trees.learners.executor import TaskExecutor
 from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
@@ -176,7 +176,7 @@ def choose_lambda(
     min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
     max_cuts: int | None = None,
-    executor: Executor | None = None,
+    executor: TaskExecutor | None = None,
 ) -> float:
     """Return the λ of least expected error in cross-validation; of tied ones the smallest, for the smaller tree.
 

@@ -1,4 +1,4 @@
-"""One interface to every learner: `fit` an algorithm to a table, and predict with the `Learned` model.
+"""One interface to every learner: `fit` an algorithm to a table, and predict with the `LearnedModel` model.
 
 A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names one class, and an E2M tree
 of informed rows only from those whose label says anything. Where no such row is, and where there is no row at all, the
@@ -20,11 +20,11 @@ from quercus.specification.attributes import Attribute
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.executor import Executor
+from quercus.trees.learners.executor import TaskExecutor
 from quercus.trees.learners.forest import ModelLearner, grow_forest, half_of, root_of
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.lambda_path import choose_lambda
-from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
@@ -32,10 +32,10 @@ from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, fit_total_u
 from quercus.trees.learners.weights import repeat_rows
 from quercus.trees.tree.node import Node, Stop
 
-__all__ = ["Learned", "Predictions", "fit", "vacuous_model"]
+__all__ = ["LearnedModel", "Predictions", "fit", "vacuous_model"]
 
 
-def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None) -> Learned:
+def fit(algorithm: Algorithm, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
     """Learn a model.
 
     Parameters
@@ -89,7 +89,7 @@ def fit(algorithm: Algorithm, table: Table, *, executor: Executor | None = None)
     )
 
 
-def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: int) -> Learned:
+def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: int) -> LearnedModel:
     """Return the model that has seen no row: every class is possible.
 
     Parameters
@@ -116,7 +116,7 @@ def vacuous_model(algorithm: Algorithm, attributes: Sequence[Attribute], size: i
     return TreeModel.of(leaf, attributes)
 
 
-def _learner_of(algorithm: algorithms.Tree, table: Table, executor: Executor | None) -> ModelLearner:
+def _learner_of(algorithm: algorithms.Tree, table: Table, executor: TaskExecutor | None) -> ModelLearner:
     """Return the function that grows one model from a table and a forest's wrapper of the criterion."""
     parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     match algorithm:
@@ -140,7 +140,7 @@ def _learner_of(algorithm: algorithms.Tree, table: Table, executor: Executor | N
             assert_never(algorithm)
 
 
-def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
+def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> LearnedModel:
     """Return the forest of many memories, with an active tree beside it."""
     from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415 - Numba, for it alone
 
@@ -154,7 +154,7 @@ def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> Learned:
 
 
 def _with_lambda(
-    algorithm: algorithms.TotalUncertainty, table: Table, executor: Executor | None
+    algorithm: algorithms.TotalUncertainty, table: Table, executor: TaskExecutor | None
 ) -> dict[str, Any]:
     """Return the parameters of the trees; λ is chosen once, from the whole table, for all trees of a forest."""
     common: dict[str, Any] = {
@@ -169,7 +169,7 @@ def _with_lambda(
     return {"lam": DEFAULT_LAMBDA if lam is None else lam, **common}
 
 
-def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> Learned:
+def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> LearnedModel:
     """Return the tree that a function grows as a model: ``grow(table, wrap=...) -> Node``."""
     return TreeModel.of(grow(table, wrap=wrap), table.attributes)
 

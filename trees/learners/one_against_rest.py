@@ -15,7 +15,7 @@ from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.predicting import Learned, TreeModel, distinct_rows, mean_mass
+from quercus.trees.learners.predicting import LearnedModel, TreeModel, distinct_rows, mean_mass
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.learners.table import Floats, Ints
 from quercus.trees.tree.flat import FlatTree
@@ -26,7 +26,7 @@ NO_DIGITS = 1e-300  # a sum of products below it cannot be normalised
 
 
 @dataclass(frozen=True, eq=False)
-class OneAgainstRest(Learned):
+class OneAgainstRest(LearnedModel):
     """A tree a class against the rest, and how their masses become one.
 
     Parameters

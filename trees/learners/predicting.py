@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class Learned(ABC):
+class LearnedModel(ABC):
     """A model that predicts; see `quercus.trees.learners.model.fit`.
 
     It is a value: it can be pickled, and compared through its trees.
@@ -96,7 +96,7 @@ class Learned(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class TreeModel(Learned):
+class TreeModel(LearnedModel):
     """A tree of splits by value and by threshold.
 
     Parameters

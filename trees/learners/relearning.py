@@ -21,7 +21,7 @@ from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
-from quercus.trees.learners.model import Learned, fit, vacuous_model
+from quercus.trees.learners.model import LearnedModel, fit, vacuous_model
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Floats, Table, consonant_mass
@@ -188,7 +188,7 @@ class Evidence:
         attributes = _with_learned_values(self.specification.attributes, values)
         return Table(values, attributes, contours, np.ones(len(values)), given)
 
-    def learn(self) -> Learned:
+    def learn(self) -> LearnedModel:
         """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
         specification = self.specification
         table = self.table()
@@ -197,7 +197,7 @@ class Evidence:
         return as_served(fit(specification.algorithm, table), specification.attributes)
 
 
-def as_served(model: Learned, declared: tuple[Attribute, ...]) -> Learned:
+def as_served(model: LearnedModel, declared: tuple[Attribute, ...]) -> LearnedModel:
     """Return a model that knows nominal values which were not declared, with codes as if it did not.
 
     A learner gives missing values the code after those of all values. The service's come after the declared ones,

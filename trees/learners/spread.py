@@ -103,7 +103,7 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
         entry = np.repeat(np.arange(row.size), counts)
         child = below[_runs_of(start[node], counts)]
         cell = row[entry] * width + flat.attribute[node[entry]]
-        open_ = _open_children(branches, ranges, _Pairs(entry, cell, child), row.size)
+        open_ = _open_children(branches, ranges, _RowChildPairs(entry, cell, child), row.size)
         weight = np.where(open_, flat.weight[child], 0.0)
         total = np.bincount(entry, weight, row.size)
         ended = total <= 0.0
@@ -117,7 +117,7 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pairs:
+class _RowChildPairs:
     """A row at a node with each child of the node: which row, its cell at the node's attribute, the child."""
 
     entry: Ints
@@ -126,7 +126,7 @@ class _Pairs:
 
 
 def _open_children(
-    branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _Pairs, entries: int
+    branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _RowChildPairs, entries: int
 ) -> Bools:
     """Return which children each row may go to."""
     start, low, high = ranges

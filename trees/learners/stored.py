@@ -19,7 +19,7 @@ from quercus.trees.learners.components import Component, Frequencies, Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.one_against_rest import OneAgainstRest
-from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.memory_forest.stored import columns_of, members_of
 from quercus.trees.tree.encoding import Edges
@@ -58,7 +58,7 @@ class StoredForm:
     vote: Vote | None = None
 
 
-def form_of(model: Learned) -> StoredForm:
+def form_of(model: LearnedModel) -> StoredForm:
     """Return the form in which the trees of a model make one prediction."""
     match model:
         case ForestModel():
@@ -80,7 +80,7 @@ def restore_model(
     attributes: tuple[Attribute, ...],
     size: int,
     edges: Edges = (),
-) -> Learned:
+) -> LearnedModel:
     """Return the model that `form_of`, `join_trees` and `fitted_columns` were made of.
 
     Parameters
@@ -95,7 +95,7 @@ def restore_model(
         Number of classes.
     """
     flats = part_trees(columns)
-    models: list[Learned]
+    models: list[LearnedModel]
     if form.kind == "belief-entropy":
         models = list(_entropy_models(form.leaf or "LBE", flats, columns, attributes, size))
     else:
@@ -159,7 +159,7 @@ def _joined_column(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(flat, name) for flat in flats])
 
 
-def fitted_columns(model: Learned) -> dict[str, NDArray[Any]]:
+def fitted_columns(model: LearnedModel) -> dict[str, NDArray[Any]]:
     """Return the columns of a model beside its trees.
 
     Belief-entropy trees fitted something at their nodes; the forest of many memories has its members.

@@ -29,7 +29,7 @@ NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ChosenRow:
     """A row to ask about.
 
     Parameters
@@ -57,7 +57,7 @@ def choose_rows(
     refused: Ints = NO_ROWS,
     *,
     strategy: str = FOREST_DEFAULT,
-) -> Iterator[Choice]:
+) -> Iterator[ChosenRow]:
     """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
 
     The strategy gives the worth of a row (`quercus.trees.memory_forest.worth`), which is 0 before the first label. The
@@ -82,7 +82,7 @@ def choose_rows(
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST * evidence.size)
         score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
         chosen = int((score >= score.max() - TIE).argmax())
-        yield Choice(int(pool[chosen]), pool, score, cover.stands_for(chosen))
+        yield ChosenRow(int(pool[chosen]), pool, score, cover.stands_for(chosen))
         free[chosen] = False
         cover.take(chosen)
 

@@ -20,7 +20,7 @@ UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
 ROOM = 64
 
 
-class Contours(WritableArrays):
+class DistinctContours(WritableArrays):
     """The distinct contours, scaled to maximum 1, by number."""
 
     def __init__(self, size: int) -> None:
@@ -30,7 +30,7 @@ class Contours(WritableArrays):
         self._rank = np.empty(0, np.int64)
 
     @classmethod
-    def of(cls, values: Floats) -> "Contours":
+    def of(cls, values: Floats) -> "DistinctContours":
         """Return contours (contours, l) with the numbers that they have there."""
         found = cls(values.shape[1])
         if not all(found._number(contour) == number for number, contour in enumerate(values)):
@@ -117,7 +117,7 @@ class ForestEvidence(WritableArrays):
     def __init__(self, named: Bools, size: int) -> None:
         self.named = np.asarray(named, dtype=np.bool_)
         self.size = size
-        self.contours = Contours(size)
+        self.contours = DistinctContours(size)
         self._labelled = LabelledRows()
         self._rows = 0
         self._values = np.empty((ROOM, len(self.named)))
@@ -143,7 +143,7 @@ class ForestEvidence(WritableArrays):
         `values` and `codes` are not written to: rows that come later are appended to a copy.
         """
         found = cls(named, contours.shape[1])
-        found.contours = Contours.of(contours)
+        found.contours = DistinctContours.of(contours)
         found._labelled = LabelledRows.of(labelled, kinds[labelled])
         found._rows = found._coded = len(kinds)
         found._values, found._codes, found._kinds = values, codes, kinds
@@ -168,9 +168,9 @@ class ForestEvidence(WritableArrays):
         """(T,) the labelled rows, in the order in which they were first labelled; read only."""
         return self._labelled.rows
 
-    def now(self) -> "Moment":
+    def now(self) -> "EvidenceMoment":
         """Return the present evidence, which later labels do not change."""
-        return Moment(self, self._rows, *self._labelled.held())
+        return EvidenceMoment(self, self._rows, *self._labelled.held())
 
     def add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours."""
@@ -220,7 +220,7 @@ class ForestEvidence(WritableArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class EvidenceMoment:
     """The evidence at a moment of the log.
 
     Parameters

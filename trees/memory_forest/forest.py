@@ -15,7 +15,7 @@ from quercus.trees.learners.cells import Value
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.distance_cache import DistanceCache
-from quercus.trees.memory_forest.evidence import ForestEvidence, Moment
+from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import predictions
@@ -103,7 +103,7 @@ class MemoryForest:
         self.evidence, self.recent = evidence, recent
         self._members, self._before, self.distances = None, recent.judges, None
 
-    def _grow(self, moment: Moment) -> Members:
+    def _grow(self, moment: EvidenceMoment) -> Members:
         self._before = Members.of(moment, self.trees, self.seed, self._before)
         return self._before
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.memory_forest import growing, routing
 from quercus.trees.memory_forest.codes import Bools, Codes
-from quercus.trees.memory_forest.evidence import Moment
+from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.nodes import log_table
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
@@ -22,7 +22,7 @@ TABLE = log_table()
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class MemoryChanges:
     """The rows that a memory gained and lost since the last look.
 
     Parameters
@@ -40,7 +40,7 @@ class Changes:
     gone: Bools
 
     @classmethod
-    def between(cls, moment: Moment, old: Rows, kinds: Rows, new: Rows) -> "Changes":
+    def between(cls, moment: EvidenceMoment, old: Rows, kinds: Rows, new: Rows) -> "MemoryChanges":
         """Return how `old` rows, whose contours were `kinds`, become the `new` ones of a moment."""
         stays, gone = np.zeros(moment.count, dtype=np.bool_), np.zeros(moment.count, dtype=np.bool_)
         stays[new] = True
@@ -113,7 +113,7 @@ class Grove(WritableArrays):
             np.array([(len(tree), len(tree.opinions)) for tree in trees], np.int64),
         )
 
-    def grown(self, moment: Moment, changes: Changes) -> "Grove":
+    def grown(self, moment: EvidenceMoment, changes: MemoryChanges) -> "Grove":
         """Return the trees after changes of their memory, equal to trees grown from scratch."""
         distinct = moment.evidence.contours
         grown = growing.grow(

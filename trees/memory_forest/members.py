@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import Moment
-from quercus.trees.memory_forest.groves import Changes, Grove, MemberTree
+from quercus.trees.memory_forest.evidence import EvidenceMoment
+from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Members:
     bayes: Sequence[NaiveBayes]
 
     @classmethod
-    def of(cls, moment: Moment, trees: int, seed: int, before: "Members | None") -> "Members":
+    def of(cls, moment: EvidenceMoment, trees: int, seed: int, before: "Members | None") -> "Members":
         """Return the members of a moment; `before` are those of a moment ago, which save work."""
         evidence = moment.evidence
         moment.codes()  # brings the book up to date
@@ -73,7 +73,7 @@ class Members:
             ]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
         agreed, grown = before.agreed(moment), []
-        known: dict[int, Changes | None] = {}
+        known: dict[int, MemoryChanges | None] = {}
         for memory, grove in zip(memories_of(trees, evidence.size), before.groves, strict=False):
             if memory not in known:
                 known[memory] = before.changes(memory, moment, agreed)
@@ -92,22 +92,22 @@ class Members:
         apart = [grove.trees for grove in self.groves]
         return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
-    def agreed(self, moment: Moment) -> int:
+    def agreed(self, moment: EvidenceMoment) -> int:
         """Return how many labelled rows, from the first on, have the same place and contour at a moment."""
         n = min(len(self.labelled), len(moment.labelled))
         differ = (self.labelled[:n] != moment.labelled[:n]) | (self.kinds[:n] != moment.labelled_kinds[:n])
         return int(differ.argmax()) if differ.any() else n
 
-    def changes(self, memory: int, moment: Moment, agreed: int) -> Changes | None:
+    def changes(self, memory: int, moment: EvidenceMoment, agreed: int) -> MemoryChanges | None:
         """Return the changes of a memory until a moment, None if there are none; see `agreed`."""
         old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
         if self._holds(old, moment, new, agreed):
             return None
-        return Changes.between(
+        return MemoryChanges.between(
             moment, self.labelled[old], self.kinds[old], moment.labelled[new].astype(np.int32)
         )
 
-    def next_bayes(self, moment: Moment, agreed: int) -> list[NaiveBayes]:
+    def next_bayes(self, moment: EvidenceMoment, agreed: int) -> list[NaiveBayes]:
         """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed`."""
         evidence = moment.evidence
         known = {}
@@ -130,7 +130,7 @@ class Members:
             found.append(known[new.start, new.stop])
         return found
 
-    def _holds(self, old: slice, moment: Moment, new: slice, agreed: int) -> bool:
+    def _holds(self, old: slice, moment: EvidenceMoment, new: slice, agreed: int) -> bool:
         """Return whether the labelled rows at `old` places equal those at `new` ones at a moment, contours included."""
         if old == new and new.stop <= agreed:
             return True

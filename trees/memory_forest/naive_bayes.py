@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.memory_forest.densities import STEPS, fit_densities
-from quercus.trees.memory_forest.evidence import Contours
+from quercus.trees.memory_forest.evidence import DistinctContours
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.routing import add_densities
 from quercus.trees.memory_forest.unpickled import WritableArrays
@@ -47,7 +47,9 @@ class NaiveBayes(WritableArrays):
     frequencies: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, values: Floats, rows: Ints, named: Bools, kinds: Kinds, contours: Contours) -> "NaiveBayes":
+    def of(
+        cls, values: Floats, rows: Ints, named: Bools, kinds: Kinds, contours: DistinctContours
+    ) -> "NaiveBayes":
         """Learn from rows (n,), in the order in which they were labelled, of values (all rows, K).
 
         `kinds` (n,) are the numbers of their contours.

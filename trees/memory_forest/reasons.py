@@ -7,7 +7,7 @@ import numpy as np
 from quercus.trees.ask.query import ForestView, Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.leaf_width import leaf_cells
-from quercus.trees.memory_forest.asking import Choice, choose_rows
+from quercus.trees.memory_forest.asking import ChosenRow, choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
@@ -36,12 +36,12 @@ def forest_queries(
         return
     values = forest.evidence.values[[choice.row for choice in choices]]
     theta, apart = forest.theta(values), forest.disagreement(values)
-    tree = _Beside(context)
+    tree = _ActiveTreeReasons(context)
     for i, choice in enumerate(choices):
         yield tree.query(choice, (tuple(theta[i].tolist()), float(apart[i]), choice.stands_for))
 
 
-class _Beside:
+class _ActiveTreeReasons:
     """The active tree beside a forest, and where it is in doubt."""
 
     def __init__(self, context: QueryContext) -> None:
@@ -50,7 +50,7 @@ class _Beside:
         self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested()}
         self._entropy: dict[int, tuple[float, float]] = {}
 
-    def query(self, choice: Choice, view: tuple[tuple[float, ...], float, int]) -> Query:
+    def query(self, choice: ChosenRow, view: tuple[tuple[float, ...], float, int]) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
         row = self._desk.row_of(choice.row)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quercus.belief.consonant import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
-from quercus.trees.memory_forest.evidence import Moment
+from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.members import Members, memory_of
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ class EndedBlock:
     """
 
     begun: int
-    end: Moment
+    end: EvidenceMoment
 
     @property
     def is_whole(self) -> bool:
@@ -138,7 +138,7 @@ class RecentScores:
         """Tell whether a block, or a piece of the first one, is complete with `labelled` rows."""
         return labelled == self._begun + BLOCK or labelled in self.early.boundaries(labelled)
 
-    def end_block(self, end: Moment) -> None:
+    def end_block(self, end: EvidenceMoment) -> None:
         """A block, or a piece of the first one, is complete; the next one begins."""
         self.early.end(end)
         if len(end.labelled) < self._begun + BLOCK:
@@ -148,7 +148,7 @@ class RecentScores:
         self._ended.append(EndedBlock(self._begun, end))
         self._begun = len(end.labelled)
 
-    def catch_up(self, grow: Callable[[Moment], Members]) -> None:
+    def catch_up(self, grow: Callable[[EvidenceMoment], Members]) -> None:
         """Score the blocks that ended, the oldest first; `grow` returns the members of a moment."""
         self.early.catch_up(grow)
         while self._ended:  # a moment that is done with lets go what it knew of all rows
@@ -162,7 +162,7 @@ class RecentScores:
                 self._judged.append(judged)
                 self._scores.append(_scores_of(judged.theta, judged.contours))
 
-    def accuracy(self, now: Moment) -> tuple[AccuracyBlock, ...]:
+    def accuracy(self, now: EvidenceMoment) -> tuple[AccuracyBlock, ...]:
         """Return how right the forest was about the last blocks, the oldest first, and about the one that has begun.
 
         Members count by their scores in the blocks before, of those that are kept: so the result is a function of the
@@ -218,7 +218,9 @@ class EarlyPieces:
 
     def __init__(self, judges: Members) -> None:
         self.judges = judges
-        self.before: Moment | None = None  # the moment of which these are the members; None: no label came
+        self.before: EvidenceMoment | None = (
+            None  # the moment of which these are the members; None: no label came
+        )
         self.begun = 0
         self.judged: list[AccuracyBlock] = []
         self.is_over = False
@@ -229,13 +231,13 @@ class EarlyPieces:
         end = 0 if self.is_over else min(labelled + 1, BLOCK)
         return np.arange(self.begun + PIECE, end, PIECE)
 
-    def end(self, end: Moment) -> None:
+    def end(self, end: EvidenceMoment) -> None:
         """A piece is complete, or the block."""
         if not self.is_over and len(end.labelled) <= BLOCK:
             self._ended.append(EndedBlock(self.begun, end))
         self.begun, self.is_over = len(end.labelled), self.is_over or len(end.labelled) >= BLOCK
 
-    def catch_up(self, grow: Callable[[Moment], Members]) -> None:
+    def catch_up(self, grow: Callable[[EvidenceMoment], Members]) -> None:
         """Judge the pieces that ended."""
         while self._ended:
             piece = self._ended[0]
@@ -245,7 +247,7 @@ class EarlyPieces:
             self._ended.pop(0)
             self.judged.append(found)
 
-    def accuracy(self, now: Moment) -> AccuracyBlock:
+    def accuracy(self, now: EvidenceMoment) -> AccuracyBlock:
         """Return how right the forest was in all pieces, the one that has begun included."""
         if self.is_over or len(now.labelled) == self.begun:
             return in_all(self.judged)

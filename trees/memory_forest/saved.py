@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence, Moment
+from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
 from quercus.trees.memory_forest.members import LADDER, MEMORIES, Members
@@ -121,7 +121,7 @@ def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: Me
     _check_range("early_count", columns["early_count"], int(labelled.max(initial=-2)) + 1, len(evidence) + 1)
     if len(labelled):
         _check_labelled(labelled, kinds, of=(len(evidence), len(evidence.contours)))
-        early.before = Moment(evidence, count, labelled, kinds)
+        early.before = EvidenceMoment(evidence, count, labelled, kinds)
         early.judges = Members.of(early.before, forest.trees, forest.seed, None)
     return early
 
@@ -143,7 +143,7 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
     groves = [Grove.of(trees[step :: len(LADDER)]) for step in range(min(len(trees), len(LADDER)))]
     without = Members(book, evidence.size, labelled, kinds, groves, ())
-    bayes = without.next_bayes(Moment(evidence, len(evidence), labelled, kinds), 0) if trees else ()
+    bayes = without.next_bayes(EvidenceMoment(evidence, len(evidence), labelled, kinds), 0) if trees else ()
     return replace(without, bayes=bayes)
 
 

@@ -19,7 +19,7 @@ from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import MAX_ALTERNATIVES
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, hashed, toss
@@ -199,7 +199,7 @@ def predictions(said: Floats, labelled: int, size: int) -> Predictions:
 
 
 @dataclass(frozen=True, eq=False)
-class ServedForest(Learned):
+class ServedForest(LearnedModel):
     """The forest, and the tree beside it for people to read.
 
     Parameters

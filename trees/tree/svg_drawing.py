@@ -16,7 +16,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.folding import FoldedTree, fold
 from quercus.trees.tree.node import Node
-from quercus.trees.tree.text_drawing import Names, class_colours, node_lines, shortened_text
+from quercus.trees.tree.text_drawing import TreeNames, class_colours, node_lines, shortened_text
 
 MAX_NODES = 5_000  # of a picture that anybody can read
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -53,7 +53,7 @@ class _Layout:
     size: tuple[float, float]
 
 
-def to_svg(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str:
+def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
     """Return the picture of a tree, without a background.
 
     A node shows its split (a leaf its class), class, number of instances, and class probabilities, also as a
@@ -113,7 +113,7 @@ def text_width(text: str, *, bold: bool = False) -> float:
     return ems / 1000 * FONT_SIZE * (1.2 if bold else 1.0)
 
 
-def _legend_entries(names: Names) -> list[tuple[float, float, str, str]]:
+def _legend_entries(names: TreeNames) -> list[tuple[float, float, str, str]]:
     """Return where each class's entry begins, its name and its colour."""
     entries = []
     x, y = MARGIN, MARGIN
@@ -129,7 +129,7 @@ def _legend_entries(names: Names) -> list[tuple[float, float, str, str]]:
 
 
 def _place_boxes(
-    flat: FlatTree, lines: list[list[str]], names: Names, legend: list[tuple[float, float, str, str]]
+    flat: FlatTree, lines: list[list[str]], names: TreeNames, legend: list[tuple[float, float, str, str]]
 ) -> _Layout:
     level, rows = tidy_layout(flat.parent)
     label = np.array([0.0] + [text_width(_branch_name(flat, i, names)) for i in range(1, flat.size)])
@@ -192,11 +192,11 @@ def _widest_line(lines: list[str]) -> float:
     return max(text_width(line, bold=row == 0) for row, line in enumerate(lines))
 
 
-def _branch_name(flat: FlatTree, child: int, names: Names) -> str:
+def _branch_name(flat: FlatTree, child: int, names: TreeNames) -> str:
     return shortened_text(names.step(flat, child))
 
 
-def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: Names, layout: _Layout) -> None:
+def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: TreeNames, layout: _Layout) -> None:
     parent = int(flat.parent[index])
     start, end = layout.left[parent] + layout.width[parent], layout.left[index]
     up, down = layout.top[parent] + layout.height / 2, layout.top[index] + layout.height / 2

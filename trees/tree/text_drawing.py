@@ -19,7 +19,7 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class TreeNames:
     """Names for the numbers in a tree.
 
     Parameters
@@ -113,7 +113,7 @@ def _probability_text(value: float, name: str) -> str:
     return f"{shortened_text(name, 12)} {value:.2f}"
 
 
-def to_text(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str:
+def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
     """Return the tree as indented lines, a node a line.
 
     Each tells the branch, the class, the number of instances, the class probabilities, and the split
@@ -124,7 +124,7 @@ def to_text(tree: FlatTree | Node, names: Names, depth: int | None = None) -> st
     >>> leaf = dict(attribute=None, theta=(1.0, 0.0), belief=(1.0, 0.0), plausibility=(1.0, 0.0))
     >>> below = {0: Node(klass=0, count=2, **leaf), 1: Node(klass=0, count=1, **leaf)}
     >>> root = Node(klass=0, count=3, children=below, **{**leaf, "attribute": 0})
-    >>> print(to_text(root, Names(("yes", "no"), ("wind",), (("weak", "strong"),))))
+    >>> print(to_text(root, TreeNames(("yes", "no"), ("wind",), (("weak", "strong"),))))
     yes  n=3  (yes 1.00  no 0.00)  by wind
     ├─ weak: yes  n=2  (yes 1.00  no 0.00)
     └─ strong: yes  n=1  (yes 1.00  no 0.00)
@@ -146,7 +146,7 @@ def to_text(tree: FlatTree | Node, names: Names, depth: int | None = None) -> st
     return "\n".join(lines)
 
 
-def _node_line(flat: FlatTree, index: int, names: Names, hidden: int) -> str:
+def _node_line(flat: FlatTree, index: int, names: TreeNames, hidden: int) -> str:
     attribute = int(flat.attribute[index])
     parts = [
         one_line(names.classes[int(flat.klass[index])]),
@@ -169,7 +169,7 @@ def hidden_text(count: int) -> str:
     return f"… {count:,} node{'' if count == 1 else 's'} below"
 
 
-def to_dot(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str:
+def to_dot(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
     """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed; down to a depth, if given."""
     folded = fold(tree, depth)
     flat = folded.flat
@@ -195,7 +195,7 @@ def to_dot(tree: FlatTree | Node, names: Names, depth: int | None = None) -> str
     return "\n".join([*lines, "}"])
 
 
-def node_lines(flat: FlatTree, index: int, names: Names, hidden: int = 0) -> list[str]:
+def node_lines(flat: FlatTree, index: int, names: TreeNames, hidden: int = 0) -> list[str]:
     """Return the text of a drawn node: the split or the class, class and count, the class probabilities."""
     attribute = int(flat.attribute[index])
     klass = shortened_text(names.classes[int(flat.klass[index])])
@@ -210,7 +210,7 @@ def node_lines(flat: FlatTree, index: int, names: Names, hidden: int = 0) -> lis
     return [*head, estimate, *([mass] if mass else []), *([hidden_text(hidden)] if hidden else [])]
 
 
-def _estimate_text(flat: FlatTree, index: int, names: Names) -> str:
+def _estimate_text(flat: FlatTree, index: int, names: TreeNames) -> str:
     estimate = estimate_text(flat.theta[index].tolist(), names.classes)
     return f"{estimate}, as its parent" if flat.as_parent[index] else estimate
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quercus.storage import AgendaEntry, Appended, NewValue, Policy, Push, Store
+from quercus.storage import AgendaEntry, AppendedBatch, NewValue, Policy, Push, Store
 from quercus.storage.log.statements import CombinedStatement, StatementBatch, StatementRecord
 
 WORKERS = Path(__file__).with_name("workers.py")
@@ -58,7 +58,7 @@ class Helper:
     def create(self, budget: int = 10, name: str = "m") -> None:
         self.store.create_model(name, b"specification", budget=budget)
 
-    def push(self, *ids: str, value: float = 1.0, label: bytes = b"?", name: str = "m") -> Appended:
+    def push(self, *ids: str, value: float = 1.0, label: bytes = b"?", name: str = "m") -> AppendedBatch:
         return self.store.append_instances(name, ids, np.full((len(ids), 2), value), [label] * len(ids))
 
     def publish(self, *instances: int, as_of: int | None = None, name: str = "m") -> int:

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, Appended, EventKind, NewValue, NotFound, Push, Stale, Store
+from quercus.storage import AlreadyExists, AppendedBatch, EventKind, NewValue, NotFound, Push, Stale, Store
 from quercus.storage.log import bulk
 
 
 def test_events_are_numbered_without_gaps_and_read_back_as_they_were(store, helper, clock):
     helper.create()
     values = np.array([[1.5, np.nan], [-0.0, 1e300]])
-    assert store.append_instances("m", ["a", "b"], values, [b"\x01", b""]) == Appended(2, 2, 0)
+    assert store.append_instances("m", ["a", "b"], values, [b"\x01", b""]) == AppendedBatch(2, 2, 0)
     clock.now += 1
-    assert helper.push("c") == Appended(3, 1, 0)
+    assert helper.push("c") == AppendedBatch(3, 1, 0)
     events = store.read_events("m")
     assert [(e.sequence, e.instance, e.id, e.label, e.created_at) for e in events] == [
         (1, 1, "a", b"\x01", 1_000_000.0),
@@ -37,9 +37,9 @@ def test_pushing_again_stores_nothing(store, helper):
     store.append_instances("m", ["a", "b"], values, [b"x", b"y"])
     other_nan = values.copy()
     other_nan[0, 0] = np.frombuffer(b"\x01\x00\x00\x00\x00\x00\xf8\x7f")[0]  # missing, by another bit pattern
-    assert store.append_instances("m", ["a", "b"], other_nan, [b"x", b"y"]) == Appended(2, 0, 2)
+    assert store.append_instances("m", ["a", "b"], other_nan, [b"x", b"y"]) == AppendedBatch(2, 0, 2)
     mixed = np.vstack([values[1:], [[9.0, 9.0]]])
-    assert store.append_instances("m", ["b", "c"], mixed, [b"y", b"z"]) == Appended(3, 1, 1)
+    assert store.append_instances("m", ["b", "c"], mixed, [b"y", b"z"]) == AppendedBatch(3, 1, 1)
     assert [e.id for e in store.read_events("m")] == ["a", "b", "c"]
     assert store.get_model("m").instance_count == 3
 
@@ -53,12 +53,12 @@ def test_a_known_id_with_other_content_stores_nothing_of_its_batch(store, helper
         helper.push("new", "a", value=value, label=label)
     assert (caught.value.resource, caught.value.name) == ("instance", "a")
     assert [e.id for e in store.read_events("m")] == ["a"]
-    assert helper.push("new") == Appended(2, 1, 0)
+    assert helper.push("new") == AppendedBatch(2, 1, 0)
 
 
 def test_an_id_twice_in_a_batch(store, helper):
     helper.create()
-    assert helper.push("a", "b", "a") == Appended(2, 2, 1)
+    assert helper.push("a", "b", "a") == AppendedBatch(2, 2, 1)
     with pytest.raises(AlreadyExists, match="instance c"):
         store.append_instances("m", ["c", "c"], np.array([[1.0, 1.0], [1.0, 2.0]]), [b"", b""])
     assert store.get_model("m").sequence_committed == 2
@@ -67,7 +67,7 @@ def test_an_id_twice_in_a_batch(store, helper):
 def test_an_empty_batch_is_acknowledged(store, helper):
     helper.create()
     helper.push("a")
-    assert store.append_instances("m", [], np.empty((0, 2)), []) == Appended(1, 0, 0)
+    assert store.append_instances("m", [], np.empty((0, 2)), []) == AppendedBatch(1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_malformed_batch_is_named(store, helper, batch, field):
 def test_a_large_batch_is_one_transaction(store, helper):
     helper.create()
     ids = [f"i{k}" for k in range(3000)]
-    assert store.append_instances("m", ids, np.ones((3000, 3)), [b""] * 3000) == Appended(3000, 3000, 0)
-    assert store.append_instances("m", ids, np.ones((3000, 3)), [b""] * 3000) == Appended(3000, 0, 3000)
+    assert store.append_instances("m", ids, np.ones((3000, 3)), [b""] * 3000) == AppendedBatch(3000, 3000, 0)
+    assert store.append_instances("m", ids, np.ones((3000, 3)), [b""] * 3000) == AppendedBatch(3000, 0, 3000)
     assert [e.id for e in store.read_events("m", limit=5000)] == ids
 
 
@@ -113,9 +113,9 @@ def test_a_group_is_one_commit_with_an_outcome_for_each_push(store, helper):
             Push("m", ["b", "h"], np.ones((2, 2)), [b"?", b"?"]),
         ]
     )
-    assert outcomes[0] == Appended(2, 1, 0)
+    assert outcomes[0] == AppendedBatch(2, 1, 0)
     assert [type(o) for o in outcomes[1:5]] == [AlreadyExists, NotFound, InvalidInput, Stale]
-    assert outcomes[5] == Appended(3, 1, 1)
+    assert outcomes[5] == AppendedBatch(3, 1, 1)
     assert [e.id for e in store.read_events("m")] == ["a", "b", "h"]
     assert store.change_token() != token
 
@@ -205,7 +205,7 @@ def test_unknown_instances_are_not_found(store, helper):
 def test_threads_append_without_gaps(store_url):
     with Store.open(store_url) as store:
         store.create_model("m", b"", budget=0)
-        acks: list[Appended] = []
+        acks: list[AppendedBatch] = []
 
         def work(name: str) -> None:
             for k in range(10):
@@ -236,7 +236,7 @@ def test_pushes_of_a_group_see_each_other(store, helper):
             Push("m", ["c"], one, [b"?"], [NewValue(0, 1, "green")]),
         ]
     )
-    assert outcomes[:3] == [Appended(1, 1, 0), Appended(1, 1, 0), Appended(2, 1, 1)]
+    assert outcomes[:3] == [AppendedBatch(1, 1, 0), AppendedBatch(1, 1, 0), AppendedBatch(2, 1, 1)]
     assert [type(outcome) for outcome in outcomes[3:]] == [AlreadyExists, Stale]
     assert [event.id for event in store.read_events("m")] == ["a", "b"]
     assert store.get_model("m").instance_count == 2
@@ -293,7 +293,7 @@ def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
     assert {
         (event.kind, event.author, event.reliability, event.conflict, event.created_at) for event in events
     } == {(EventKind.INSTANCE, "source", 1.0, False, clock.now)}
-    assert store.append_instances("m", ids, values, labels) == Appended(12, 0, 12)
+    assert store.append_instances("m", ids, values, labels) == AppendedBatch(12, 0, 12)
 
 
 def test_pushes_of_a_group_may_differ_in_width(store, helper):

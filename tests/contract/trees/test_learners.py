@@ -23,7 +23,7 @@ from quercus.specification.algorithms import (
 )
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.model import Learned, Predictions, fit, vacuous_model
+from quercus.trees.learners.model import LearnedModel, Predictions, fit, vacuous_model
 from quercus.trees.learners.table import Table
 
 BASES: dict[str, Algorithm] = {
@@ -104,7 +104,7 @@ def uncertain() -> list[list[Value]]:
     ]
 
 
-def says(model: Learned) -> list[list[float]]:
+def says(model: LearnedModel) -> list[list[float]]:
     values, _ = rows(99, 30)
     said = model.predict(values)
     return [*said.theta.tolist(), *said.belief.tolist(), *model.predict_rows(uncertain()).theta.tolist()]

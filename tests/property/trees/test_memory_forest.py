@@ -17,9 +17,9 @@ from quercus.trees.learners.recent_accuracy import AccuracyBlock, in_all
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.asking import Coverage
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import Contours, ForestEvidence, Moment
+from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.groves import Changes, Grove, MemberTree
+from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import LabelledRows
 from quercus.trees.memory_forest.members import LADDER, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
@@ -186,9 +186,9 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     assert first == len(tree.rows)
 
 
-def from_scratch(moment: Moment, labelled: Any, key: np.uint64) -> MemberTree:
+def from_scratch(moment: EvidenceMoment, labelled: Any, key: np.uint64) -> MemberTree:
     none = np.empty(0, np.int32)
-    changes = Changes.between(moment, none, none, labelled.astype(np.int32))
+    changes = MemoryChanges.between(moment, none, none, labelled.astype(np.int32))
     (tree,) = Grove.seed(np.array([key]), moment.evidence.size).grown(moment, changes).trees
     return tree
 
@@ -531,7 +531,7 @@ def test_what_was_held_stays_as_it_was() -> None:
 def test_naive_bayes_has_the_mixtures_and_counts_of_all_rows(seed: int) -> None:
     """Counting precise rows once gives what sharing out all rows at every step gives."""
     values, named, contours = world(seed, 200, 3)
-    found = Contours(3)
+    found = DistinctContours(3)
     kinds = found.numbers(contours)
     labelled = kinds >= 0
     values, contours, kinds = (

@@ -6,7 +6,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from quercus.experiments.plots import draw, draw_all
-from quercus.experiments.results import Key, Row
+from quercus.experiments.results import Measurement, MeasurementKey
 from quercus.experiments.summary import curves, in_order, markdown
 
 
@@ -16,8 +16,8 @@ def rows(sweep="V", levels=(0.0, 0.5), methods=("c45", "forest-precise"), sets=(
             for m, method in enumerate(methods):
                 for fold in range(2):
                     accuracy = 0.5 + 0.25 * m + 0.1 * fold
-                    key = Key(data, method, sweep, level, 0, fold)
-                    yield Row(key, 100, 10, accuracy, accuracy, accuracy, 0.2, 5, 0.002)
+                    key = MeasurementKey(data, method, sweep, level, 0, fold)
+                    yield Measurement(key, 100, 10, accuracy, accuracy, accuracy, 0.2, 5, 0.002)
 
 
 def test_curves_are_means_with_their_standard_errors():

@@ -6,10 +6,10 @@ from quercus.experiments.results import (
     COLUMNS,
     RESULTS,
     SETTINGS,
-    Job,
-    Key,
+    ExperimentJob,
+    Measurement,
+    MeasurementKey,
     Results,
-    Row,
     agree_on,
     read_rows,
 )
@@ -17,12 +17,12 @@ from quercus.files import FileError
 
 
 def row(fold, level=0.5, accuracy=0.9):
-    key = Key("iris", "c45", "V", level, 0, fold)
-    return Row(key, 135, 15, accuracy, 0.8, 0.85, 0.25, 7, 0.001)
+    key = MeasurementKey("iris", "c45", "V", level, 0, fold)
+    return Measurement(key, 135, 15, accuracy, 0.8, 0.85, 0.25, 7, 0.001)
 
 
 def cell(fold, *levels):
-    return Job("iris", "c45", "V", levels or (0.5,), 0, fold)
+    return ExperimentJob("iris", "c45", "V", levels or (0.5,), 0, fold)
 
 
 def test_rows_come_back_sorted(tmp_path):

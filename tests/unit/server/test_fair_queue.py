@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from quercus.server.core.fair_queue import MAX_GROUP, FairQueue, Turn, fair_share
+from quercus.server.core.fair_queue import MAX_GROUP, FairQueue, QueuedRequest, fair_share
 
 WAIT_S = 10.0
 Line = FairQueue[int, int]
-Serve = Callable[[str, Sequence[Turn[int, int]]], Any]
+Serve = Callable[[str, Sequence[QueuedRequest[int, int]]], Any]
 
 
 def run(work: Awaitable[None]) -> None:
@@ -24,7 +24,7 @@ def run(work: Awaitable[None]) -> None:
 def giving(line: Line, order: list[str]) -> Serve:
     """Give each what it asks for, and remember who came when."""
 
-    async def serve(model: str, turns: Sequence[Turn[int, int]]) -> None:
+    async def serve(model: str, turns: Sequence[QueuedRequest[int, int]]) -> None:
         for turn in turns:
             order.append(turn.labeller)
             line.served(model, turn.labeller)
@@ -55,7 +55,7 @@ def test_all_who_wait_are_served_together_and_other_models_beside_them() -> None
     async def work() -> None:
         line, groups, go = Line(), [], asyncio.Event()
 
-        async def serve(model: str, turns: Sequence[Turn[int, int]]) -> None:
+        async def serve(model: str, turns: Sequence[QueuedRequest[int, int]]) -> None:
             groups.append([model, *((turn.labeller, turn.others) for turn in turns)])
             if model == "m":
                 await go.wait()
@@ -83,7 +83,7 @@ def test_a_long_line_is_served_in_several_groups() -> None:
     async def work() -> None:
         line, sizes = Line(), []
 
-        async def serve(_: str, turns: Sequence[Turn[int, int]]) -> None:
+        async def serve(_: str, turns: Sequence[QueuedRequest[int, int]]) -> None:
             sizes.append(len(turns))
             for turn in turns:
                 turn.outcome.set_result(turn.asked)
@@ -134,7 +134,7 @@ def test_a_queue_that_closes_waits_for_those_who_are_served() -> None:
     async def work() -> None:
         line, go = Line(), asyncio.Event()
 
-        async def serve(_: str, turns: Sequence[Turn[int, int]]) -> None:
+        async def serve(_: str, turns: Sequence[QueuedRequest[int, int]]) -> None:
             await go.wait()
             for turn in turns:
                 turn.outcome.set_result(turn.asked)

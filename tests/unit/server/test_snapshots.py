@@ -16,7 +16,7 @@ from quercus.specification.attributes import Nominal, Numeric
 from quercus.storage.records import Snapshot
 from quercus.trees.learners.cells import Between, UncertainValues, Value
 from quercus.trees.learners.model import fit, vacuous_model
-from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.stored import part_trees, restore_model
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
@@ -158,7 +158,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
-def learned(algorithm: Algorithm) -> Learned:
+def learned(algorithm: Algorithm) -> LearnedModel:
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 3, 60)
     colour = np.where(rng.random(60) < 0.3, rng.integers(0, 3, 60), classes)

@@ -16,7 +16,7 @@ from quercus.server.core import writer as writer_module
 from quercus.server.core.writer import Writer
 from quercus.storage import GroupWork, Leased, LeaseRequest
 from quercus.storage.log.append import Outcome
-from quercus.storage.records import Appended, Push
+from quercus.storage.records import AppendedBatch, Push
 from quercus.storage.store import Store
 
 DISK_S = 0.02
@@ -47,7 +47,7 @@ async def writing(store: Store) -> AsyncIterator[Writer]:
         await writer.close()
 
 
-async def push(writer: Writer, name: str) -> asyncio.Future[Appended]:
+async def push(writer: Writer, name: str) -> asyncio.Future[AppendedBatch]:
     return await writer.push(Push("m", [name], np.zeros((1, 2)), [b"\x00\x01"]))
 
 

@@ -11,9 +11,11 @@ from quercus.trees.tree import svg_drawing, text_drawing
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import Names, class_colours, to_dot, to_text
+from quercus.trees.tree.text_drawing import TreeNames, class_colours, to_dot, to_text
 
-NAMES = Names(("yes", "no"), ("wind", "sky"), (("weak", "strong", "?"), ("sunny", "overcast", "rain", "?")))
+NAMES = TreeNames(
+    ("yes", "no"), ("wind", "sky"), (("weak", "strong", "?"), ("sunny", "overcast", "rain", "?"))
+)
 
 
 def node(attribute: int | None, yes: float, count: int, **more: object) -> Node:
@@ -34,7 +36,7 @@ def small() -> Node:
     return node(0, 0.75, 9, undecided=True, children={0: sky, 2: node(None, 1.0, 5, stop=Stop.PURE)})
 
 
-def bushy(leaves: int, seed: int) -> tuple[Node, Names]:
+def bushy(leaves: int, seed: int) -> tuple[Node, TreeNames]:
     """Random shape, long and short names."""
     rng = np.random.default_rng(seed)
 
@@ -51,7 +53,9 @@ def bushy(leaves: int, seed: int) -> tuple[Node, Names]:
         return kind * int(rng.integers(1, 12))
 
     branches = tuple(tuple(name("branch ") + str(code) for code in range(5)) for _ in range(leaves))
-    return grow(leaves, 0), Names((name("yes"), name("no")), tuple(name("at ") for _ in branches), branches)
+    return grow(leaves, 0), TreeNames(
+        (name("yes"), name("no")), tuple(name("at ") for _ in branches), branches
+    )
 
 
 def test_text() -> None:
@@ -75,7 +79,7 @@ def test_a_branch_without_a_name_shows_its_code() -> None:
 
 
 def test_dot() -> None:
-    names = Names(('say "yes"', "no\\nothing"), ("wind\nforce", "sky"), NAMES.branches)
+    names = TreeNames(('say "yes"', "no\\nothing"), ("wind\nforce", "sky"), NAMES.branches)
     text = to_dot(small(), names)
     assert text.startswith("digraph tree {")
     assert text.endswith("}")
@@ -136,7 +140,7 @@ def test_text_is_never_wider_than_its_place(bold: bool) -> None:
 
 
 def test_svg_takes_any_name() -> None:
-    names = Names(
+    names = TreeNames(
         ("<&>", "$x^2$"), ("質問", "a\x07b -- c"), (("\N{GRINNING FACE}", "$", "]]>"), NAMES.branches[1])
     )
     root = ET.fromstring(to_svg(small(), names))  # noqa: S314 - our own text

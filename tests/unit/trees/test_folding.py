@@ -11,9 +11,9 @@ from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.folding import fold
 from quercus.trees.tree.node import Node
 from quercus.trees.tree.svg_drawing import MAX_NODES, to_svg
-from quercus.trees.tree.text_drawing import Names, to_dot, to_text
+from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
-NAMES = Names(("yes", "no"), tuple(f"a{k}" for k in range(12)), (("x", "y"),) * 12)
+NAMES = TreeNames(("yes", "no"), tuple(f"a{k}" for k in range(12)), (("x", "y"),) * 12)
 
 
 def full_tree(depth: int, level: int = 0) -> Node:

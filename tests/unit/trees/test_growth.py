@@ -17,7 +17,7 @@ from quercus.trees.growth.batch import (
 )
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
-from quercus.trees.tree.text_drawing import Names, to_dot, to_text
+from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def test_trees_of_any_depth(deep: Node) -> None:
     assert len(flat.path(flat.size - 1)) == 2999
     peel = Peel()
     assert deep == grow_tree(everything(np.zeros((3000, 1))), GrowthRules(peel, peel, peel, peel))
-    names = Names(("a", "b"), tuple(f"x{k}" for k in range(3000)), (("no", "yes"),) * 3000)
+    names = TreeNames(("a", "b"), tuple(f"x{k}" for k in range(3000)), (("no", "yes"),) * 3000)
     assert to_text(deep, names).count("\n") == 5998
     assert to_dot(deep, names).count("->") == 5998
     assert flat.route(np.ones((1, 3000), dtype=np.int16)).tolist() == [flat.size - 1]

@@ -17,7 +17,7 @@ from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Node
 from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import Names, to_dot, to_text
+from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
 COLOUR = Nominal("colour", ("red", "green", "blue"), missing="reject")
 NO, YES, ANY = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)
@@ -26,7 +26,7 @@ HALF = (0.5, 0.5)  # says nothing either
 CODES = [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
 LABELS = [NO, NO, NO, YES, YES, YES, YES, ANY, HALF, ANY]
 ROOT = (3 / 7, 4 / 7)
-NAMES = Names(("no", "yes"), ("colour",), (("red", "green", "blue"),))
+NAMES = TreeNames(("no", "yes"), ("colour",), (("red", "green", "blue"),))
 
 
 def table(codes: list[int], labels: list[tuple[float, float]]) -> Table:

@@ -11,15 +11,15 @@ from quercus.trees.ask.strategies.committee import Committee
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.prediction_change import PredictionChange
 from quercus.trees.ask.strategies.published import Published
-from quercus.trees.ask.strategies.shared import Shared
+from quercus.trees.ask.strategies.shared import SharedQueries
 from quercus.trees.ask.strategies.split_change import SplitChange
 from quercus.trees.ask.strategies.strategy import Strategy
 
 _STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         PUBLISHED: Published(),
-        "shared": Shared(),
-        "small-regret": Shared(regret=0.1),
+        "shared": SharedQueries(),
+        "small-regret": SharedQueries(regret=0.1),
         "leaf-width": LeafWidth(),
         "split-change": SplitChange(),
         "prediction-change": PredictionChange(),

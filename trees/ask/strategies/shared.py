@@ -37,7 +37,7 @@ LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedQueries:
     """See the module.
 
     Parameters

@@ -36,7 +36,7 @@ from quercus.trees.learners.forest import (
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised_masses
-from quercus.trees.learners.predicting import Learned, TreeModel
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
@@ -56,7 +56,7 @@ def iris(vacuous: float = 0.0, rows: Ints | None = None) -> Table:
 
 
 @dataclass(frozen=True)
-class Says(Learned):
+class Says(LearnedModel):
     """A model that says the same mass of every row."""
 
     mass: MassFunction

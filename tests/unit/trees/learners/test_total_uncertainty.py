@@ -15,7 +15,7 @@ from quercus.belief.rules import dempster, disjunctive
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.lambda_path import choose_lambda
 from quercus.trees.learners.one_against_rest import extend_vacuously
-from quercus.trees.learners.predicting import Learned, mean_mass
+from quercus.trees.learners.predicting import LearnedModel, mean_mass
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
     fit_total_uncertainty,
@@ -31,7 +31,7 @@ X, Y = Numeric("x"), Numeric("y")
 COLOUR = Nominal("colour", ("red", "green", "blue"))
 
 
-def masses_of(model: Learned, values: object) -> list[MassFunction]:
+def masses_of(model: LearnedModel, values: object) -> list[MassFunction]:
     said = model.predict(values).masses  # type: ignore[arg-type]
     assert said is not None
     return list(said)
