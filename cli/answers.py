@@ -215,7 +215,7 @@ def _target(
 def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_told: bool) -> None:
     found = list(client.answers(model, wanted, limit=limit, newest_first=True))[::-1]
     if not found:
-        what = "nobody has said anything" if wanted == AnswerFilter() else "no answer passes the filter"
+        what = "there are no answers yet" if wanted == AnswerFilter() else "no answer passes the filter"
         out.print(f"{what} of {model}'s rows; begin with: quercus label {model}", soft_wrap=True)
         return
     table = RichTable(box=None, pad_edge=False)
@@ -270,7 +270,7 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
     part = target.file.with_name(target.file.name + ".part")
     part.unlink(missing_ok=True)
     try:
-        part.touch(exist_ok=False)  # never through a link that somebody laid there
+        part.touch(exist_ok=False)  # never through a planted link
         packed = writing.is_packed(target.file)
         count = writing.write(
             output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets

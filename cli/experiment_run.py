@@ -119,7 +119,9 @@ def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = 
                 refusals = run(grid, missing, results, executor, lambda _cell: progress.advance(task))
         except KeyboardInterrupt:
             progress.stop()
-            err.print(f"stopped; {results.path} holds what was done, the same command goes on", markup=False)
+            err.print(
+                f"stopped; {results.path} holds what was done, the same command continues", markup=False
+            )
             raise
     _say_refused(refusals)
     draw_figures(folder)

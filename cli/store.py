@@ -160,7 +160,7 @@ def export(
         part = file.with_name(file.name + ".part")
         part.unlink(missing_ok=True)
         try:
-            part.touch(exist_ok=False)  # never through a link that somebody laid there
+            part.touch(exist_ok=False)  # never through a planted link
             if kind == "jsonl":
                 rows = _write_log(opened, name, part, file)
             else:

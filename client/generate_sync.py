@@ -1,7 +1,7 @@
 """Derives the synchronous client, `quercus.client.sync`, from `quercus.client.aio`: run ``make client``.
 
 The asyncio client is written, the synchronous one is it without ``async`` and ``await``. What asyncio and threads do
-differently stands in pairs in `quercus.client.concurrency`.
+differently is in pairs in `quercus.client.concurrency`.
 """
 
 from __future__ import annotations

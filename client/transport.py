@@ -127,11 +127,11 @@ class SeenSequences:
             self._newest[model] = (uid, sequence)
 
     def met(self, model: str, uid: str) -> None:
-        """The name stands for the model with this uid: forget what was of another."""
+        """Note the uid of the model of this name; forget the numbers of another model."""
         self.saw(model, uid, 0)
 
     def forget(self, model: str) -> None:
-        """The model was deleted, or the server says that its log does not reach so far."""
+        """Forget the number of a deleted model, or of one whose log ends before it."""
         self._newest.pop(model, None)
 
     def uid(self, model: str) -> str:

@@ -119,7 +119,7 @@ def draw(problem: DemoProblem, seed: int) -> RandomDraw:
 
 
 def other_split(seed: int, budget: int, orders: int) -> OtherSplit:
-    """Ask, and spend at random in so many orders, on another split."""
+    """Compare queries with random labels in a number of orders, on another split."""
     with tempfile.TemporaryDirectory() as name:
         data.write(data.make(seed), Path(name))
         problem = load(Path(name))

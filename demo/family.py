@@ -1,7 +1,7 @@
 """The demo's processes: started, watched, and all ended whatever happens.
 
-Each runs in a session of its own, so that Ctrl-C reaches the demo alone, which then ends them in order; and
-each ends by itself when the pipe to its standard input breaks, so that even a killed demo leaves none behind.
+Each runs in a separate session, so that Ctrl-C reaches the demo alone, which then ends them in order; and
+each ends when the pipe to its standard input breaks, so that even a killed demo leaves none behind.
 """
 
 from __future__ import annotations

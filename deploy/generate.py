@@ -192,7 +192,7 @@ def _panel(row: MetricRow) -> dict[str, Any]:
 
 
 def _expression(row: MetricRow) -> tuple[str, str]:
-    """Return what a panel shows of a metric, and the name of each line."""
+    """Return the expression of a metric's panel, and the name of each line."""
     chosen = '{instance=~"$instance"}'
     if row.kind == "histogram":
         inner = f"sum by (grpc_method, le) (rate({row.sample}{chosen}[$__rate_interval]))"

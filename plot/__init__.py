@@ -1,6 +1,6 @@
 """Pictures: trees, intervals, cuts, masses, curves. Each function draws into Matplotlib axes and returns them.
 
-One style file, ``quercus.mplstyle``, holds fonts, colours and grids. A function makes a figure of its own unless it is
+One style file, ``quercus.mplstyle``, holds fonts, colours and grids. A function makes a new figure unless it is
 given axes. Save one with ``ax.figure.savefig("curve.svg")``.
 """
 

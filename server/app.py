@@ -290,7 +290,7 @@ class Server:
                 ("grpc.keepalive_time_ms", PING_EVERY_MS),
                 ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-                # gRPC pings for reasons of its own (to measure a connection, when calls are cancelled), and would hang
+                # gRPC sends pings of its own (to measure a connection, when calls are cancelled), and would hang
                 # up on its own client after two of them
                 ("grpc.http2.max_ping_strikes", 0),
                 ("grpc.keepalive_permit_without_calls", 1),

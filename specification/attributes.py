@@ -138,7 +138,7 @@ def _edge(edge: object, index: int) -> float:
 
 
 def column_names(attributes: Iterable[str], own: Collection[str]) -> list[str]:
-    """Return the names of attributes as columns of a table that has columns of its own.
+    """Return the names of attributes as columns of a table that also has other columns.
 
     Programs cannot read a Parquet file with two columns of one name, and of a CSV file they keep one.
 

@@ -89,7 +89,7 @@ MISSING_VALUE = Parameter(
     "missing",
     str,
     "branch",
-    "Meaning of a missing value: a branch of its own, or a reason to reject the row",
+    "Meaning of a missing value: a separate branch, or a reason to reject the row",
     choices=("branch", "reject"),
 )
 BINS = Parameter("bins", int, 4, "Equal-width bins of numeric columns", 2, MAX_BINS)

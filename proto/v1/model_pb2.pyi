@@ -32,7 +32,7 @@ class _MissingPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Missing
     MISSING_POLICY_UNSPECIFIED: _MissingPolicy.ValueType  # 0
     """The default: MISSING_POLICY_BRANCH."""
     MISSING_POLICY_BRANCH: _MissingPolicy.ValueType  # 1
-    """A missing value is a branch of its own."""
+    """Missing values form a separate branch."""
     MISSING_POLICY_REJECT: _MissingPolicy.ValueType  # 2
     """A row whose value is missing is refused."""
 
@@ -41,7 +41,7 @@ class MissingPolicy(_MissingPolicy, metaclass=_MissingPolicyEnumTypeWrapper): ..
 MISSING_POLICY_UNSPECIFIED: MissingPolicy.ValueType  # 0
 """The default: MISSING_POLICY_BRANCH."""
 MISSING_POLICY_BRANCH: MissingPolicy.ValueType  # 1
-"""A missing value is a branch of its own."""
+"""Missing values form a separate branch."""
 MISSING_POLICY_REJECT: MissingPolicy.ValueType  # 2
 """A row whose value is missing is refused."""
 Global___MissingPolicy: _TypeAlias = MissingPolicy  # noqa: Y015

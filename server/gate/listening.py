@@ -1,4 +1,4 @@
-"""Check of the address to listen on. It precedes gRPC, which would log lines of its own about a refusal."""
+"""Check of the address to listen on. It precedes gRPC, which would log its own lines about a refusal."""
 
 from __future__ import annotations
 

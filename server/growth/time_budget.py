@@ -1,4 +1,4 @@
-"""A budget of time: a share of all time, some of which can be saved up."""
+"""A budget of time: a share of all time, part of which can be saved up."""
 
 from __future__ import annotations
 

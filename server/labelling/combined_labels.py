@@ -77,7 +77,7 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
 
     Parameters
     ----------
-    history : all events of the instance, oldest first. The combination of several answers is not a label of its own.
+    history : all events of the instance, oldest first. The combination of several answers is not a separate label.
     """
     return _HistoryReader(history).said
 

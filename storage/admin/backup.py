@@ -65,7 +65,7 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
     part = _part_path(target)
     try:
         part.unlink(missing_ok=True)
-        # for this user alone, like the store, and never through a link that somebody laid there
+        # for this user alone, like the store, and never through a planted link
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)

@@ -135,7 +135,7 @@ class RecentScores:
         return np.concatenate([self.early.boundaries(labelled + more), every])
 
     def ended(self, labelled: int) -> bool:
-        """Tell whether a block, or a piece of the first one, is complete with `labelled` rows."""
+        """Return whether a block, or a piece of the first one, is complete with `labelled` rows."""
         return labelled == self._begun + BLOCK or labelled in self.early.boundaries(labelled)
 
     def end_block(self, end: EvidenceMoment) -> None:

@@ -243,4 +243,4 @@ def test_what_is_wrong_on_the_command_line_is_named(
 
 
 def test_nobody_has_said_anything(server: str, wine: str) -> None:
-    assert "nobody has said anything" in run(server, "answers", wine)
+    assert "there are no answers yet" in run(server, "answers", wine)
