@@ -47,7 +47,7 @@ class ComparedStrategy:
     title
         In plots and tables.
     curve
-        Given a problem and increasing numbers of answers, returns the fitted learner after each. Where no more queries are
+        Given a problem and ascending numbers of answers, returns the learner after each. Where no more queries are
         wanted, the last one stands for the rest.
     needs
         A package that it needs and that may be absent.

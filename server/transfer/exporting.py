@@ -41,9 +41,9 @@ class ExportedTable:
 def export_table(store: Store, model: str) -> ExportedTable:
     """Return the instances of a model as a table, read page by page; a server may store rows meanwhile.
 
-    Columns: ``id``; the attributes; ``label``, the combined label of the labellers, else the pushed one (``a``, ``a|b``,
+    Columns: ``id``; the attributes; ``label``, the labellers' combined label, else the pushed one (``a``, ``a|b``,
     plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``, empty where nothing is known); ``pl(class)`` of each
-    class, what is believed after all that was said; ``answers``, how often labellers spoke of it; ``conflict``, 1 where
+    class after all answers; ``answers``, the number of labels; ``conflict``, 1 if
     an answer contradicted the label. An attribute that is called like one of these is ``value:NAME``.
     """
     schema = ModelSchema.read(store, model)

@@ -37,7 +37,7 @@ def back_up(url: str, target: Path, *, force: bool = False, progress: Progress |
     ----------
     url : address of the store.
     target : file to write; its folder must exist.
-    force : replace what is there.
+    force : replace an existing file.
     progress : told how far it is.
 
     Returns
