@@ -180,16 +180,18 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
 
     Parameters
     ----------
-    notify : called with the progress, from the first kernel that is compiled on.
+    notify : called with the progress, from the first kernel that is compiled on, here or by a helper.
     """
     done = 0
-    compiles = False
+    compiles = is_helped()
 
     def report() -> None:
         nonlocal compiles
         compiles = True
         notify(Progress(done, len(STEPS), done >= len(BEFORE_TREES)))
 
+    if compiles:
+        report()
     with noticing_compilation(report):
         for step in STEPS:
             step()

@@ -15,7 +15,7 @@ from quercus.server.growth.child_process import end_with_parent
 from quercus.server.growth.compiling_helper import start_helper
 from quercus.server.growth.kernel_note import is_all_compiled, note_all_compiled
 from quercus.trees import precompile
-from quercus.trees.precompile import BEFORE_TREES, STEPS, Progress, help_preparing, is_helped
+from quercus.trees.precompile import BEFORE_TREES, Progress, help_preparing, is_helped
 
 NICENESS: Final = 5  # as the grower's
 
@@ -28,7 +28,7 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
 
     Parameters
     ----------
-    notify : called with the progress, from the first kernel that is compiled on.
+    notify : called with the progress, from the first kernel that is compiled on, here or by the helper.
     """
     if is_all_compiled():
         for step in BEFORE_TREES:
@@ -44,8 +44,6 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
         begun = True
         notify(progress)
 
-    if is_helped():
-        report(Progress(0, len(STEPS), trees=False))
     try:
         precompile.prepare(report)
     finally:

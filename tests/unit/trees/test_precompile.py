@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from quercus.trees import precompile
 from quercus.trees.memory_forest import growing, routing
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -64,6 +65,14 @@ def test_nothing_is_told_where_all_kernels_are_loaded() -> None:
     told: list[Progress] = []
     prepare(told.append)
     assert told == []
+
+
+def test_each_step_is_told_while_a_helper_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precompile, "is_helped", lambda: True)
+    told: list[Progress] = []
+    prepare(told.append)
+    steps = len(precompile.STEPS)
+    assert told == [Progress(done, steps, done >= len(precompile.BEFORE_TREES)) for done in range(steps + 1)]
 
 
 def test_forests_of_any_size_compile_nothing_after_it() -> None:
