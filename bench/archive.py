@@ -37,16 +37,22 @@ def run(what: str, *arguments: object) -> None:
     began = time.perf_counter()
     command = [Path(sys.executable).with_name("quercus"), *map(str, arguments), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    peak_mb = 0.0  # ru_maxrss would begin with the memory of this process
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        peak_mb = max(peak_mb, highest_mb(process.pid))
+        time.sleep(0.05)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"{what} failed")
-    seconds, cpu_s, peak_mb = (
-        time.perf_counter() - began,
-        used.ru_utime + used.ru_stime,
-        used.ru_maxrss * 1024 / 1e6,
-    )
+    seconds, cpu_s = time.perf_counter() - began, used.ru_utime + used.ru_stime
     print(f"{what}: {seconds:.1f} s, {cpu_s:.1f} s CPU, at most {peak_mb:.0f} MB", flush=True)
+
+
+def highest_mb(pid: int) -> float:
+    """Return the highest resident size of a process so far; 0 when it has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
 
 
 def size(folder: Path) -> int:
