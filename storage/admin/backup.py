@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.admin.durable import flush_to_disk
-from quercus.storage.admin.verify import open_read_only, verify_store
+from quercus.storage.admin.verify import begin_reading, open_read_only, verify_store
 from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
 from quercus.storage.sqlite.dialect import SqliteDialect, file_url
@@ -20,8 +20,8 @@ from quercus.storage.sqlite.disk_space import RESERVE
 from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
 
 PAGES = 2_000  # copied between two looks at the progress: 8 MB
-LOGS = ("-wal", "-shm")  # of SQLite, beside the file that they belong to
-COMPANIONS = (*LOGS, "-journal", SUFFIX, RESERVE)
+LOGS = ("-wal", "-shm", "-journal")  # of SQLite, beside the file that they belong to
+COMPANIONS = (*LOGS, SUFFIX, RESERVE)
 
 DUMPS = "copy it with pg_dump --format=custom, and put it back with pg_restore; see docs/postgresql.md"
 
@@ -47,7 +47,8 @@ def back_up(url: str, target: Path, *, force: bool = False, progress: Progress |
     Raises
     ------
     InvalidInput
-        The target exists, is the store itself, or lies where a store keeps what belongs to it.
+        The target exists, or the log of a store that was there; it is the store itself, or lies where a store keeps
+        what belongs to it.
     StoreBusy
         The target is a store that is in use.
     StoreError
@@ -55,8 +56,7 @@ def back_up(url: str, target: Path, *, force: bool = False, progress: Progress |
     """
     dialect = existing_database(url)
     _check_target(dialect.path, target, force)
-    if target.exists():
-        _settle_log(target)
+    _settle_log(target)
     return _copy_store(dialect, target, progress)
 
 
@@ -69,6 +69,8 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(open_read_only(dialect.path)) as source, closing(sqlite3.connect(part)) as copy:
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
+            # Else SQLite begins anew whenever somebody commits between two steps, and may never end.
+            begin_reading(source)
             source.backup(copy, pages=PAGES, progress=step)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, for any later reader
         flush_to_disk(part)
@@ -110,7 +112,7 @@ def restore_backup(
     Raises
     ------
     InvalidInput
-        A store is there, or the store is what belongs to another, or to the backup.
+        A store is there, or the log of one that was; or the store is what belongs to another, or to the backup.
     CorruptStore
         The backup is damaged or no store.
     InconsistentHistory
@@ -123,10 +125,10 @@ def restore_backup(
     _check_place(source.path, store)
     _check_sound(backup, despite_remarks)
     new = not store.exists()
-    if not new:
-        if not force:
-            raise InvalidInput("store", f"{asked} exists; give --force to replace it by the backup")
-        _settle_log(store)
+    if not new and not force:
+        raise InvalidInput("store", f"{asked} exists; give --force to replace it by the backup")
+    _check_logs("store", store, force)
+    _settle_log(store)
     store.touch(mode=0o600)  # what is not there cannot be locked
     with closing(ServerLock(store, "quercus restore")):
         try:
@@ -172,6 +174,21 @@ def _check_target(source: Path, target: Path, force: bool) -> None:
     _check_place(source, target)
     if target.exists() and not force:
         raise InvalidInput("target", f"{target} exists; give --force to replace it")
+    _check_logs("target", target, force)
+
+
+def _check_logs(field: str, place: Path, force: bool) -> None:
+    """Raise if there is the log of a store that is not there any more: SQLite would write it into the next file."""
+    left = next((log for log in _logs_of(place) if log.exists()), None)
+    if left is not None and not place.exists() and not force:
+        raise InvalidInput(
+            field, f"{place} does not exist, but {left} of an earlier store does; give --force to remove it"
+        )
+
+
+def _logs_of(place: Path) -> list[Path]:
+    """Return where the logs of a store are, by its own name and by that of the file that a link leads to."""
+    return [each.with_name(each.name + suffix) for each in {place, place.resolve()} for suffix in LOGS]
 
 
 def _check_place(source: Path, target: Path) -> None:
@@ -204,11 +221,19 @@ def _part_path(target: Path) -> Path:
 
 
 def _settle_log(path: Path) -> None:
-    """Check that nobody has a store open, and move its write-ahead log into its file.
+    """Check that nobody has a store open, move its write-ahead log into its file, and remove what is left of its logs.
 
-    If a write-ahead log were left beside it, SQLite would write its pages into the next file of this name. So a killed
-    restore leaves the old store, whole, or the new one.
+    If a log were left beside it, SQLite would write its pages into the next file of this name. So a killed restore
+    leaves the old store, whole, or the new one.
     """
+    if path.exists():
+        _empty_log(path)
+    for log in _logs_of(path):
+        log.unlink(missing_ok=True)
+    flush_to_disk(path.parent)
+
+
+def _empty_log(path: Path) -> None:
     try:
         # A connection that wants the file for itself gets it only when no other process has it open.
         with closing(sqlite3.connect(path, timeout=0.2)) as alone:
@@ -220,9 +245,6 @@ def _settle_log(path: Path) -> None:
         raise StoreBusy(f"{path} is in use: stop the server first ({error})") from error
     except sqlite3.DatabaseError:  # damaged: a reason to restore it, and its log is worth nothing
         pass
-    for suffix in LOGS:
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    flush_to_disk(path.parent)
 
 
 def _explained_error(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, NullPool, Select, create_engine, exists, func
 from quercus.storage.admin.verify_history import history_faults
 from quercus.storage.dialect import dialect_for
 from quercus.storage.migrate import stored_revision
+from quercus.storage.prepared import driver_of
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind
 from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
@@ -45,8 +46,8 @@ class StoreFault:
 def verify_store(url: str) -> list[StoreFault]:
     """Return the faults of a store, damage first; an empty list if it is consistent.
 
-    Reads everything and writes nothing, so it may run on a backup, and while servers use the store. Of a store with an
-    older schema only the file and its references are looked at.
+    Reads one state of the store and writes nothing, so it may run on a backup, and while servers use the store. Of a
+    store with an older schema only the file and its references are looked at.
 
     Raises
     ------
@@ -63,6 +64,8 @@ def verify_store(url: str) -> list[StoreFault]:
     try:
         with engine.connect() as connection:
             connection.execution_options(**dialect.read_options)
+            if isinstance(dialect, SqliteDialect):
+                begin_reading(driver_of(connection))
             current = stored_revision(connection, dialect.store_name) == HEAD
             damage = [StoreFault(text) for text in islice(_find_damage(connection, current), MAX_FAULTS)]
             remarks = islice(_find_remarks(connection), MAX_FAULTS) if current else ()
@@ -75,7 +78,13 @@ def verify_store(url: str) -> list[StoreFault]:
 
 def open_read_only(path: Path) -> sqlite3.Connection:
     """Connect to a file that nothing is written to."""
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=5.0, isolation_level=None)
+
+
+def begin_reading(driver: sqlite3.Connection) -> None:
+    """Read one state of the file from now on, whoever writes to it meanwhile."""
+    driver.execute("BEGIN")
+    driver.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # with the first read it begins
 
 
 def _find_damage(connection: Connection, current: bool) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Backups of a store in use, putting them back, and finding what is wrong with a store."""
 
+import itertools
 import shutil
 import signal
 import sqlite3
@@ -13,6 +14,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import CorruptStore, InconsistentHistory, Store, StoreBusy, StoreError, file_url
+from quercus.storage.admin import backup
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
 
@@ -68,6 +70,69 @@ def test_a_backup_while_rows_arrive_holds_together(path: Path, tmp_path: Path) -
     found = [counts(tmp_path / f"copy{i}.db")[0][1] for i in range(5)]
     assert found == sorted(found)
     assert counts(path)[0][1] == 100 + pushed > 100
+
+
+def test_a_check_while_rows_arrive_reads_one_state(path: Path) -> None:
+    """The counts of a model and its log are read one after the other: of two moments they would not agree."""
+    stop = threading.Event()
+
+    def push() -> None:
+        with Store.open(file_url(path)) as store:
+            for number in itertools.count():
+                if stop.is_set():
+                    return
+                store.append_instances("a", [f"new{number}"], np.ones((1, 2)), [b"?"])
+
+    thread = threading.Thread(target=push)
+    thread.start()
+    try:
+        assert [verify_store(file_url(path)) for _ in range(20)] == [[]] * 20
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_backup_ends_however_often_the_store_is_written(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite begins anew after a commit between two steps, unless its reader holds the state that it reads."""
+    monkeypatch.setattr(backup, "PAGES", 5)
+    seen: list[int] = []
+    with Store.open(file_url(path)) as store:
+
+        def push(done: int, _: int) -> None:
+            seen.append(done)
+            assert seen == sorted(set(seen)), "it began anew"
+            store.append_instances("a", [f"new{done}"], np.ones((1, 2)), [b"?"])
+
+        back_up(file_url(path), tmp_path / "copy.db", progress=push)
+    assert len(seen) > 3
+    assert counts(tmp_path / "copy.db") == [("a", 100), ("b", 100), ("c", 100)]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_the_log_of_a_store_that_was_removed_does_not_get_into_the_next_one(
+    path: Path, tmp_path: Path, suffix: str
+) -> None:
+    """A server is killed, its store is removed, and its log stays: SQLite would play it into what comes there next."""
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    place, left = folder / "store.db", folder / f"store.db{suffix}"
+    with Store.open(file_url(tmp_path / "old.db")) as store:
+        store.create_model("old", b"specification", budget=3)
+        log = (tmp_path / "old.db-wal").read_bytes()
+    for put in (
+        lambda force: restore_backup(path, file_url(place), force=force),
+        lambda force: back_up(file_url(path), place, force=force),
+    ):
+        left.write_bytes(log)
+        with pytest.raises(InvalidInput, match=f"store.db does not exist, but .*{suffix} of an earlier"):
+            put(False)
+        assert (left.read_bytes(), place.exists()) == (log, False)
+        put(True)
+        assert verify_store(file_url(place)) == []
+        assert counts(place) == [("a", 100), ("b", 100), ("c", 100)]
+        place.unlink()
 
 
 RESTORE = """
