@@ -54,6 +54,8 @@ class QuercusError(Exception):
         On errors of ``push``: the rows of the message that the server refused.
     retry_s : float or None
         Seconds after which to try again, if the server did nothing and asks for another attempt.
+    lasts : bool
+        Whether the failure lasts until somebody changes the server: its store is damaged, or it does not know the call.
     """
 
     def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
@@ -63,6 +65,7 @@ class QuercusError(Exception):
         self.report: PushReport | None = None
         self.rejected: RejectedRows | None = None
         self.retry_s: float | None = None
+        self.lasts = False
 
     def __str__(self) -> str:
         parts = [self.message]
@@ -157,6 +160,10 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
 _BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
 
 
+_LASTING = frozenset({grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNIMPLEMENTED})
+_LASTING_NUMBERS = frozenset(code.value[0] for code in _LASTING)
+
+
 def invalid(field: str, reason: str) -> InvalidArgument:
     """An :class:`InvalidArgument` about one field, found before anything was sent."""
     return InvalidArgument(f"{field}: {reason}", (FieldViolation(field, reason),))
@@ -165,7 +172,9 @@ def invalid(field: str, reason: str) -> InvalidArgument:
 def from_code(number: int, message: str, field: str) -> QuercusError:
     """The exception that stands for a ``google.rpc.Code`` within a message."""
     violations = (FieldViolation(field, message),) if field else ()
-    return _BY_NUMBER.get(number, ServerError)(message, violations)
+    failed = _BY_NUMBER.get(number, ServerError)(message, violations)
+    failed.lasts = number in _LASTING_NUMBERS
+    return failed
 
 
 def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
@@ -186,15 +195,15 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         details = f"{address} did not answer in time ({details})"
     kind = _BY_CODE.get(code, ServerError)
     if code is grpc.StatusCode.UNIMPLEMENTED:
-        return ServerError(
+        details = (
             f"{address} does not know this call: it is of another version than this client ({__version__}), or no "
             f"quercus server at all ({details})"
         )
-    if kind is ServerError:
+    elif kind is ServerError:
         details = f"the server failed: {code.name} {details}"
     violations, retry_s = _details(call)
     failed = kind(details, violations)
-    failed.retry_s = retry_s
+    failed.retry_s, failed.lasts = retry_s, code in _LASTING
     return failed
 
 

@@ -37,10 +37,11 @@ NOT_REPEATED: Final = frozenset({"CreateModel", "DeleteModel", "ReleaseLease"})
 def may_pass(error: QuercusError) -> bool:
     """Return whether the server may accept the same request later, because nothing is wrong with the request itself.
 
-    An outbox, a bridge, a lease and the answers of a person at a terminal wait for such failures to pass.
+    An outbox, a bridge, a lease and the answers of a person at a terminal wait for such failures to pass. A damaged
+    store and a server that does not know the call are failures that last: somebody must hear of them.
     """
     kinds = (Unavailable, DeadlineExceeded, ResourceExhausted, Cancelled, ServerError)
-    return isinstance(error, kinds) or error.retry_s is not None
+    return (isinstance(error, kinds) and not error.lasts) or error.retry_s is not None
 
 
 def is_repeated(request: Any) -> bool:

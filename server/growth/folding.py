@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from quercus.server.growth.engines import QueryEngine, query_engine, tree_engine
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.growth.learner_pool import LearnerPool, RunningTask
+from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
 from quercus.server.growth.saved_growth import FoldedPart, SavedGrowth
 from quercus.server.growth.time_budget import TimeBudget
@@ -327,16 +327,19 @@ class RelearningFolder(LogFolder):
         now = time.monotonic()
         if self._asked_of < self._folded and self._has_time(now):
             self._publish_agenda()
-        learning, self._learning = self._learning, None
+        learning = self._learning
         if learning is None:
             self._learning = self._learners.begin(LearningTask(self._model, self.key, self._folded))
             self._awaited = False
             return
+        if isinstance(learning.outcome, LearningFailedError):
+            self._learning = None
         learnt, as_of = learning.result(), learning.task.as_of
         version = self._store.publish(
             self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
             fence=self.fence(), report=learnt.report,
         )  # fmt: skip
+        self._learning = None  # not before: where the store takes nothing now, it takes these trees later
         self._outdated = False
         self._published_at, self._cost_s = now, learnt.cost_s
         _log.debug(

@@ -119,8 +119,6 @@ class Grower:
             self._members, self._seen = members, 0  # what belonged to others until now has changed as well
         for change in self._store.changes(self._seen):
             self._seen = change.number
-            if change.tree_version is None and change.key in self._models:
-                self._models[change.key].forget_saved()
             if change.tree_version is None:
                 self._forget_gone(change.key)
             elif not self._owns(change.key):
@@ -150,6 +148,9 @@ class Grower:
             known.pop(key, None)
 
     def _forget_gone(self, key: int) -> None:
+        """Forget a model that was deleted, with its saved growth."""
+        if key in self._models:
+            self._models[key].forget_saved()
         self._forget(key)
         if self._share is not None:
             self._share.drop(key)

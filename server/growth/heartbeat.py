@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
@@ -65,7 +66,7 @@ class LearningQueue:
 
 
 class HeartbeatWriter:
-    """Writes signs of life.
+    """Writes signs of life; safe for threads.
 
     Parameters
     ----------
@@ -77,6 +78,7 @@ class HeartbeatWriter:
         self._descriptor = descriptor
         self._line = line
         self._last = Heartbeat()
+        self._changing = threading.Lock()  # a thread that compiles tells how far it is
         self._written_at = 0.0
         os.set_blocking(descriptor, False)
 
@@ -89,13 +91,15 @@ class HeartbeatWriter:
             line = self._line()
             first, count = line.waiting[:MOST_NAMES], len(line.waiting)
             told: dict[str, Any] = {"learning": line.learning, "waiting": first, "waiting_count": count}
-            self._write(replace(self._last, at=model, **told))
+            self._write(at=model, **told)
 
     def compiling(self, ready: int, total: int, trees: bool) -> None:
         """Report the completed steps of compiling (0 of 0: none is needed), and whether trees can grow meanwhile."""
-        self._write(replace(self._last, compiling=not trees, kernels_ready=ready, kernels=total))
+        self._write(compiling=not trees, kernels_ready=ready, kernels=total)
 
-    def _write(self, beat: Heartbeat) -> None:
-        self._last = beat
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._descriptor, beat.encode())
+    def _write(self, **changed: Any) -> None:
+        """Write what was said last, with what has changed."""
+        with self._changing:
+            self._last = replace(self._last, **changed)
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._descriptor, self._last.encode())

@@ -120,17 +120,8 @@ class _LearnerProcess:
         """Read its answers. In a thread: one that stops in the middle of an answer must not stop the grower."""
         with self._process as process:
             answers = _pipe_of(process.stdout)
-            while header := answers.readline():
-                said = json.loads(header)
-                data = answers.read(said["bytes"])
-                if len(data) < said["bytes"]:
-                    break
-                trouble = said.get("trouble")
-                self._end(
-                    LearningFailedError(trouble)
-                    if trouble
-                    else LearningOutcome(data, said["nodes"], said["cost_s"], bytes.fromhex(said["report"]))
-                )
+            while (outcome := _read_answer(answers)) is not None:
+                self._end(outcome)
             self.ended = True
             process.kill()  # it has closed its output: whatever it does is of no use
         self._end(LearningFailedError(f"the learner ended with code {process.returncode}"))
@@ -237,6 +228,20 @@ class LearnerPool:
         )
         self._processes.append(started)
         return started
+
+
+def _read_answer(answers: IO[bytes]) -> LearningOutcome | LearningFailedError | None:
+    """Read one answer of a learner; None at the end, or where it ended within an answer."""
+    try:
+        said = json.loads(answers.readline())
+        data = answers.read(said["bytes"])
+    except ValueError:
+        return None
+    if len(data) < said["bytes"]:
+        return None
+    if trouble := said.get("trouble"):
+        return LearningFailedError(trouble)
+    return LearningOutcome(data, said["nodes"], said["cost_s"], bytes.fromhex(said["report"]))
 
 
 def _pipe_of(stream: IO[bytes] | None) -> IO[bytes]:

@@ -12,6 +12,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from quercus import __version__
@@ -128,9 +129,9 @@ class SavedGrowth:
         self._cost_s = self._saved_at - started
 
     def remove(self) -> None:
-        """Remove the file, if there is one."""
+        """Remove the file, if there is one; if it cannot be removed, a line in the log says so."""
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            _remove_file(self._path)
 
     def _fit(self, sequence: int) -> dict[str, Any]:
         """Return the values that must be equal for a file to be used."""
@@ -147,7 +148,7 @@ class SavedGrowth:
 
 
 def remove_strangers(store: Store) -> None:
-    """Remove the files of deleted models, and incomplete files."""
+    """Remove the files of deleted models, and incomplete files; a line in the log says what cannot be removed."""
     beside = store.beside(SUFFIX)
     if beside is None or not beside.is_dir():
         return
@@ -155,6 +156,18 @@ def remove_strangers(store: Store) -> None:
     while page := store.list_models(after):
         known |= {record.uid + ENDING for record in page}
         after = page[-1].name
-    for path in beside.iterdir():
+    try:
+        there = list(beside.iterdir())
+    except OSError as error:
+        _log.warning("%s cannot be read: %s", beside, error.strerror)
+        return
+    for path in there:
         if path.name not in known:
-            path.unlink(missing_ok=True)
+            _remove_file(path)
+
+
+def _remove_file(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", path, error.strerror)

@@ -80,16 +80,15 @@ def _read_page(
 
     A model that was replaced by another of its name has no more of these answers.
     """
-    if store.get_model(schema.model).key != schema.key:
+    events, details = store.said_details(schema.model, look)
+    if details.model.key != schema.key:
         raise NotFound("model", schema.model, "any more: another has its name")
-    events = store.said(schema.model, look)
-    histories = store.history(schema.model, sorted({event.instance for event in events}))
     said = {
-        each.event.sequence: (each, histories[each.event.instance])
-        for history in histories.values()
+        each.event.sequence: (each, history)
+        for history in details.histories.values()
         for each in label_events(history)
     }
-    fresh = ModelSchema.read(store, schema.model) if with_values else schema
+    fresh = ModelSchema.of(details.model, details.vocabulary) if with_values else schema
     page = [
         encode_answer(*said[event.sequence], fresh, with_values=with_values)
         for event in events

@@ -253,20 +253,19 @@ def _push_response(stored: AppendedBatch) -> Awaitable[AppendedBatch]:
 
 
 def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
-    events = store.list_instances(model, after, size + 1)
-    page = events[:size]
-    histories = store.history(model, [event.sequence for event in page])
-    schema = ModelSchema.read(store, model)
+    details = store.page_details(model, after, size + 1)
+    page = list(details.histories)[:size]
+    schema = ModelSchema.of(details.model, details.vocabulary)
     return instance_pb2.ListInstancesResponse(
-        instances=[encode_instance(histories[event.sequence], schema) for event in page],
-        next_page_token=make_page_token("instances", page[-1].sequence) if len(events) > size else "",
+        instances=[encode_instance(details.histories[sequence], schema) for sequence in page],
+        next_page_token=make_page_token("instances", page[-1]) if len(details.histories) > size else "",
     )
 
 
 def _read_instance(store: Store, model: str, instance: str) -> instance_pb2.Instance:
-    history = store.get_instance(model, instance)
-    found = encode_instance(history, ModelSchema.read(store, model))
-    sequence = history[0].sequence
-    if (display := encode_display(store.displays(model, [sequence]).get(sequence))) is not None:
+    details = store.instance_details(model, instance)
+    ((sequence, history),) = details.histories.items()
+    found = encode_instance(history, ModelSchema.of(details.model, details.vocabulary))
+    if (display := encode_display(details.displays.get(sequence))) is not None:
         found.display.CopyFrom(display)
     return found

@@ -59,21 +59,17 @@ def export_table(store: Store, model: str) -> ExportedTable:
 def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     after = 0
     while True:
-        page = store.list_instances(schema.model, after, PAGE)
-        said = store.history(schema.model, [event.sequence for event in page])
-        schema = _schema_now(store, schema)
-        for event in page:
-            yield _export_row(said[event.sequence], schema)
-        if len(page) < PAGE:
+        page = store.page_details(schema.model, after, PAGE)
+        if page.model.key != schema.key:
+            raise FailedPrecondition(
+                f"model {schema.model} was deleted, and another has its name: start again"
+            )
+        schema = ModelSchema.of(page.model, page.vocabulary)  # it names all values of these rows
+        for history in page.histories.values():
+            yield _export_row(history, schema)
+        if len(page.histories) < PAGE:
             return
-        after = page[-1].sequence
-
-
-def _schema_now(store: Store, schema: ModelSchema) -> ModelSchema:
-    now = ModelSchema.read(store, schema.model)  # after the rows: it names all their values
-    if now.key != schema.key:
-        raise FailedPrecondition(f"model {schema.model} was deleted, and another has its name: start again")
-    return now
+        after = max(page.histories)
 
 
 def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:

@@ -11,7 +11,7 @@ from quercus.storage.log.statements import Join, StatementBatch, StatementOutcom
 from quercus.storage.queries import answers, history, leases, policies, reading
 from quercus.storage.queries.answers import AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
-from quercus.storage.queries.details import QueryDetails, read_details
+from quercus.storage.queries.details import QueryDetails, page_details, read_details, said_details
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
 from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import (
@@ -285,6 +285,22 @@ class QueryCalls(StoreCalls):
         """Return the details that are sent with queries about these instances, read from one state of the store."""
         with self._database.read() as connection:
             return read_details(connection, model, instances, self._clocks.now(connection))
+
+    def page_details(self, model: str, after: int = 0, limit: int = 1000) -> QueryDetails:
+        """Return the details of the instances after a sequence number, in order, read from one state of the store."""
+        with self._database.read() as connection:
+            return page_details(connection, model, after, limit, self._clocks.now(connection))
+
+    def instance_details(self, model: str, id: str) -> QueryDetails:  # noqa: A002 - its name on the wire
+        """Return the details of one instance, read from one state of the store."""
+        with self._database.read() as connection:
+            found = event_log.get_instance(connection, model, id)[0].sequence
+            return read_details(connection, model, [found], self._clocks.now(connection))
+
+    def said_details(self, model: str, look: EventSelection) -> tuple[list[Event], QueryDetails]:
+        """Return the events of labellers, in order, and the details of their instances, from one state of the store."""
+        with self._database.read() as connection:
+            return said_details(connection, model, look, self._clocks.now(connection))
 
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000

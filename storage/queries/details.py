@@ -1,4 +1,4 @@
-"""The details that are sent with queries, read together from one state of the store."""
+"""The details that are sent with queries and instances, read together from one state of the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from quercus.storage.log import event_log
 from quercus.storage.log.displays import displays_of
 from quercus.storage.queries import policies
 from quercus.storage.queries.records import Policy
-from quercus.storage.records import Event, ModelRecord
+from quercus.storage.records import Event, EventSelection, ModelRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class QueryDetails:
 def read_details(
     connection: Connection, name: str, instances: Sequence[int], now: Timestamps
 ) -> QueryDetails:
-    """Return the details that are sent with queries about these instances."""
+    """Return the details that are sent with queries about these instances, in the order given."""
     row = rows.find(connection, name)
     return QueryDetails(
         models.get(connection, name, now),
@@ -49,3 +49,17 @@ def read_details(
         event_log.history_of(connection, row, instances),
         displays_of(connection, row.id, instances),
     )
+
+
+def page_details(connection: Connection, name: str, after: int, limit: int, now: Timestamps) -> QueryDetails:
+    """Return the details of the instances behind sequence number `after`, in order."""
+    page = event_log.list_instances(connection, name, after, limit)
+    return read_details(connection, name, [event.sequence for event in page], now)
+
+
+def said_details(
+    connection: Connection, name: str, look: EventSelection, now: Timestamps
+) -> tuple[list[Event], QueryDetails]:
+    """Return events of labellers, and the details of the instances that they are about."""
+    events = event_log.labeller_events(connection, name, look)
+    return events, read_details(connection, name, sorted({event.instance for event in events}), now)

@@ -130,8 +130,9 @@ class Coverage:
         evidence = forest.evidence
         codes = evidence.codes()
         rows = sample_rows(np.arange(len(evidence)), most)
-        if forest.distances is None or not forest.distances.fits(evidence.book, rows):
+        if forest.distances is None or not forest.distances.fits(evidence.book):
             forest.distances = DistanceCache(evidence.book, rows, codes)
+        forest.distances.follow(rows, codes)
         self._far = forest.distances.far(pool, codes)
         held = remembered_rows(forest)
         known = [sample_rows(np.sort(np.append(labelled, refused)), KNOWN * most) for labelled, _ in held]

@@ -14,7 +14,8 @@ Ints = NDArray[np.int64]
 class DistanceCache:
     """Distances of candidates, and of known rows, from some rows.
 
-    From one agenda to the next few candidates change, and few known rows come or go: only their distances are counted.
+    From one agenda to the next few candidates change, and few known rows and few rows come or go: only their distances
+    are counted.
 
     Parameters
     ----------
@@ -36,9 +37,28 @@ class DistanceCache:
         nobody = np.empty(0, np.int64)
         self._near = [(nobody, self._nearest(codes[:0]))]  # of each group its rows, and distances from them
 
-    def fits(self, book: Codebook, rows: Ints) -> bool:
-        """Return whether these are the cached codes and rows."""
-        return book is self._book and np.array_equal(rows, self._rows)
+    def fits(self, book: Codebook) -> bool:
+        """Return whether these are the cached codes."""
+        return book is self._book or (
+            np.array_equal(book.named, self._book.named)
+            and all(np.array_equal(a, b) for a, b in zip(book.cuts, self._book.cuts, strict=True))
+        )
+
+    def follow(self, rows: Ints, codes: Codes) -> None:
+        """Take other rows (m,), rising; `codes` are of all rows. Only the distances of rows that come are counted."""
+        if np.array_equal(rows, self._rows):
+            return
+        stay, fresh = np.flatnonzero(np.isin(self._rows, rows)), np.setdiff1d(rows, self._rows)
+        order = np.argsort(np.append(self._rows[stay], fresh))
+        columns = ordered(codes[fresh], self._bins)
+        more = covering.distances(columns, ordered(codes[self._candidates], self._bins), self._bins).T
+        whole = np.concatenate([self._far.take(stay, axis=1), more.astype(self._far.dtype)], axis=1)
+        self._far = whole.take(order, axis=1)  # not by an index, which would leave another order in memory
+        self._near = [
+            (known, np.append(near[stay], self._nearest_of(columns, codes[known]))[order])
+            for known, near in self._near
+        ]
+        self._rows, self._others = rows, ordered(codes[rows], self._bins)
 
     def far(self, candidates: Ints, codes: Codes) -> Ints:
         """Return the distances (n, m) of candidates (n,) from the rows; `codes` are of all rows."""
@@ -82,10 +102,13 @@ class DistanceCache:
 
     def _nearest(self, codes: Codes) -> Ints:
         """Return the distance (m,) of each row from the nearest row of `codes` (n, K)."""
+        return self._nearest_of(self._others, codes)
+
+    def _nearest_of(self, others: NDArray[np.int16], codes: Codes) -> Ints:
         known = ordered(codes, self._bins)
-        if 0 < len(known) < len(self._others):  # faster: each row of the outer loop prepares its distances
-            return np.asarray(covering.distances(known, self._others, self._bins).min(axis=0))
-        return covering.nearest(self._others, known, self._bins)
+        if 0 < len(known) < len(others):  # faster: each row of the outer loop prepares its distances
+            return np.asarray(covering.distances(known, others, self._bins).min(axis=0))
+        return covering.nearest(others, known, self._bins)
 
 
 def ordered(codes: Codes, bins: Ints) -> NDArray[np.int16]:

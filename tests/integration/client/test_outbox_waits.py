@@ -14,6 +14,7 @@ from quercus.client import (
     FailedPrecondition,
     InvalidArgument,
     Nominal,
+    ServerError,
     Specification,
 )
 
@@ -51,6 +52,31 @@ def test_an_outbox_outlives_what_passes(code: grpc.StatusCode, proxy: Proxy, tmp
             outbox.flush(60)
             assert outbox.waiting_for == ""
         assert client.get_model(model).instance_count == 6
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.DATA_LOSS])
+def test_an_outbox_stops_at_what_lasts_and_keeps_its_rows(
+    code: grpc.StatusCode, proxy: Proxy, tmp_path: Path
+) -> None:
+    """A server of another version, or a damaged store: no waiting helps, and somebody must hear of it."""
+    model, path = f"outbox-{code.name.lower().replace('_', '-')}", tmp_path / "rows.buffer"
+    with Client(proxy.address) as client:
+        client.create_model(model, SPECIFICATION)
+        outbox = client.outbox(model, path)
+        proxy.broken = code
+        try:
+            outbox.put([["a"], ["b"]], ids=["1", "2"])
+            with pytest.raises(ServerError, match="the proxy is broken"):
+                outbox.flush(60)
+            with pytest.raises(ServerError, match="the proxy is broken"):
+                outbox.put([["a"]], ids=["3"])
+            with pytest.raises(ServerError, match="the proxy is broken"):
+                outbox.close()
+        finally:
+            proxy.broken = None
+        with client.outbox(model, path) as again:
+            again.flush(60)
+        assert client.get_model(model).instance_count == 2
 
 
 def test_rows_packed_for_a_given_specification_do_not_reach_another_model(

@@ -17,7 +17,8 @@ from quercus.belief.label import ClassSet
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth import folding
 from quercus.server.growth.grower import Grower
-from quercus.server.growth.learner_pool import LearnerPool
+from quercus.server.growth.learner_pool import LearnerPool, RunningTask
+from quercus.server.growth.relearning import LearningTask
 from quercus.server.wire import snapshots
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.limits import (
@@ -30,7 +31,7 @@ from quercus.server.wire.limits import (
 )
 from quercus.server.wire.models import complete_specification
 from quercus.specification.server import AGENDA_SHARE
-from quercus.storage import AnswerChange, CombinedAnswer, QueryState
+from quercus.storage import AnswerChange, CombinedAnswer, NoSpace, QueryState
 from quercus.storage.records import InstanceColumns, LogSegment, ModelRecord, Snapshot
 from quercus.storage.store import Store
 
@@ -313,6 +314,37 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     store.respecify("again", respecified, budget=0)
     learn()
     assert learned() == (3, 9)  # somebody waits for that
+
+
+def test_what_was_learned_is_kept_until_the_store_takes_it(
+    store: Watched, clock: Clock, learners: LearnerPool
+) -> None:
+    """Learning may take hours: a store that takes nothing for a moment must not cost that again."""
+    begun: list[int] = []
+    begin = learners.begin
+
+    def counted(task: LearningTask) -> RunningTask:
+        begun.append(task.as_of)
+        return begin(task)
+
+    learners.begin = counted  # type: ignore[method-assign]
+    running = Grower(store, interval_s=INTERVAL_S, learners=learners)
+    store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
+    push(store, 3, "again")
+    rounds(running)
+    assert learners.wait(60.0)
+
+    def refuse() -> None:
+        raise NoSpace("no space is left")
+
+    store.publishing = refuse
+    for _ in range(3):
+        rounds(running)
+        assert store.get_model("again").tree_version == 0
+        clock.now = running.wake_at
+    store.publishing = lambda: None
+    rounds(running)
+    assert (store.get_model("again").tree_version, begun) == (1, [3])
 
 
 def test_a_new_specification_is_published_at_once(grower: Grower, store: Watched) -> None:

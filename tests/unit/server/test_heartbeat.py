@@ -1,6 +1,8 @@
 """Signs of life are written by who makes progress: what is begun, and once a second that nothing is to do."""
 
 import os
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -62,3 +64,30 @@ def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
     for number in range(20_000):  # more than a pipe holds
         beating.at(f"model-{number}")
     assert reader.beats()[0] == Heartbeat("model-0")
+
+
+def test_two_threads_do_not_undo_what_the_other_told() -> None:
+    """The kernels are compiled beside the loop: its next line must not say again that they are not."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        beating = HeartbeatWriter(sink)
+        for _ in range(200):
+            beating.compiling(1, 2, trees=False)
+            begun = threading.Barrier(2)
+
+            def end(begun: threading.Barrier = begun) -> None:
+                begun.wait()
+                beating.compiling(0, 0, trees=True)
+
+            other = threading.Thread(target=end)
+            other.start()
+            begun.wait()
+            for number in range(20):
+                beating.at(f"model {number}")
+            other.join()
+            assert not beating._last.compiling
+    finally:
+        sys.setswitchinterval(interval)
+        os.close(sink)

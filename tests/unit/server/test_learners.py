@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
+from quercus.server.growth import learner_pool
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
 from quercus.server.wire import snapshots
@@ -120,3 +122,20 @@ def test_what_cannot_be_learned_is_told(
     with pytest.raises(LearningFailedError, match="DecodeError"):
         learning.result()
     assert "model poisoned cannot be learned" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("said", [b"", b'{"bytes": 9, "nodes"', b'{"bytes": 9, "nodes": 1}\nfew', b"what?\n"])
+def test_an_answer_that_breaks_off_ends_the_learning(tmp_path: Path, said: bytes) -> None:
+    """Else its model would wait for ever for a learner that is gone."""
+    file = tmp_path / "said"
+    file.write_bytes(said)
+    news = threading.Event()
+    learner = learner_pool._LearnerProcess(["cat", str(file)], news)
+    learning = RunningTask(LearningTask("m", 1, 1))
+    learner.learning = learning
+    learner.join()
+    if learning.outcome is None:  # it was over before there was anything to end
+        learner.learn(learning)
+    with pytest.raises(LearningFailedError, match="the learner"):
+        learning.result()
+    assert learner.ended

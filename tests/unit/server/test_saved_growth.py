@@ -237,6 +237,41 @@ def test_files_of_models_that_are_gone_are_removed(store: Store) -> None:
     assert not path.exists()
 
 
+def test_what_cannot_be_removed_does_not_end_the_grower(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody made a folder there: whoever starts says so, and grows."""
+    push(store, 20)
+    grower = grow(store)
+    path = file_of(store)
+    (path.parent / "lost+found").mkdir()
+    stray = path.with_name("stray.growth")
+    stray.touch()
+    saved_growth.remove_strangers(store)
+    assert not stray.exists()
+    assert f"{path.parent / 'lost+found'} cannot be removed" in caplog.text
+    path.unlink()
+    path.mkdir()
+    store.delete_model("m")
+    while grower.round():
+        pass
+    assert f"{path} cannot be removed" in caplog.text
+
+
+def test_the_file_of_a_model_that_goes_while_a_step_waits_is_removed(store: Store) -> None:
+    """The round finds that the model is gone before it reads that it has changed."""
+    push(store, 20)
+    grower = grow(store)
+    path, key = file_of(store), store.get_model("m").key
+    assert path.exists()
+    grower._follow()
+    grower._busy.add(key)
+    store.delete_model("m")
+    grower._follow = lambda: None  # type: ignore[method-assign]  # it was read a moment ago
+    grower.round()
+    assert not path.exists()
+
+
 def test_a_full_disk_is_told_and_growth_goes_on(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

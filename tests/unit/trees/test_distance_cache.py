@@ -1,11 +1,13 @@
 """Distances that queries share: as they are computed at once, in little room."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from quercus.trees.ask.strategies import covering
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.distance_cache import DistanceCache, ordered
+from quercus.trees.memory_forest.distance_cache import DistanceCache, Ints, ordered
 
 
 @pytest.mark.parametrize(("attributes", "number_bytes"), [(78, 2), (79, 4)])
@@ -48,3 +50,54 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
         for known, found in zip(groups, near, strict=True):
             expected = covering.nearest(others, ordered(codes[known], book.bins()), book.bins())
             assert found.tolist() == expected.tolist()
+
+
+def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() -> None:
+    """Rows arrive, and a sample of them is looked at: some go, and others come in between."""
+    rng = np.random.default_rng(5)
+    values = np.column_stack([rng.integers(0, 5, 90), rng.normal(size=(90, 2))])
+    values[rng.random(values.shape) < 0.1] = np.nan
+    book = Codebook.of(values, np.array([True, False, False]))
+    codes, rows = book.codes(values), np.arange(10)
+    apart = DistanceCache(book, rows, codes)
+    for _ in range(40):
+        rows = np.sort(rng.choice(90, int(rng.integers(1, 60)), replace=False))
+        candidates = rng.choice(90, int(rng.integers(1, 40)), replace=False)
+        groups = [
+            rng.choice(90, int(rng.integers(0, 30)), replace=False) for _ in range(int(rng.integers(1, 4)))
+        ]
+        apart.follow(rows, codes)
+        others = ordered(codes[rows], book.bins())
+        far = covering.distances(ordered(codes[candidates], book.bins()), others, book.bins())
+        assert np.array_equal(apart.far(candidates, codes), far)
+        for known, near in zip(groups, apart.near(groups, codes), strict=True):
+            expected = covering.nearest(others, ordered(codes[known], book.bins()), book.bins())
+            assert near.tolist() == expected.tolist()
+
+
+def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each agenda while rows arrive, all distances would else be counted again."""
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=(301, 4))
+    book = Codebook.of(values[:200], np.zeros(4, dtype=np.bool_))
+    codes, candidates = book.codes(values), np.arange(100)
+    apart = DistanceCache(book, np.arange(300), codes)
+    apart.far(candidates, codes)
+    apart.near([np.arange(50)], codes)
+    counted, distances, nearest = [0], covering.distances, covering.nearest
+
+    def watched(count: Callable[..., Ints]) -> Callable[..., Ints]:
+        def run(rows: Ints, others: Ints, bins: Ints) -> Ints:
+            counted[0] += len(rows) * len(others)
+            return count(rows, others, bins)
+
+        return run
+
+    monkeypatch.setattr(covering, "distances", watched(distances))
+    monkeypatch.setattr(covering, "nearest", watched(nearest))
+    assert apart.fits(Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts)))
+    apart.follow(np.arange(301), codes)
+    far = apart.far(candidates, codes)
+    apart.near([np.arange(50)], codes)
+    assert counted[0] == 100 + 50
+    assert far.shape == (100, 301)
