@@ -80,6 +80,18 @@ def is_vacuous(contour: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(((contour == first) & (first > 0.0)).all(axis=-1))
 
 
+def largest_one(contours: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return contours (n, l) that say the same, each with maximum 1: products with tiny plausibilities would be 0.
+
+    Examples
+    --------
+    >>> largest_one(np.array([[0.25, 0.5], [1e-323, 5e-324]])).tolist()
+    [[0.5, 1.0], [1.0, 0.5]]
+    """
+    scaled: NDArray[np.float64] = contours / contours.max(axis=1, keepdims=True, initial=0.0)
+    return scaled
+
+
 def _as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
     try:
         return np.array(values, dtype=np.float64)

@@ -214,7 +214,7 @@ class _HistoryReader:
 
     def _settle(self, event: Event) -> None:
         query = self._queries.setdefault(event.query, _QueryAnswers())
-        if query.several:
+        if query.several and event.kind is EventKind.ANSWER:
             self._count_together(query)
         else:
             kind = LabelKind.REFUSED if event.label is None else LabelKind.ANSWERED

@@ -38,8 +38,12 @@ class LogReader:
         self._ids: set[str] = set()
         self._others: set[int] = set()  # events that are no instances
         self._asked: dict[int, int] = {}  # instance of each query
-        self._opinions: set[tuple[int, str]] = set()  # one of several answers each: query and labeller
-        self._settled: list[int] = []  # query of each answer
+        self._opinions: dict[
+            tuple[int, str], bool
+        ] = {}  # by query and labeller: whether it is not taken back
+        self._several: set[int] = set()  # queries that wanted several answers
+        self._settled: set[int] = set()  # queries with an answer, or the combination of several
+        self._answered = 0
         self._refused: set[int] = set()  # queries, without those whose refusal was taken back
         self._apart: set[int] = set()  # instances with statements that no later event combines
 
@@ -70,8 +74,7 @@ class LogReader:
     @property
     def answered(self) -> int:
         """Number of answers that count against the budget: each of several to a query, but not their combination."""
-        several = {query for query, _ in self._opinions}
-        return len(self._opinions) + sum(query not in several for query in self._settled)
+        return self._answered
 
     @property
     def apart(self) -> set[int]:
@@ -108,9 +111,10 @@ class LogReader:
                 where, f"has instance {instance}, but query {query} was about instance {self._asked[query]}"
             )
         if kind is EventKind.OPINION:
-            self._opinions.add((query or 0, event["author"]))
+            self._take_opinion(query or 0, event)
         elif kind is EventKind.ANSWER:
-            self._settled.append(query or 0)
+            self._answered += (query or 0) not in self._several
+            self._settled.add(query or 0)
         elif kind is EventKind.STATEMENT:
             self._apart.add(instance)
         elif kind is EventKind.REFUSAL:
@@ -119,6 +123,13 @@ class LogReader:
             self._apart.discard(instance)
         elif kind is EventKind.CORRECTION:
             self._refused.discard(query or 0)
+
+    def _take_opinion(self, query: int, event: dict[str, Any]) -> None:
+        """Count one of several answers, unless it is a correction; one that was taken back may be given again."""
+        mine, says = (query, event["author"]), event.get("label") is not None
+        self._answered += says and not self._opinions.get(mine, False) and query not in self._settled
+        self._opinions[mine] = says
+        self._several.add(query)
 
 
 def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:

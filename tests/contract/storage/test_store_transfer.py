@@ -11,6 +11,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AlreadyExists,
     AnswerChange,
+    CombinedAnswer,
     Corrections,
     NewValue,
     NotFound,
@@ -152,3 +153,29 @@ def test_a_log_becomes_no_model_that_no_service_can_name(filled, name):
     lines = list(filled.dump("m"))
     with pytest.raises(InvalidInput, match="1 to 63 characters"):
         filled.load(lines, name)
+
+
+def test_an_answer_that_was_taken_back_and_given_again_counts_twice_in_a_copy_too(
+    store: Store, helper
+) -> None:
+    """The budget of a copy is spent as that of the original is: corrections cost nothing, every reply does."""
+    helper.create(budget=9)
+    helper.push("a", "b")
+    helper.publish(1, 2)
+
+    def reply(labeller: str, **said: object) -> int:
+        (query,) = store.lease("m", labeller, 1, 60).queries
+        store.answer("m", query.number, query.token, b"1", 1.0, False, **said)  # type: ignore[arg-type]
+        return query.number
+
+    number = reply("ann", settles=False)
+    store.amend("m", number, AnswerChange("ann", b"2", None, among=True, pending=True))
+    store.amend("m", number, AnswerChange("ann", None, None, among=True, pending=True))
+    assert reply("ann", settles=False) == number
+    assert reply("bob", combined=CombinedAnswer(b"3", "ann + bob")) == number
+    store.amend("m", number, AnswerChange("ann", b"4", b"5", among=True))
+    store.amend("m", number, AnswerChange("ann", None, b"5", among=True))
+    store.amend("m", number, AnswerChange("ann", b"6", b"7", among=True))
+    assert reply("eve") != number
+    store.load(list(store.dump("m")), "copy")
+    assert [store.get_model(name).queries_answered for name in ("m", "copy")] == [4, 4]

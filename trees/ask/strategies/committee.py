@@ -23,6 +23,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.contour import largest_one
 from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
@@ -115,7 +116,7 @@ def mean_estimate(context: QueryContext, pool: Ints, most: int) -> Floats | None
         Rows that the members are taught, at most.
     """
     sample = context.sample
-    contours = sample.table.contours
+    contours = largest_one(sample.table.contours)
     labelled = sample_rows(np.flatnonzero(~sample.table.vacuous[sample.ids]), most)
     if not labelled.size:
         return None

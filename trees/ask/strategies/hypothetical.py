@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from quercus.belief.contour import largest_one
 from quercus.trees.ask.query import QueryContext
 from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.growth.sample import Floats, Ints
@@ -26,7 +27,7 @@ class HypotheticalAnswers:
     def __init__(self, context: QueryContext) -> None:
         contours = context.sample.table.contours
         self._known, self.classes = contours.shape
-        self._contours = contours
+        self._contours = largest_one(contours)
         self.solver = IntervalSolver(
             np.concatenate([contours, np.eye(self.classes)]),
             context.solver.alpha,

@@ -1,0 +1,37 @@
+"""What labellers said of an instance, read from its events."""
+
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.server.labelling.combined_labels import LabelKind, LabelState, label_combiner, label_events
+from quercus.storage import Event, EventKind
+
+EVERYTHING, FIRST = encode(ClassSet(3)), encode(ClassSet(1))
+
+
+def said(sequence: int, kind: EventKind, author: str, label: bytes | None, query: int = 1) -> Event:
+    """An event about the only instance."""
+    values = b"" if kind is EventKind.INSTANCE else None
+    return Event(sequence, kind, 1, "a", values, label, author, 1.0, None, False, None, 0.0, query)
+
+
+def test_a_refusal_counts_after_all_other_answers_were_taken_back() -> None:
+    """The query wanted several answers; who had given one took it back, and the next labeller cannot tell."""
+    history = [
+        said(1, EventKind.INSTANCE, "source", EVERYTHING, 0),
+        said(2, EventKind.OPINION, "ann", FIRST),
+        said(3, EventKind.OPINION, "ann", None),
+        said(4, EventKind.REFUSAL, "bob", None),
+    ]
+    found = [(each.event.author, each.kind, each.state) for each in label_events(history)]
+    assert found == [
+        ("ann", LabelKind.ANSWERED, LabelState.UNDONE),
+        ("ann", LabelKind.UNDONE, LabelState.EMPTY),
+        ("bob", LabelKind.REFUSED, LabelState.EMPTY),
+    ]
+    history += [
+        said(5, EventKind.STATEMENT, "eve", FIRST, 0),
+        said(6, EventKind.STATEMENT, "eve", None, 0),
+    ]
+    assert label_combiner(2)(history).label == EVERYTHING  # else it would be asked about again
+    taken_back = said(7, EventKind.CORRECTION, "bob", None)
+    assert label_combiner(2)([*history, taken_back]).label is None

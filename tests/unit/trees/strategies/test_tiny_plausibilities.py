@@ -1,0 +1,36 @@
+"""A constant factor of a contour means nothing (theory §1.3): also the least one that a number can have."""
+
+import numpy as np
+import pytest
+
+from quercus.belief.frame import Frame
+from quercus.specification.algorithms import Abc45
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import Specification
+from quercus.specification.strategies import STRATEGIES
+from quercus.trees.growth.stream import GrowthState, Observed, grow
+
+LEAST = 5e-324
+ROWS = 36
+
+
+def asked(strategy: str, factor: float) -> list[tuple[int, float]]:
+    """The first queries, with their scores; a plausibility is a multiple of 1/4."""
+    rng = np.random.default_rng(0)
+    values = np.column_stack([rng.integers(0, 2, ROWS), rng.integers(0, 3, ROWS)]).astype(np.float64)
+    contours = np.full((ROWS, 2), 4.0)
+    other = 1 - values[::2, 0].astype(np.int64)
+    contours[np.arange(0, ROWS, 2), other] = np.where(np.arange(ROWS // 2) % 3, 1.0, 0.0)
+    attributes = (Nominal("X", ("a", "b")), Nominal("Y", ("a", "b", "c")))
+    specification = Specification(
+        attributes=attributes, frame=Frame(("p", "q")), budget=50, algorithm=Abc45(), strategy=strategy
+    )
+    state = grow(GrowthState.initial(specification), [Observed(values, contours * factor)])
+    return [(query.instance, query.score) for query in state.agenda(6)]
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_queries_are_the_same(strategy: str) -> None:
+    tiny, usual = asked(strategy, LEAST), asked(strategy, 0.25)
+    assert [row for row, _ in tiny] == [row for row, _ in usual]
+    assert [score for _, score in tiny] == pytest.approx([score for _, score in usual], abs=1e-9)
