@@ -1,4 +1,4 @@
-"""What labellers said of an instance, read from its events."""
+"""The labels of an instance, read from its events."""
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet

@@ -76,7 +76,7 @@ def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() ->
 
 
 def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of each agenda while rows arrive, all distances would else be counted again."""
+    """All distances would else be counted again for each agenda while rows arrive."""
     rng = np.random.default_rng(6)
     values = rng.normal(size=(301, 4))
     book = Codebook.of(values[:200], np.zeros(4, dtype=np.bool_))
