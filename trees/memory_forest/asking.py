@@ -14,11 +14,12 @@ from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import BAYES, memories_of
+from quercus.trees.memory_forest.memories import BAYES, memories_of
 from quercus.trees.memory_forest.worth import worth_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
 
 COVER = 0.05  # what covering other rows is worth
 EXPLORE = 6  # one query in so many goes by what it covers alone
@@ -101,7 +102,7 @@ def all_classes_labelled(evidence: ForestEvidence) -> bool:
     return bool((share >= 0.5).any(axis=0).all())
 
 
-def remembered_rows(forest: MemoryForest) -> list[tuple[Ints, float]]:
+def remembered_rows(forest: MemoryForest) -> list[tuple[Rows, float]]:
     """Return the labelled rows that members with each length of memory hold, and the weight of these members.
 
     The shortest memory is the first one; those that reach back to the first labelled row are one. Here a long memory

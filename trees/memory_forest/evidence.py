@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
-from quercus.trees.memory_forest.labelled_rows import LabelledRows
+from quercus.trees.memory_forest.labelled_rows import LabelledRows, Rows, with_room
+from quercus.trees.memory_forest.memories import LADDER, remembered
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
@@ -135,7 +136,7 @@ class ForestEvidence(WritableArrays):
         values: Floats,
         codes: Codes,
         kinds: NDArray[np.int32],
-        labelled: Ints,
+        labelled: Rows,
         book: Codebook,
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
@@ -164,7 +165,7 @@ class ForestEvidence(WritableArrays):
         return self._kinds[: self._rows]
 
     @property
-    def labelled(self) -> Ints:
+    def labelled(self) -> Rows:
         """(T,) the labelled rows, in the order in which they were first labelled; read only."""
         return self._labelled.rows
 
@@ -177,10 +178,9 @@ class ForestEvidence(WritableArrays):
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
             room = max(end, 2 * len(self._values))
-            self._values, self._codes, self._kinds = (
-                np.concatenate([old, np.empty((room - len(old), *old.shape[1:]), old.dtype)])
-                for old in (self._values, self._codes, self._kinds)
-            )
+            self._values = with_room(self._values, first, room)
+            self._codes = with_room(self._codes, first, room)
+            self._kinds = with_room(self._kinds, first, room)
         self._values[first:end] = values
         self._kinds[first:end] = kinds
         self._rows = end
@@ -235,22 +235,27 @@ class EvidenceMoment:
 
     evidence: ForestEvidence
     count: int
-    labelled: Ints
+    labelled: Rows
     labelled_kinds: NDArray[np.int32]
 
     @cached_property
     def kinds(self) -> NDArray[np.int32]:
-        """(count,) number of each row's contour, `UNLABELLED` where nothing was known."""
-        found = np.full(self.count, UNLABELLED, np.int32)
-        found[self.labelled] = self.labelled_kinds
+        """(count,) number of the contour of each row that a memory holds; 0 elsewhere."""
+        found = np.zeros(self.count, np.int32)  # pages that nobody writes to cost nothing
+        found[self.labelled[self._held]] = self.labelled_kinds[self._held]
         return found
 
     @cached_property
     def labels(self) -> NDArray[np.int16]:
-        """(count,) the class of each row whose contour is precise, else `NONE`."""
-        found = np.full(self.count, NONE, np.int16)
-        found[self.labelled] = self.evidence.contours.sole[self.labelled_kinds]
+        """(count,) the class of each row that a memory holds, `NONE` if its contour is not precise; 0 elsewhere."""
+        found = np.zeros(self.count, np.int16)
+        found[self.labelled[self._held]] = self.evidence.contours.sole[self.labelled_kinds[self._held]]
         return found
+
+    @property
+    def _held(self) -> slice:
+        """Places of the labelled rows from the first one on that the longest memory holds."""
+        return slice(remembered(max(LADDER), len(self.labelled)).start, None)
 
     def codes(self) -> Codes:
         """Return the codes (count, K) of the rows, in the book that their number called for; read only."""

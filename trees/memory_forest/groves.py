@@ -46,10 +46,10 @@ class MemoryChanges:
         stays[new] = True
         go = old[~stays[old] | (kinds != moment.kinds[old])]
         gone[go] = True
-        stays[:] = False
-        stays[old] = True
-        stays[go] = False
-        return cls(moment.by_rank(new[~stays[new]]), go, gone)
+        had = np.zeros(moment.count, dtype=np.bool_)  # anew: pages that nobody writes to cost nothing
+        had[old] = True
+        had[go] = False
+        return cls(moment.by_rank(new[~had[new]]), go, gone)
 
 
 @dataclass(frozen=True, eq=False)

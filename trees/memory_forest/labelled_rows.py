@@ -1,11 +1,13 @@
 """The labelled rows, in the order in which they were first labelled."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
-Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
 Kinds = NDArray[np.int32]
 
 ROOM = 64
@@ -18,35 +20,35 @@ class LabelledRows(WritableArrays):
     """
 
     def __init__(self) -> None:
-        self._rows = np.empty(ROOM, np.int64)
+        self._rows = np.empty(ROOM, np.int32)
         self._kinds = np.empty(ROOM, np.int32)
         self._count = 0
         self._is_held = False
 
     @classmethod
-    def of(cls, rows: Ints, kinds: Kinds) -> "LabelledRows":
+    def of(cls, rows: Rows, kinds: Kinds) -> "LabelledRows":
         """Return labelled rows in their order, with the numbers of their contours; both are its own from now on."""
         found = cls()
         found._rows, found._kinds, found._count = rows, kinds, len(rows)
         return found
 
     @property
-    def rows(self) -> Ints:
+    def rows(self) -> Rows:
         """(T,) in their order; read only."""
         return self._rows[: self._count]
 
-    def held(self) -> tuple[Ints, Kinds]:
+    def held(self) -> tuple[Rows, Kinds]:
         """Return the rows (T,) and the numbers of their contours, which stay as they are; read only."""
         self._is_held = True
         return self.rows, self._kinds[: self._count]
 
-    def append(self, rows: Ints, kinds: Kinds) -> None:
+    def append(self, rows: NDArray[np.int64], kinds: Kinds) -> None:
         """Append rows that are labelled for the first time."""
         end = self._count + len(rows)
         if end > len(self._rows):
-            more = max(end, 2 * self._count) - self._count
-            self._rows = np.concatenate([self.rows, np.empty(more, np.int64)])
-            self._kinds = np.concatenate([self._kinds[: self._count], np.empty(more, np.int32)])
+            room = max(end, 2 * self._count)
+            self._rows = with_room(self._rows, self._count, room)
+            self._kinds = with_room(self._kinds, self._count, room)
             self._is_held = False
         self._rows[self._count : end] = rows
         self._kinds[self._count : end] = kinds
@@ -71,3 +73,25 @@ class LabelledRows(WritableArrays):
 
     def _place(self, row: int) -> int:
         return int(np.flatnonzero(self.rows == row)[0])
+
+
+def with_room(array: NDArray[Any], count: int, room: int) -> NDArray[Any]:
+    """Return a new array of length `room` that begins with the first `count` entries of `array`.
+
+    The rest is not written to, and memory that nobody writes to costs nothing.
+    """
+    found = np.empty((room, *array.shape[1:]), array.dtype)
+    found[:count] = array[:count]
+    return found
+
+
+def common_length(one: Rows, other: Rows) -> int:
+    """Return the number of entries, from the first on, that two arrays have in common.
+
+    `LabelledRows.held` returned both: if they begin at the same place in memory, they need no comparison.
+    """
+    n = min(len(one), len(other))
+    if one.__array_interface__["data"][0] == other.__array_interface__["data"][0]:
+        return n
+    differ = one[:n] != other[:n]
+    return int(differ.argmax()) if differ.any() else n

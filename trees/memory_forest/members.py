@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +10,12 @@ from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
+from quercus.trees.memory_forest.labelled_rows import common_length
+from quercus.trees.memory_forest.memories import BAYES, LADDER, MEMORIES, memories_of, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
-
-LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
-"""Memories of trees, in labelled rows. The trees share them out evenly."""
-BAYES = (600, 2_000, 100_000)
-"""Memories of the naive-Bayes members."""
-LARGEST = 512 << 20
-"""Most bytes of the nodes and opinions of all trees."""
-MOVING = 2_000
-"""Rows of the smallest memory that moves in steps, and the first step; both double together."""
-STEP = 500
-MEMORIES = len(LADDER) + len(BAYES)
-NODE_BYTES = 16
-OPINION_BYTES = 24  # a class
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +48,7 @@ class Members:
         """Return the members of a moment; `before` are those of a moment ago, which save work."""
         evidence = moment.evidence
         moment.codes()  # brings the book up to date
-        rows, kinds = moment.labelled.astype(np.int32), moment.labelled_kinds
+        rows, kinds = moment.labelled, moment.labelled_kinds
         if not len(rows):
             return cls(evidence.book, evidence.size, rows, kinds, (), ())
         if before is not None and before.is_of(evidence.book, rows, kinds):
@@ -94,18 +82,15 @@ class Members:
 
     def agreed(self, moment: EvidenceMoment) -> int:
         """Return how many labelled rows, from the first on, have the same place and contour at a moment."""
-        n = min(len(self.labelled), len(moment.labelled))
-        differ = (self.labelled[:n] != moment.labelled[:n]) | (self.kinds[:n] != moment.labelled_kinds[:n])
-        return int(differ.argmax()) if differ.any() else n
+        same_rows = common_length(self.labelled, moment.labelled)
+        return min(same_rows, common_length(self.kinds, moment.labelled_kinds))
 
     def changes(self, memory: int, moment: EvidenceMoment, agreed: int) -> MemoryChanges | None:
         """Return the changes of a memory until a moment, None if there are none; see `agreed`."""
         old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
         if self._holds(old, moment, new, agreed):
             return None
-        return MemoryChanges.between(
-            moment, self.labelled[old], self.kinds[old], moment.labelled[new].astype(np.int32)
-        )
+        return MemoryChanges.between(moment, self.labelled[old], self.kinds[old], moment.labelled[new])
 
     def next_bayes(self, moment: EvidenceMoment, agreed: int) -> list[NaiveBayes]:
         """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed`."""
@@ -122,7 +107,7 @@ class Members:
             if (new.start, new.stop) not in known:
                 known[new.start, new.stop] = NaiveBayes.of(
                     evidence.values,
-                    moment.labelled[new],
+                    moment.labelled[new].astype(np.int64),
                     evidence.named,
                     moment.labelled_kinds[new],
                     evidence.contours,
@@ -140,8 +125,9 @@ class Members:
 
     def is_of(self, book: Codebook, labelled: Rows, kinds: Rows) -> bool:
         """Return whether these are the members of the labelled rows, in these codes."""
-        known = self.book is book and len(self.labelled) == len(labelled) and len(self.groves) > 0
-        return known and bool((self.labelled == labelled).all()) and bool((self.kinds == kinds).all())
+        n = len(labelled)
+        known = self.book is book and len(self.labelled) == n and len(self.groves) > 0
+        return known and common_length(self.labelled, labelled) == n == common_length(self.kinds, kinds)
 
     def opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
         """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -204,53 +190,3 @@ class Members:
         for place, each in enumerate(self.bayes, len(LADDER)):
             found[place] = known[id(each)]
         return found
-
-
-def remembered(memory: int, labelled: int) -> slice:
-    """Return the places of the labelled rows that a memory holds after `labelled` rows (theory §10.1).
-
-    A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
-    500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.
-
-    Examples
-    --------
-    >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
-    (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None))
-    """
-    held = min(memory, labelled)
-    end = labelled if held < MOVING else labelled - labelled % (STEP << ((held // MOVING).bit_length() - 1))
-    return slice(max(0, end - memory), end)
-
-
-@cache
-def memories_of(trees: int, size: int) -> tuple[int, ...]:
-    """Return the memory of each tree, in labelled rows, of a forest of `size` classes (theory §10.1).
-
-    At the worst a labelled row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the
-    longest with which the trees keep to `LARGEST` bytes together.
-
-    Examples
-    --------
-    >>> memories_of(6, 2)
-    (200, 600, 2000, 6000, 20000, 100000)
-    >>> memories_of(1000, 64)[:6]
-    (200, 370, 370, 370, 370, 370)
-    """
-    steps = [LADDER[m % len(LADDER)] for m in range(trees)]
-    most = LARGEST // (2 * NODE_BYTES + OPINION_BYTES * size)
-    low, high = 1, max(LADDER) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if sum(min(step, middle) for step in steps) <= most else (low, middle)
-    return tuple(min(step, low) for step in steps)
-
-
-def memory_of(trees: int) -> NDArray[np.int64]:
-    """Return the number of each member's memory: of the trees', then of the naive-Bayes members, each one of its own.
-
-    Examples
-    --------
-    >>> memory_of(8).tolist()
-    [0, 1, 2, 3, 4, 5, 0, 1, 6, 7, 8]
-    """
-    return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))

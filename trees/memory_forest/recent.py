@@ -11,7 +11,8 @@ from quercus.belief.consonant import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
 from quercus.trees.memory_forest.evidence import EvidenceMoment
-from quercus.trees.memory_forest.members import Members, memory_of
+from quercus.trees.memory_forest.members import Members
+from quercus.trees.memory_forest.memories import memory_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

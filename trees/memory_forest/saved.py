@@ -17,7 +17,8 @@ from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
-from quercus.trees.memory_forest.members import LADDER, MEMORIES, Members
+from quercus.trees.memory_forest.members import Members
+from quercus.trees.memory_forest.memories import LADDER, MEMORIES
 from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
 
@@ -56,7 +57,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "values": evidence.values,
         "codes": evidence.codes(),
         "kinds": evidence.kinds,
-        "told": labelled.astype(np.int32),
+        "told": labelled,
         **_book_columns("cuts", evidence.book),
         **_book_columns("judge_cuts", judges.book),
         "judge_told_count": np.array([len(judges.labelled)]),
@@ -78,7 +79,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
     """
     columns, size = saved.columns, forest.evidence.size
     _check_columns(columns, len(forest.evidence.named), size)
-    labelled, kinds = columns["told"].astype(np.int64), np.array(columns["kinds"])
+    labelled, kinds = columns["told"], np.array(columns["kinds"])
     _check_labelled(labelled, kinds)
     evidence = ForestEvidence.restored(
         forest.evidence.named,
@@ -133,8 +134,8 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
         labelled, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
         _check_labelled(labelled, kinds, of=(len(evidence), len(evidence.contours)))
     else:
-        labelled = evidence.labelled[:count].astype(np.int32)
-        kinds = evidence.kinds[labelled]
+        now = evidence.now()
+        labelled, kinds = now.labelled[:count], now.labelled_kinds[:count]
     if len(labelled) != count:
         raise ValueError(f"{len(labelled)} rows were labelled before the last block, must be {count}")
     book = _book_of("judge_cuts", columns, evidence.named)

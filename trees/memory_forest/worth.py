@@ -10,7 +10,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.strategies import MARGIN, MEMORY_DISAGREEMENT
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import memory_of
+from quercus.trees.memory_forest.memories import memory_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.memory_forest.asking import Coverage, choose_rows
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.members import BAYES, LADDER
+from quercus.trees.memory_forest.memories import BAYES, LADDER
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
 from quercus.trees.memory_forest.worth import NAMES, disagreement_worth, margin_worth, worth_of
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
-from quercus.trees.memory_forest.labelled_rows import LabelledRows
-from quercus.trees.memory_forest.members import LADDER, remembered
+from quercus.trees.memory_forest.labelled_rows import LabelledRows, common_length
+from quercus.trees.memory_forest.memories import LADDER, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
 
@@ -525,6 +525,29 @@ def test_what_was_held_stays_as_it_was() -> None:
     assert [len(rows) for rows, _ in moments] == [3, 3, 183]
     rows, kinds = labelled.held()
     assert (rows[:2].tolist(), kinds[:2].tolist(), len(rows)) == ([3, 9], [8, 2], 182)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_common_length_of_held_rows_is_that_of_their_copies(seed: int) -> None:
+    """Also where they begin at the same place in memory and are not compared."""
+    rng, labelled, end = np.random.default_rng(seed), LabelledRows(), 0
+    held, copies = [], []
+    for _ in range(60):
+        match rng.integers(5):
+            case 0 | 1:
+                more = int(rng.integers(1, 30))
+                labelled.append(np.arange(end, end + more), rng.integers(0, 3, more).astype(np.int32))
+                end += more
+            case 2 if len(labelled.rows):
+                labelled.change(int(rng.choice(labelled.rows)), int(rng.integers(3)))
+            case 3 if len(labelled.rows):
+                labelled.withdraw(int(rng.choice(labelled.rows[-3:])))
+            case _:
+                held.append(labelled.held())
+                copies.append([each.copy() for each in held[-1]])
+    for (ours, our_copies), (theirs, their_copies) in combinations(zip(held, copies, strict=True), 2):
+        for i in range(2):
+            assert common_length(ours[i], theirs[i]) == common_length(our_copies[i], their_copies[i])
 
 
 @pytest.mark.parametrize("seed", range(6))

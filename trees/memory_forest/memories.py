@@ -1,0 +1,69 @@
+"""The memories of the members: the labelled rows that each holds (theory §10.1)."""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
+"""Memories of trees, in labelled rows. The trees share them out evenly."""
+BAYES = (600, 2_000, 100_000)
+"""Memories of the naive-Bayes members."""
+LARGEST = 512 << 20
+"""Most bytes of the nodes and opinions of all trees."""
+MOVING = 2_000
+"""Rows of the smallest memory that moves in steps, and the first step; both double together."""
+STEP = 500
+MEMORIES = len(LADDER) + len(BAYES)
+NODE_BYTES = 16
+OPINION_BYTES = 24  # a class
+
+
+def remembered(memory: int, labelled: int) -> slice:
+    """Return the places of the labelled rows that a memory holds after `labelled` rows (theory §10.1).
+
+    A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
+    500 rows, 1,000 from 4,000 rows on, 2,000 from 8,000 on, and so on.
+
+    Examples
+    --------
+    >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
+    (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None))
+    """
+    held = min(memory, labelled)
+    end = labelled if held < MOVING else labelled - labelled % (STEP << ((held // MOVING).bit_length() - 1))
+    return slice(max(0, end - memory), end)
+
+
+@cache
+def memories_of(trees: int, size: int) -> tuple[int, ...]:
+    """Return the memory of each tree, in labelled rows, of a forest of `size` classes (theory §10.1).
+
+    At the worst a labelled row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the
+    longest with which the trees keep to `LARGEST` bytes together.
+
+    Examples
+    --------
+    >>> memories_of(6, 2)
+    (200, 600, 2000, 6000, 20000, 100000)
+    >>> memories_of(1000, 64)[:6]
+    (200, 370, 370, 370, 370, 370)
+    """
+    steps = [LADDER[m % len(LADDER)] for m in range(trees)]
+    most = LARGEST // (2 * NODE_BYTES + OPINION_BYTES * size)
+    low, high = 1, max(LADDER) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sum(min(step, middle) for step in steps) <= most else (low, middle)
+    return tuple(min(step, low) for step in steps)
+
+
+def memory_of(trees: int) -> NDArray[np.int64]:
+    """Return the number of each member's memory: of the trees', then of the naive-Bayes members, each one of its own.
+
+    Examples
+    --------
+    >>> memory_of(8).tolist()
+    [0, 1, 2, 3, 4, 5, 0, 1, 6, 7, 8]
+    """
+    return np.append(np.arange(trees) % len(LADDER), len(LADDER) + np.arange(len(BAYES)))
