@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
 DEMO_STAMP := $(VENV)/demo.stamp
 BENCH_STAMP := $(VENV)/bench.stamp
+COLLECTED := $(VENV)/collected.stamp
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -22,16 +23,19 @@ help: ## Show this list
 demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
 	$(BIN)/quercus demo $(ARGS)
 
-# Kernels and tests are compiled beside the checks, so that no worker has to: three minutes once.
+# Kernels and tests are compiled beside the checks, so that no worker has to: a minute once, and again when they change.
+CHANGED = $(shell find belief tests trees -name '*.py' -newer $(COLLECTED) 2>&1)
+COMPILE = $(if $(CHANGED),$(BIN)/python -m pytest -q --collect-only,true)
 checks: $(STAMP)
-	@$(BIN)/python -m pytest -q --collect-only > /dev/null & compiling=$$!; \
+	@$(COMPILE) > /dev/null & compiling=$$!; \
 	set -x; \
 	{ $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports; } \
 	    || { kill $$compiling; exit 1; }; \
-	wait $$compiling
+	wait $$compiling && touch $(COLLECTED)
 
-# Many tests wait for other processes: two workers more than the machine has cores keep the cores busy.
-WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)')
+# Many tests wait for other processes: a worker more than the machine has cores keeps the cores busy. Each costs 20 seconds
+# of CPU: it imports all tests, and has servers of its own.
+WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 SELECTED := -m "not slow"

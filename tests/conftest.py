@@ -16,7 +16,7 @@ from integration.client.serving import Serving
 from support.postgres import TEMPLATE, Cluster, require_binaries
 
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS, EXAMPLES = 3, 20
+SEEDS, EXAMPLES = 2, 20
 """Number of cases of a law on random problems that every change tests; `make test-all` has them all."""
 ALL_EXAMPLES = 40
 OTHER_PROGRAMS = tuple(
@@ -25,6 +25,9 @@ OTHER_PROGRAMS = tuple(
                    "integration/deploy", "integration/docs", "unit/experiments")
 )  # fmt: skip
 """Tests of whole programs, browsers and clusters: slow ones, which `make test-all` has."""
+
+QUICK = "not slow"
+"""The tests that `make test` selects."""
 KERNELS = sorted(
     path
     for path in (ROOT / "trees").rglob("*.py")
@@ -33,7 +36,7 @@ KERNELS = sorted(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    examples = EXAMPLES if config.option.markexpr == "not slow" else ALL_EXAMPLES
+    examples = EXAMPLES if config.option.markexpr == QUICK else ALL_EXAMPLES
     settings.register_profile("quercus", max_examples=examples, deadline=None)  # a busy machine is slow
     settings.load_profile("quercus")
     # A run in the background (nohup, &) ignores Ctrl-C, and so would every process that a test interrupts.
@@ -42,23 +45,25 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / digest))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where only quick tests run, import no files whose tests are all slow."""
+    return True if config.option.markexpr == QUICK and collection_path in OTHER_PROGRAMS else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with slow tests first, and of a test with many seeds call all but the first ones slow.
-
-    Tests of other programs are slow too.
+    """Put files with slow tests first, and call tests slow that need another program, or repeat one with a new seed.
 
     With the slow files first no worker is left alone with one at the end.
     """
     others = {path for path in {item.path for item in items} if _starts(path)}
     for item in items:
-        if item.path in others:
+        if item.path in others or _needs_postgres(item):
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:
-        call = getattr(item, "callspec", None)
-        seed = call and call.params.get("seed")
+        seed = _parameters(item).get("seed")
         if isinstance(seed, int) and seed >= SEEDS:
             item.add_marker(pytest.mark.slow)
 
@@ -66,6 +71,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _starts(path: Path) -> bool:
     """Return whether the tests of a file start other programs."""
     return any(path.is_relative_to(folder) for folder in OTHER_PROGRAMS)
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def _needs_postgres(item: pytest.Item) -> bool:
+    """Whether a test needs a database server: by a fixture, or by a parameter that chooses it."""
+    chosen = (value for value in _parameters(item).values() if isinstance(value, str))
+    return "postgres" in getattr(item, "fixturenames", ()) or "postgresql" in chosen
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

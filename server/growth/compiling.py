@@ -15,24 +15,22 @@ from quercus.server.growth.child_process import end_with_parent
 from quercus.server.growth.compiling_helper import start_helper
 from quercus.server.growth.kernel_note import is_all_compiled, note_all_compiled
 from quercus.trees import precompile
-from quercus.trees.precompile import BEFORE_TREES, Progress, help_preparing, is_helped
+from quercus.trees.precompile import Progress, help_preparing, is_helped
 
 NICENESS: Final = 5  # as the grower's
 
 
 def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
-    """Compile every kernel of solver, growth and strategies that is not in the cache, and load the others.
+    """Compile every kernel of solver, growth and strategies that is not in the cache.
 
-    Where the cache is known to hold them all, only those for forests and precise labels are loaded: that is faster,
-    and the others are loaded when they are first called.
+    Where the cache is known to hold them all, nothing is done: each is loaded when it is first called, and a process
+    that never calls it saves the time.
 
     Parameters
     ----------
     notify : called with the progress, from the first kernel that is compiled on, here or by the helper.
     """
     if is_all_compiled():
-        for step in BEFORE_TREES:
-            step()
         return
     helper: subprocess.Popen[bytes] | None = None
     begun = False

@@ -1,4 +1,4 @@
-"""The grower's numerical kernels: loaded, or compiled with progress reports."""
+"""The grower's numerical kernels: those that the cache lacks are compiled, with progress reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logging.getLogger("quercus.server.growth.grower")
 
 
 def prepare(pulse: HeartbeatWriter) -> None:
-    """Prepare the kernels before a model needs them, those for the default first; log the progress of compiling."""
+    """Compile the kernels that the cache lacks, those for the default first, and log the progress."""
     began = time.monotonic()
     last: Progress | None = None
 

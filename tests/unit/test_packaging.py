@@ -57,6 +57,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert {name.split("/")[0] for name in names} == {"quercus"}
@@ -139,6 +140,7 @@ def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["quercus", "quercus.client", "quercus.client.aio", "quercus.cli.main"])
 def test_the_client_costs_nothing_of_the_server(clean_python: Path, module: str) -> None:
     code = (
@@ -162,6 +164,7 @@ def test_the_same_holds_where_everything_is_installed() -> None:
     assert result.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_base_install_lacks_the_server_and_says_what_to_do(clean_python: Path) -> None:
     assert run(clean_python, "-c", "import sqlalchemy").returncode != 0
     quercus = str(clean_python.with_name("quercus"))

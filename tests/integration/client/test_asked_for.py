@@ -37,7 +37,9 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return codes, np.ones((ROWS, 3)), truth
 
 
-@pytest.mark.parametrize("strategy", ["published", "covering-committee"])
+@pytest.mark.parametrize(
+    "strategy", ["published", pytest.param("covering-committee", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("which", LEARNERS)
 def test_it_asks_what_an_active_tree_would(client: Client, name: str, which: str, strategy: str) -> None:
     wire, domain = LEARNERS[which]

@@ -124,7 +124,10 @@ def test_a_server_that_is_killed_amid_groups_keeps_what_it_acknowledged(
     serving: Serving, store: Store, postgres_url: str
 ) -> None:
     acknowledged: list[str] = []
-    with Client(serving.address) as leasing, Client(serving.address, outage_s=1.0) as answering:
+    with (
+        Client(serving.address, outage_s=1.0) as leasing,
+        Client(serving.address, outage_s=1.0) as answering,
+    ):
 
         def label(number: int) -> None:
             for turn in range(BUDGET):

@@ -418,7 +418,7 @@ def test_strangers_cannot_fill_the_audit_log_nor_write_lines_of_it(
 
 
 def test_probes_leave_calls_to_others(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", access="tokens", max_streams=2)
+    live = start_live(tmp_path / "store.db", access="tokens", max_streams=2, grower=False)
     with grpc.insecure_channel(live.server.address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         watches = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE_S) for _ in range(2)]

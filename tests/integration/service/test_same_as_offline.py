@@ -1,15 +1,23 @@
 """The service is the algorithm: the same queries in the same order, the same tree, however the rows came."""
 
+from itertools import product
+
 import pytest
 from integration.service.play import PUSHES, answered, assert_same_queries, assert_same_tree
 from integration.service.problems import ORACLES, PROBLEMS, doubter, t
 
 from quercus.client import Client
 
+QUICK = {("iris", "batches", "doubter"), ("wine", "one by one", "expert")}
+"""Cases that every change tests, beside all of the smallest problem."""
 
-@pytest.mark.parametrize("oracle", ORACLES)
-@pytest.mark.parametrize("push", PUSHES)
-@pytest.mark.parametrize("problem", PROBLEMS)
+CASES = [
+    pytest.param(*case, marks=() if case[0] == "table T" or case in QUICK else pytest.mark.slow)
+    for case in product(PROBLEMS, PUSHES, ORACLES)
+]
+
+
+@pytest.mark.parametrize(("problem", "push", "oracle"), CASES)
 def test_service_is_the_algorithm(client: Client, model: str, problem: str, push: str, oracle: str) -> None:
     given = PROBLEMS[problem]()
     answer = ORACLES[oracle](given)

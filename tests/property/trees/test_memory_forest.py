@@ -27,6 +27,8 @@ from quercus.trees.memory_forest.saved import restore_forest, saved_forest
 
 Floats = NDArray[np.float64]
 MASK = 2**64 - 1
+MANY, SOME = (settings.default.max_examples * share // 8 for share in (5, 3))
+"""Examples: 25 and 15 where all tests run, half as many for every change."""
 
 
 def mixed(key: int, number: int) -> int:
@@ -225,7 +227,7 @@ def forest(named: NDArray[np.bool_], classes: int) -> MemoryForest:
     return MemoryForest(named, classes, trees=7, seed=5, level=0.75)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=MANY, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(1, 1_300),
@@ -247,7 +249,7 @@ def test_whatever_the_batches_one_forest(
     assert_same(in_parts, at_once)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=MANY, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), looks=st.integers(0, 2**12 - 1))
 def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
     """Labels that arrive one after the other, with occasional looks, give the same forest as without a look."""
@@ -299,7 +301,7 @@ def test_saved_columns_are_not_written_to() -> None:
         np.testing.assert_array_equal(column, kept[name], err_msg=name)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=SOME, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(1, 1_300),

@@ -24,12 +24,14 @@ ESTIMATORS = [
     C45Classifier(),
     E2MTreeClassifier(),
     BeliefTreeClassifier(),
-    TotalUncertaintyTreeClassifier(folds=2),  # ten take half a minute here
     TotalUncertaintyTreeClassifier(lam=0.3, combine="mean"),
     BeliefEntropyTreeClassifier(),
     ActiveBeliefTreeClassifier(),
     ActiveForestClassifier(n_estimators=12, random_state=1),
     EvidentialForestClassifier(n_estimators=3, random_state=1),
+]
+OTHER_SETTINGS = [
+    TotalUncertaintyTreeClassifier(folds=2),  # ten take half a minute here
     EvidentialForestClassifier(C45Classifier(), n_estimators=3, vote="mass", random_state=1),
 ]
 
@@ -45,6 +47,13 @@ def expected(estimator: BaseEstimator) -> dict[str, str]:
 @pytest.mark.filterwarnings("ignore:SCIPY_ARRAY_API is not set")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
 def test_scikit_learn(estimator: BaseEstimator, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:SCIPY_ARRAY_API is not set")
+@parametrize_with_checks(OTHER_SETTINGS, expected_failed_checks=expected)
+def test_scikit_learn_with_other_settings(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
 
 

@@ -38,7 +38,7 @@ def grow(engine: TreeEngine, first: int, rows: int, chance: np.random.Generator)
         engine.grown({})
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", ["tree", pytest.param("forest", marks=pytest.mark.slow)])
 def test_a_model_takes_what_its_rows_take(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks leave nothing that grows with them: neither solved cells nor the members of earlier looks."""
     monkeypatch.setattr(cell_cache, "SPARED_BYTES", 20_000)  # what the last looks have solved hardly weighs

@@ -60,6 +60,7 @@ def remove_all(store: Store) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_again_and_again(disk):
     """The reserve for deletions is kept each time, and space that a deletion freed is written to."""
     with Store.open(file_url(disk / "store.db")) as store:
@@ -142,6 +143,7 @@ def test_a_token_is_revoked_on_a_full_disk(disk):
         assert token.revoked_at is not None
 
 
+@pytest.mark.slow
 def test_little_that_is_kept_deletes_a_few_rows_at_a_time(disk, monkeypatch):
     """Rows whose ids lie anywhere change a page of each index; where 256 do not fit into what is kept, fewer do."""
     monkeypatch.setattr(disk_space, "RESERVE_BYTES", 400_000)
