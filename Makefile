@@ -33,9 +33,10 @@ checks: $(STAMP)
 	    || { kill $$compiling; exit 1; }; \
 	wait $$compiling && touch $(COLLECTED)
 
-# Many tests wait for other processes: a worker more than the machine has cores keeps the cores busy. Each costs 20 seconds
-# of CPU: it imports all tests, and has servers of its own.
-WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+# Tests wait for other processes, slow ones most of all: more workers than the machine has cores keep the cores busy. Each
+# costs 20 seconds of CPU: it imports all tests, and has servers of its own.
+WAITING = $(if $(SELECTED),1,2)
+WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + $(WAITING))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 SELECTED := -m "not slow"
