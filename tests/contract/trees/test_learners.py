@@ -46,7 +46,16 @@ ALGORITHMS: dict[str, Algorithm] = {
     **{f"votes of {name}": Forest(BASES[name], 3, "label", 2) for name in VOTING},  # type: ignore[arg-type]
 }
 ATTRIBUTES = (Nominal("colour", ("red", "green", "blue")), Numeric("length"), Numeric("noise"))
-every = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
+QUICK = {*BASES, "forest of abc45", "forest of c45", "forest of e2m", "votes of c45"}
+"""Algorithms that every change tests: each learner, and forests of each kind of prediction."""
+
+every = pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(each, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, each in ALGORITHMS.items()
+    ],
+)
 CLASSES = 3
 
 

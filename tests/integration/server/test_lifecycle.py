@@ -485,6 +485,7 @@ def test_a_steady_push_is_published_once_an_interval(start_live: Any, tools: Any
     assert api.grown("m", acks).as_of == acks  # and the last of it, without another push
 
 
+@pytest.mark.slow
 def test_the_lag_is_seen_and_ends(start_live: Any, tools: Any, tmp_path: Path) -> None:
     idle = start_live(tmp_path / "store.db", grower=False)
     idle.api.create("m", budget=0)

@@ -412,6 +412,7 @@ def test_other_learners_learn_what_all_say_together(
     assert len(np.unique(served.theta, axis=0)) > 1, "a tree of one leaf shows nothing"
 
 
+@pytest.mark.slow
 def test_a_crash_and_an_export_change_nothing(
     start_child: Callable[..., Any], tools: Any, tmp_path: Path
 ) -> None:

@@ -280,6 +280,7 @@ def learns_again(rows: model_pb2.C45Tree) -> bytes:
     return complete_specification(specification).SerializeToString(deterministic=True)
 
 
+@pytest.mark.slow
 def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     store: Watched, clock: Clock, learners: LearnerPool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -232,7 +232,7 @@ def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPa
     assert len(listed) > 10
 
 
-@pytest.mark.parametrize("contours", [1, 5, 20])
+@pytest.mark.parametrize("contours", [1, 5, pytest.param(20, marks=pytest.mark.slow)])
 def test_what_is_remembered_is_bounded_however_few_contours_a_child_has(
     contours: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,9 @@ def test_the_order_of_the_rows_does_not_matter(learner):
         assert mine.theta == pytest.approx(theirs.theta, abs=1e-9)
 
 
-@pytest.mark.parametrize("learner", [averaging, id3, c45])
+@pytest.mark.parametrize(
+    "learner", [*(pytest.param(each, marks=pytest.mark.slow) for each in (averaging, id3)), c45]
+)
 def test_a_tree_may_be_deeper_than_python_can_recurse(learner):
     count = 1200
     values = np.arange(count, dtype=float)[:, np.newaxis]
