@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where only quick tests run, import no files whose tests are all slow."""
+    """Import no files whose tests are all slow, where only quick tests run."""
     return True if config.option.markexpr == QUICK and collection_path in OTHER_PROGRAMS else None
 
 
@@ -78,7 +78,7 @@ def _parameters(item: pytest.Item) -> dict[str, object]:
 
 
 def _needs_postgres(item: pytest.Item) -> bool:
-    """Whether a test needs a database server: by a fixture, or by a parameter that chooses it."""
+    """Return whether a test needs a database server: by a fixture, or by a parameter that chooses it."""
     chosen = (value for value in _parameters(item).values() if isinstance(value, str))
     return "postgres" in getattr(item, "fixturenames", ()) or "postgresql" in chosen
 
