@@ -38,7 +38,7 @@ def test_messages_of_a_stream_count_as_calls(
 def test_streams_of_one_caller_are_bounded(
     start_live: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
-    live = start_live(tmp_path / "store.db", max_streams=3, grower=False)
+    live = start_live(tmp_path / "store.db", max_streams=3)
     live.api.create("m")
     watches = [live.api.trees.WatchTree(tree_pb2.WatchTreeRequest(model="models/m")) for _ in range(3)]
     for watch in watches:
