@@ -21,8 +21,10 @@ machine, absolute figures do not. A ratio above 1 is in favour of Quercus.
 COLUMNS = ("work", "Quercus", "peer", "ratio", "target", "reached", "command")
 
 
-def scripts() -> list[Path]:
-    return sorted(path for path in HERE.glob("*.py") if not path.name.startswith("_"))
+def scripts(quick: bool) -> list[Path]:
+    """Return the scripts; if `quick`, those alone that take less time on demand."""
+    every = sorted(path for path in HERE.glob("*.py") if not path.name.startswith("_"))
+    return [path for path in every if not quick or "--quick" in path.read_text(encoding="utf-8")]
 
 
 def run(arguments: list[str]) -> list[str]:
@@ -30,7 +32,7 @@ def run(arguments: list[str]) -> list[str]:
     # one core is what is compared: libraries must not spread over the others
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     failed = []
-    for script in scripts():
+    for script in scripts(quick="--quick" in arguments):
         print(f"== {script.name}", flush=True)
         ended = subprocess.run([sys.executable, script, *arguments], env=environment, check=False)
         if ended.returncode:
@@ -63,7 +65,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     quick = "--quick" in arguments
     failed = [] if "--table" in arguments else run(arguments)
-    kept = [kept_folder(quick) / f"{script.stem}.json" for script in scripts()]
+    kept = [kept_folder(quick) / f"{script.stem}.json" for script in scripts(quick)]
     reports = [json.loads(path.read_text(encoding="utf-8")) for path in kept if path.exists()]
     written = table_folder(quick) / "RESULTS.md"
     written.write_text(table(reports), encoding="utf-8")

@@ -172,6 +172,7 @@ class Labeller(Person):
                 # the labeller counts on nothing
                 await self._one(stub, response.query, card, None, SHORT_S)
         finally:
+            outgoing.put_nowait(None)  # ends the requests, which wait for the next one
             call.cancel()
 
     async def _read(self, call: Any) -> query_pb2.StreamQueriesResponse | None:
