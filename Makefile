@@ -25,9 +25,9 @@ demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, tw
 
 # Kernels and tests are compiled beside the checks, so that no worker has to: a minute once, and again when they change.
 CHANGED = $(shell find belief tests trees -name '*.py' -newer $(COLLECTED) 2>&1)
-COMPILE = $(if $(CHANGED),$(BIN)/python -m pytest -q --collect-only,true)
+COMPILE = $(if $(CHANGED),found=$$($(BIN)/python -m pytest -q --collect-only 2>&1) || { echo "$$found" | tail -30; exit 1; },true)
 checks: $(STAMP)
-	@$(COMPILE) > /dev/null & compiling=$$!; \
+	@{ $(COMPILE); } & compiling=$$!; \
 	set -x; \
 	{ $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports; } \
 	    || { kill $$compiling; exit 1; }; \

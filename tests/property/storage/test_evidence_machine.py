@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from support.histories import check_history
-from support.ledger import Ledger, Voice, conflict
+from support.ledger import LabellerVoice, Ledger, conflict
 
 from quercus.belief.codec import encode_contours
 from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
@@ -253,9 +253,9 @@ class Evidence(RuleBasedStateMachine):
     def query(self, record: QueryRecord) -> Any:
         return self.ledgers[record.instance].query(record.number)
 
-    def voice(self, names: tuple[str, ...], reliability: float) -> Voice:
+    def voice(self, names: tuple[str, ...], reliability: float) -> LabellerVoice:
         at = self.store.get_model("m").sequence_committed
-        return Voice(at, frozenset(CLASSES.index(name) for name in names), reliability)
+        return LabellerVoice(at, frozenset(CLASSES.index(name) for name in names), reliability)
 
     @invariant()
     def the_store_says_what_the_ledger_says(self) -> None:
