@@ -82,6 +82,19 @@ def set_up_store(client: Client, folder: Path) -> None:
     Store.open(f"sqlite:///{folder / 'quercus.db'}").close()
 
 
+def set_up_archive(client: Client, folder: Path) -> None:
+    from quercus.proto.v1 import model_pb2
+    from quercus.server.wire.models import complete_specification
+    from quercus.storage import Store
+
+    message = model_pb2.Specification(
+        attributes=[model_pb2.Attribute(name="alcohol", numeric=model_pb2.NumericAttribute())],
+        classes=["red", "white"],
+    )
+    with Store.open(f"sqlite:///{folder / 'quercus.db'}") as store:
+        store.create_model("wine", complete_specification(message).SerializeToString(), budget=0)
+
+
 BEFORE = {
     "display.md": set_up_display,
     "draw-pictures.md": set_up_pictures,
@@ -89,6 +102,7 @@ BEFORE = {
     "serving.md": set_up_serving,
     "several-labellers.md": set_up_crowd,
     "choose-a-learner.md": set_up_choice,
+    "archive.md": set_up_archive,
     "backup.md": set_up_store,
 }
 
