@@ -7,14 +7,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from support.published import published_message
 from support.said import said
 
-from quercus.proto.v1 import admin_pb2
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.proto.v1 import admin_pb2, model_pb2
 from quercus.server.config import Config
 from quercus.server.growth import supervisor as module
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.growth.supervisor import Supervisor
+from quercus.server.wire.models import complete_specification
+from quercus.storage.store import Store
 
 
 def test_no_process_to_be_had_for_a_while(
@@ -126,8 +132,16 @@ def test_a_grower_that_writes_and_makes_no_progress_is_silent(
 def test_what_a_library_of_the_grower_prints_is_no_sign_of_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Numba tells on standard output where it finds its cache, when it is asked to."""
+    """Numba prints on standard output where it finds its cache, if asked to: here for the first tree."""
     monkeypatch.setenv("NUMBA_DEBUG_CACHE", "1")
+    attribute = model_pb2.Attribute(name="size", numeric=model_pb2.NumericAttribute())
+    specification = complete_specification(
+        published_message(attributes=[attribute], classes=["small", "large"])
+    )
+    labels = [encode(ClassSet(1 + (row > 9))) for row in range(20)]
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        store.create_model("m", specification.SerializeToString(), budget=0)
+        store.append_instances("m", [f"i{row}" for row in range(20)], np.arange(20.0)[:, np.newaxis], labels)
 
     async def run() -> None:
         running = Supervisor(Config(store=str(tmp_path / "store.db")))
