@@ -218,8 +218,6 @@ def test_a_model_is_ready_once_it_has_a_tree(grown: str, live: Any, tools: Any) 
         newest = stub.ModelMetadata(pb.ModelMetadataRequest(name=MODEL), timeout=30).versions[0]
         assert is_ready(MODEL)
         assert is_ready(MODEL, newest)
-        assert not is_ready("untaught")
-        assert not is_ready("untaught", "1")
         with tools.refused(grpc.StatusCode.NOT_FOUND, "999", "the newest is"):
             is_ready(MODEL, "999")
         with tools.refused(grpc.StatusCode.NOT_FOUND, "nothing"):
@@ -227,6 +225,17 @@ def test_a_model_is_ready_once_it_has_a_tree(grown: str, live: Any, tools: Any) 
         report = client.push("untaught", [[1.0], [2.0]])
         next(each for each in client.watch("untaught") if each.tree.as_of >= report.committed_sequence)
         assert is_ready("untaught")
+
+
+def test_a_model_without_a_tree_is_not_ready(start_live: Any, tmp_path: Path) -> None:
+    """Without a grower, for a grower may give it one at any moment."""
+    address = start_live(tmp_path / "store.db", grower=False).server.address
+    with Client(address) as client, grpc.insecure_channel(address) as channel:
+        client.create_model("untaught", Specification([Numeric("size")], ["o", "s"]))
+        stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+        for version in ("", "1"):
+            request = pb.ModelReadyRequest(name="untaught", version=version)
+            assert not stub.ModelReady(request, timeout=30).ready
 
 
 def test_versions_and_models_that_are_not_there(grown: str, tools: Any) -> None:
