@@ -11,7 +11,7 @@ import numpy as np
 from _streams import nominal
 
 from quercus.compute.processes import give_out
-from quercus.compute.sharded.crew import _call_own, _ProcessCrew
+from quercus.compute.sharded.workers import _call_own, _ProcessShardWorkers
 
 BLOCK = 100_000
 STREAM = nominal()
@@ -45,7 +45,7 @@ def timed_call(shard: int, method: str, arguments: tuple) -> tuple[object, float
     return value, time.process_time(), resident
 
 
-class TimedCrew(_ProcessCrew):
+class TimedShardWorkers(_ProcessShardWorkers):
     """Processes with one shard each.
 
     The critical path is, of each round of calls, the CPU time of the slowest process since the round before: what it

@@ -12,7 +12,7 @@ from dataclasses import fields
 import numpy as np
 from _measure import Clock, times
 from _report import Report, Row, reporting
-from _sharded import BLOCK, SETTINGS, STREAM, TimedCrew, blocks, deal
+from _sharded import BLOCK, SETTINGS, STREAM, TimedShardWorkers, blocks, deal
 
 from quercus.compute.sharded.growth import _Growth
 from quercus.trees.growth.stream import GrowthState, Observed, grow
@@ -28,25 +28,25 @@ class TimedGrowth(_Growth):
     path = 0.0
 
     def _grow(self, tree, counts):
-        crew = self._crew
-        started, crew.path = time.process_time(), 0.0
+        workers = self._workers
+        started, workers.path = time.process_time(), 0.0
         super()._grow(tree, counts)
         self.seconds = time.process_time() - started
-        self.path = self.seconds + crew.path
+        self.path = self.seconds + workers.path
 
 
 def shards(specification, rows: int):
     """Return the tree, the seconds of the critical path, those of this process in it, and workers' bytes."""
-    crew = TimedCrew(SHARDS)
+    workers = TimedShardWorkers(SHARDS)
     try:
         for count in (BLOCK * SHARDS, rows):  # the first loads the compiled kernels
-            empty = max(crew.resident)
-            crew.all("", [(specification, each) for each in deal(count, SHARDS)])
-            growth = TimedGrowth(specification, crew)
+            empty = max(workers.resident)
+            workers.all("", [(specification, each) for each in deal(count, SHARDS)])
+            growth = TimedGrowth(specification, workers)
             tree = growth.tree()
-        return tree, growth.path, growth.seconds, max(crew.resident) - empty
+        return tree, growth.path, growth.seconds, max(workers.resident) - empty
     finally:
-        crew.close()
+        workers.close()
 
 
 def one_process(specification, rows: int):

@@ -134,7 +134,7 @@ def answers(
         quercus answers wine --json | jq -r '.item + " " + .answer'
     """
     if correct is not None and undo is not None:
-        raise typer.BadParameter("--correct and --undo are two things: choose one")
+        raise typer.BadParameter("--correct and --undo are mutually exclusive")
     wanted = AnswerFilter(
         labellers=labeller or (), classes=classes or (), instances=instance or (),
         since=_time(since, "--since"), until=_time(until, "--until"),

@@ -92,17 +92,22 @@ MissingOption = Annotated[
     typer.Option(
         "--missing",
         metavar="WORDS",
-        help="Words that stand for a missing value, as in NA,null; beside an empty cell and ?.",
+        help="Words that mean a missing value, such as NA,null, in addition to an empty cell and ?.",
     ),
 ]
-IgnoreOption = Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Leave out.")]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
+]
 NominalOption = Annotated[
-    list[str] | None, typer.Option("--nominal", metavar="COLUMN", help="Numbers that are names.")
+    list[str] | None,
+    typer.Option("--nominal", metavar="COLUMN", help="Treat this numeric column as nominal; repeatable."),
 ]
 AttributeOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--attribute", metavar="COLUMN", help="An attribute, although it looks like a column of classes."
+        "--attribute",
+        metavar="COLUMN",
+        help="Treat this column as an attribute although it looks like a column of classes; repeatable.",
     ),
 ]
 FileArgument = Annotated[

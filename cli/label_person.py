@@ -110,7 +110,7 @@ class TerminalLabeller:
             None  # the last query that was answered or refused, and the reply
         )
         self._shown_at = 0.0
-        self._comment = self.said = ""
+        self._comment = self.answer_text = ""
         self.took_s = 0.0
 
     def __enter__(self) -> Self:
@@ -126,7 +126,7 @@ class TerminalLabeller:
         since = self._shown_at
         answer = self._reply(query.classes, query)
         if not isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier):
-            self._last = query, self.said
+            self._last = query, self.answer_text
         self.took_s = time.monotonic() - since
         return answer
 
@@ -243,7 +243,7 @@ class TerminalLabeller:
         answer = self._another(query.classes, query.instance, said)
         if answer is None:
             return None
-        self._last = None if isinstance(answer, CannotTell) else (query, self.said)
+        self._last = None if isinstance(answer, CannotTell) else (query, self.answer_text)
         return EditEarlier(query, query.model, answer)
 
     def _neighbours(self, asked: Query) -> None:
@@ -339,7 +339,7 @@ class TerminalLabeller:
         self._console.print(text, style="yellow", markup=False)
 
     def _say(self, text: str) -> None:
-        self.said = text
+        self.answer_text = text
         self._console.print(f"→ {text}", style="bold green", markup=False)
 
 

@@ -1,4 +1,4 @@
-"""The queue of a person at a terminal: the next query comes, and answers go, while the person reads."""
+"""The queue of a labeller at a terminal: background threads fetch the next query and send answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quercus.client.labelling_results import ANY
 from quercus.client.query_results import Lease, Query
 from quercus.client.requests import WaitPolicy
 from quercus.client.results import Model
-from quercus.client.retrying import backoff_s, may_pass
+from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.specification.console import SEND_DELAY_S
 
@@ -62,9 +62,9 @@ class UnsentAnswer:
 class TerminalQueue:
     """The queries of one labeller, and the labeller's answers that the server does not have yet.
 
-    Two threads work beside the person: one sends the answers, in order, and waits for an unreachable server; the
-    other leases the next query and exchanges it, while it is unseen, for the one that the newest tree asks. Where
-    no key is pressed for longer than a lease, the next query goes back, and comes again with the next key.
+    Two background threads: one sends the answers, in order, and retries while the server is unreachable; the other
+    leases the next query and exchanges it, while it is unseen, for the one that the newest tree asks. If no key is
+    pressed for longer than a lease, the next query is given back, and leased again after the next key.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class TerminalQueue:
         self._patience = WaitPolicy(idle_s)
         self._changed = threading.Condition()
         self._notices: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
-        self._said: list[UnsentAnswer] = []
+        self._unsent_answers: list[UnsentAnswer] = []
         self._shown: Query | None = None
         self._exchanged = ""  # the name of a query that is given back just now
         self._models: dict[str, Model] = {}
@@ -131,21 +131,21 @@ class TerminalQueue:
             raise KeyboardInterrupt
 
     def notices(self) -> list[tuple[str, str]]:
-        """Return what happened since the last call, with its style; raise what ended the work."""
+        """Return the notices since the last call, each with its style; raise the error that ended a thread."""
         self.raise_interrupt()
-        found = []
+        notices = []
         with suppress(queue.Empty):
             while True:
-                found.append(self._notices.get_nowait())
-        if self._failure is not None and not found:
+                notices.append(self._notices.get_nowait())
+        if self._failure is not None and not notices:
             raise self._failure
-        return found
+        return notices
 
     @property
     def unsent(self) -> list[UnsentAnswer]:
         """The actions that the server does not have yet, in order."""
         with self._changed:
-            return list(self._said)
+            return list(self._unsent_answers)
 
     def model(self, name: str) -> Model:
         """Return a model whose count of answers includes the unsent ones."""
@@ -153,7 +153,7 @@ class TerminalQueue:
             self._models[name] = self._client.get_model(name)
         with self._changed:
             known = self._models[name]
-            waiting = sum(said.model == name for said in self._said)
+            waiting = sum(answer.model == name for answer in self._unsent_answers)
         return replace(known, queries_answered=known.queries_answered + waiting)
 
     def next(self, wait_s: float) -> Query | None:
@@ -183,25 +183,25 @@ class TerminalQueue:
         """True if a query is shown and no key was pressed for longer than a lease."""
         return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
-    def submit(self, said: UnsentAnswer) -> None:
-        """Queue an action of the person; it is sent after the delay, and earlier ones at once."""
+    def submit(self, answer: UnsentAnswer) -> None:
+        """Queue an action of the labeller; it is sent after the delay, and earlier ones at once."""
         with self._changed:
             self._flush()
             self._pressed_at = time.monotonic()
-            if said.query is not None:
-                said.due = time.monotonic() + self._delay_s
+            if answer.query is not None:
+                answer.due = time.monotonic() + self._delay_s
                 self._shown = None
-            self._said.append(said)
+            self._unsent_answers.append(answer)
             self._patience.renew()
             self._changed.notify_all()
 
     def take_back(self) -> UnsentAnswer | None:
-        """Take back the last action, and show its query again; ``None``: it is on its way already."""
+        """Take back the last action, and show its query again; ``None``: it may be sent already."""
         with self._changed:
-            last = self._said[-1] if self._said else None
+            last = self._unsent_answers[-1] if self._unsent_answers else None
             if last is None or last.is_tried or last.query is None:
                 return None
-            self._said.pop()
+            self._unsent_answers.pop()
             self._shown = last.query
             return last
 
@@ -209,8 +209,8 @@ class TerminalQueue:
         """Send all now, and return whether the server has it within ``wait_s`` seconds."""
         with self._changed:
             self._flush()
-            self._changed.wait_for(lambda: not self._said or "answers" in self._failed, wait_s)
-            return not self._said
+            self._changed.wait_for(lambda: not self._unsent_answers or "answers" in self._failed, wait_s)
+            return not self._unsent_answers
 
     def close(self) -> None:
         """End, and give back held queries; unsent answers are lost."""
@@ -222,7 +222,7 @@ class TerminalQueue:
             thread.join(JOIN_S)
         self._queries.close()
 
-    # The work beside
+    # Background threads
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
         try:
@@ -235,36 +235,36 @@ class TerminalQueue:
                 self._changed.notify_all()
 
     def _flush(self) -> None:
-        for said in self._said:
-            said.due = 0.0
+        for answer in self._unsent_answers:
+            answer.due = 0.0
         self._changed.notify_all()
 
     def _unseen(self) -> Query | None:
         """Return the query that comes next, if it is there."""
-        aside = {said.query.name for said in self._said if said.query is not None}
+        aside = {answer.query.name for answer in self._unsent_answers if answer.query is not None}
         shown = "" if self._shown is None else self._shown.name
         return self._queries.beside({*aside, shown, self._exchanged})
 
     def _send_all(self) -> None:
-        while (said := self._due()) is not None:
-            self._patiently(said.send)
+        while (answer := self._due()) is not None:
+            self._patiently(answer.send)
             with self._changed:
-                self._said.remove(said)
-                if said.query is not None:
-                    self._queries.put_away(said.query.name)
+                self._unsent_answers.remove(answer)
+                if answer.query is not None:
+                    self._queries.put_away(answer.query.name)
                 self._has_news = True
                 self._changed.notify_all()
-            if said.model:
-                self._models[said.model] = self._patiently(partial(self._client.get_model, said.model))
+            if answer.model:
+                self._models[answer.model] = self._patiently(partial(self._client.get_model, answer.model))
 
     def _due(self) -> UnsentAnswer | None:
         """Wait until something must be sent, and return it; ``None``: the end."""
         with self._changed:
             while not self._closing:
-                left_s = self._said[0].due - time.monotonic() if self._said else None
+                left_s = self._unsent_answers[0].due - time.monotonic() if self._unsent_answers else None
                 if left_s is not None and left_s <= 0:
-                    self._said[0].is_tried = True
-                    return self._said[0]
+                    self._unsent_answers[0].is_tried = True
+                    return self._unsent_answers[0]
                 self._changed.wait(left_s)
         return None
 
@@ -305,7 +305,7 @@ class TerminalQueue:
                 self._changed.wait(TAKE_S)  # the server did not wait, since there is nothing to wait for
 
     def _look_for_the_end(self, now: Model | None) -> None:
-        if self._said:
+        if self._unsent_answers:
             self._flush()  # the next query may depend on waiting answers
             return
         self._ended = self._patience.ended(Lease((), self._queries.idle, 0), now)
@@ -351,15 +351,15 @@ class TerminalQueue:
         attempt = 0
         while True:
             try:
-                done = call()
+                result = call()
             except QuercusError as error:
-                if not may_pass(error):
+                if not is_transient(error):
                     raise
                 attempt += 1
                 self._wait_after(error, attempt)
             else:
                 self._is_away = False
-                return done
+                return result
 
     def _wait_after(self, error: QuercusError, attempt: int) -> None:
         with self._changed:

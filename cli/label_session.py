@@ -138,20 +138,22 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
         comment = person.comment() or session.comment
         if isinstance(answer, EditEarlier):
             queue.submit(
-                UnsentAnswer(person.said, partial(_taken, session, partial(_amend, session, answer, comment)))
+                UnsentAnswer(
+                    person.answer_text, partial(_taken, session, partial(_amend, session, answer, comment))
+                )
             )
             continue
         shown = shown_text(query, queue.model(query.model))
         send = partial(_send, session, query, answer, comment, took_s=person.took_s, shown=shown)
         spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
-        said = UnsentAnswer(
-            f"{person.said}, instance {query.instance}",
+        unsent = UnsentAnswer(
+            f"{person.answer_text}, instance {query.instance}",
             partial(_taken, session, send),
             query,
             spends,
             comment,
         )
-        queue.submit(said)
+        queue.submit(unsent)
         if session.limit is not None and session.tally.answered + len(queue.unsent) >= session.limit:
             person.send_all()
             if session.reached_limit:
@@ -193,8 +195,8 @@ def _send_rest(session: LabellingSession, queue: TerminalQueue, person: Terminal
 
 
 def _tell_unsent(session: LabellingSession, queue: TerminalQueue) -> None:
-    for said in queue.unsent:
-        session.console.print(f"not sent: {said.text}", style="yellow", markup=False)
+    for answer in queue.unsent:
+        session.console.print(f"not sent: {answer.text}", style="yellow", markup=False)
 
 
 @contextmanager

@@ -43,7 +43,10 @@ def label_studio(
     tls_cert: Annotated[str, typer.Option("--tls-cert", metavar="FILE", help="Certificate, PEM.")] = "",
     tls_key: Annotated[str, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")] = "",
     plaintext: Annotated[
-        bool, typer.Option("--plaintext", help="No TLS beyond loopback: something before it encrypts.")
+        bool,
+        typer.Option(
+            "--plaintext", help="Serve other machines without TLS because a reverse proxy terminates it."
+        ),
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
@@ -89,5 +92,5 @@ def _check_open(host: str, secret: str, *, encrypted: bool) -> None:
         )
     if not encrypted:
         raise typer.BadParameter(
-            f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if something before it encrypts"
+            f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy terminates TLS"
         )

@@ -1,4 +1,4 @@
-"""``quercus labellers``, ``quercus policy`` and ``quercus history``: who labels, by which rules, and what happened."""
+"""``quercus labellers``, ``policy`` and ``history``: labellers, their policy, and the history of queries."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from quercus.client import Client
 
 
-class _ShowsUnlessTold(typer.core.TyperGroup):
-    """``quercus labellers MODEL`` shows; a model that is called like a command is shown by ``labellers show``."""
+class _DefaultToShow(typer.core.TyperGroup):
+    """Runs ``show`` by default; ``labellers show MODEL`` is for a model with the name of a subcommand."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         helps = {"--help", "-h"}
@@ -40,7 +40,7 @@ class _ShowsUnlessTold(typer.core.TyperGroup):
 
 
 app = typer.Typer(
-    cls=_ShowsUnlessTold, no_args_is_help=True, help="Show statistics of labellers, or end the leases of one."
+    cls=_DefaultToShow, no_args_is_help=True, help="Show statistics of labellers, or end the leases of one."
 )
 
 

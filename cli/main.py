@@ -173,23 +173,34 @@ def quercus(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--token-file", envvar="QUERCUS_TOKEN_FILE", metavar="FILE", help="Holds the token to show."
+            "--token-file",
+            envvar="QUERCUS_TOKEN_FILE",
+            metavar="FILE",
+            help="File that contains the access token.",
         ),
     ] = None,
     tls_ca: Annotated[
         Path | None,
-        typer.Option("--tls-ca", envvar="QUERCUS_TLS_CA", metavar="FILE", help="Authorities to trust, PEM."),
+        typer.Option(
+            "--tls-ca",
+            envvar="QUERCUS_TLS_CA",
+            metavar="FILE",
+            help="Certificates of the trusted authorities (PEM).",
+        ),
     ] = None,
     client_cert: Annotated[
         Path | None,
         typer.Option(
-            "--client-cert", envvar="QUERCUS_CLIENT_CERT", metavar="FILE", help="Certificate to show, PEM."
+            "--client-cert", envvar="QUERCUS_CLIENT_CERT", metavar="FILE", help="Client certificate (PEM)."
         ),
     ] = None,
     client_key: Annotated[
         Path | None,
         typer.Option(
-            "--client-key", envvar="QUERCUS_CLIENT_KEY", metavar="FILE", help="Its private key, PEM."
+            "--client-key",
+            envvar="QUERCUS_CLIENT_KEY",
+            metavar="FILE",
+            help="Private key of the client certificate (PEM).",
         ),
     ] = None,
 ) -> None:

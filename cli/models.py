@@ -139,7 +139,10 @@ def _print_model(model: Model) -> None:
         ("split significance", spec.split_significance or "no test"),
         ("min instances", spec.min_instances),
         ("max depth", depth),
-        ("memory rows", parameters.MEMORY_ROWS.none if spec.memory_rows is None else f"{spec.memory_rows:,}"),
+        (
+            "memory rows",
+            parameters.MEMORY_ROWS.meaning_of_none if spec.memory_rows is None else f"{spec.memory_rows:,}",
+        ),
         ("pruning", _pruning_text(spec.pruning)),
         ("strategy", spec.strategy),
         ("asks", why_it_stopped(model) or spec.ask),

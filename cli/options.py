@@ -29,19 +29,21 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
     """
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
     end = choices + ("." if default is None else f" (server: {default}).")
-    if parameter.kind is not str and not parameter.open:
+    if parameter.kind is not str and not parameter.excludes_bounds:
         for key, bound in (("min", parameter.lowest), ("max", parameter.highest)):
             if math.isfinite(bound):
                 more.setdefault(key, bound)
     if parameter.choices:
         more.setdefault("autocompletion", complete_from(parameter.choices))
     flags = names or (f"--{parameter.name.replace('_', '-')}",)
-    return typer.Option(*flags, **({"help": f"{parameter.sentence}{end}"} | more))
+    return typer.Option(*flags, **({"help": f"{parameter.description}{end}"} | more))
 
 
 def server_option(parameter: Parameter) -> Any:
     """Return an option for a parameter whose default the server knows."""
-    return option(parameter, default=parameter.default if parameter.default is not None else parameter.none)
+    return option(
+        parameter, default=parameter.default if parameter.default is not None else parameter.meaning_of_none
+    )
 
 
 def secret_of(file: Path | None, variable: str) -> str:

@@ -17,7 +17,7 @@ def configured(parameter: Parameter, **more: Any) -> Any:
     """Return an option that sets a key of the server's configuration; the help shows its default."""
     default = "" if parameter.default == "" or parameter.kind is bool else f" ({parameter.default})"
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    return option(parameter, help=f"{parameter.sentence}{choices}{default}.", **more)
+    return option(parameter, help=f"{parameter.description}{choices}{default}.", **more)
 
 
 def serve(

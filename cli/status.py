@@ -1,4 +1,4 @@
-"""``quercus status``: how a running server is, and how much it logs."""
+"""``quercus status``: show the state of a running server, or change its log level."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def status(
         str | None,
         typer.Option(
             "--log-level",
-            help="From now on log debug, info, warning or error; until it ends.",
+            help="Lowest level that the server logs from now on, until it restarts: debug, info, warning or error.",
             autocompletion=complete_from(LOG_LEVELS),
         ),
     ] = None,
 ) -> None:
     """Show the state of a server: its store, its grower, and waiting work.
 
-    Exit code 1 when the store cannot be used or the grower is not well.
+    Exit code 1 when the store cannot be used or the grower is not healthy.
 
     Try:
 
@@ -43,10 +43,10 @@ def status(
         found = client.status()
         address = client.address
     if as_json:
-        print_json(asdict(found) | {"well": found.well})
+        print_json(asdict(found) | {"well": found.is_healthy})
     else:
         _print(address, found)
-    if not found.well:
+    if not found.is_healthy:
         raise typer.Exit(1)
 
 
@@ -76,7 +76,7 @@ def _print(address: str, found: Status) -> None:
         ("log level", found.log_level),
     ]
     for key, value in rows:
-        bad = (key == "store" and found.store_trouble) or (key == "grower" and not found.grower_well)
+        bad = (key == "store" and found.store_trouble) or (key == "grower" and not found.is_grower_healthy)
         grid.add_row(key, Text(value, style="bold red" if bad else ""))
     out.print(grid)
 

@@ -1,4 +1,4 @@
-"""``quercus watch``: how a model comes along, live."""
+"""``quercus watch``: show a model's progress live."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def watch(
 ) -> None:
     """Watch a model's trees as they grow: version, lag behind the log, size, answers spent, recent accuracy.
 
-    The accuracy is that on the last labels that came after their prediction, at most 1,000 (docs/serving.md).
+    The accuracy is measured on the last labels, at most 1,000, that arrived after their prediction (docs/serving.md).
 
-    At a terminal: how the numbers moved from tree to tree, and the top of the newest tree. Elsewhere: a line for each
-    tree. Ctrl-C stops.
+    A terminal shows the numbers from tree to tree and the top of the newest tree; other output has one line per tree.
+    Ctrl-C stops.
 
     Try:
 

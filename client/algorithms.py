@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from quercus.client.errors import invalid
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
-from quercus.specification.algorithms import ALGORITHMS, FIRST
+from quercus.specification.algorithms import ALGORITHMS, LEGACY_DEFAULT
 from quercus.specification.parameter import parameters_of
 
 AlgorithmLike = str | Mapping[str, Any]
@@ -53,7 +53,7 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     >>> from_proto(to_proto({"name": "forest", "vote": "mass", "max_features": 3, "base": "id3"}))
     {'name': 'forest', 'base': {'name': 'id3'}, 'vote': 'mass', 'max_features': 3}
     """
-    kind = message.WhichOneof("kind") or FIRST.name
+    kind = message.WhichOneof("kind") or LEGACY_DEFAULT.name
     found: dict[str, Any] = {"name": kind.replace("_", "-")}
     below: Message = getattr(message, kind)
     for each, value in below.ListFields():
@@ -89,7 +89,7 @@ def name_of(algorithm: AlgorithmLike | None) -> str:
     """Return the name of a specification's algorithm; old stores have none."""
     if isinstance(algorithm, Mapping):
         return str(algorithm["name"])
-    return algorithm or FIRST.name
+    return algorithm or LEGACY_DEFAULT.name
 
 
 def _set(below: Message, key: str, value: Any, field: str) -> None:

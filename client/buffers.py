@@ -35,7 +35,7 @@ MODEL = 0
 
 
 class Memory:
-    """Batches that wait, in order."""
+    """A buffer in memory: the waiting batches, in order."""
 
     specification: model_pb2.Specification | None = None
     """Specification of the model, if the buffer knows it."""
@@ -65,7 +65,7 @@ class Memory:
 
 
 class File(Memory):
-    """The same in an SQLite file: messages by number, each with a checksum.
+    """A buffer in an SQLite file: messages by number, each with a checksum.
 
     Message 0 has the model's name and specification, so that a process that starts while the server is away can work.
     A put is one transaction, on the disk (``synchronous = FULL``) when it returns. Acknowledged batches are removed
@@ -90,40 +90,40 @@ class File(Memory):
         self._path, self._name = path, f"models/{model}"
         self._base = _connect(path)
         try:
-            found, is_whole = self._read()
-            head = found.pop(MODEL, None)
-            batches = [_batch(message) for _, message in sorted(found.items())]
+            messages, is_intact = self._read()
+            head = messages.pop(MODEL, None)
+            batches = [_batch(message) for _, message in sorted(messages.items())]
             self._check_models(head, batches)
-            if not is_whole:
-                self._mend(head, batches)
+            if not is_intact:
+                self._repair(head, batches)
         except BaseException:
             self._base.close()
             raise
         self._is_begun, self._is_behind = head is not None, False
-        self._last = max(found, default=MODEL)
+        self._last = max(messages, default=MODEL)
         super().add(batches)
 
     def _read(self) -> tuple[dict[int, bytes], bool]:
-        """Return the whole messages by number, and whether nothing else is in the file.
+        """Return the intact messages by number, and whether the file is intact.
 
         If SQLite cannot read on after a damaged page, the file is read from the other end too.
         """
-        found: dict[int, bytes] = {}
-        is_whole = True
+        messages: dict[int, bytes] = {}
+        is_intact = True
         for order in ("ASC", "DESC"):
             try:
-                is_whole &= self._base.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+                is_intact &= self._base.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
                 select = f"SELECT number, message, checksum FROM messages ORDER BY number {order}"  # noqa: S608
                 for number, message, checksum in self._base.execute(select):
                     if isinstance(message, bytes) and zlib.crc32(message) == checksum:
-                        found[number] = message
+                        messages[number] = message
                     else:
-                        is_whole = False
+                        is_intact = False
             except sqlite3.DatabaseError as error:
                 if error.sqlite_errorcode not in DAMAGED:
                     raise invalid("path", f"cannot read {self._path}, it is left as it is: {error}") from None
-                is_whole = False
-        return found, is_whole
+                is_intact = False
+        return messages, is_intact
 
     def _check_models(self, head: bytes | None, batches: list[Batch]) -> None:
         names = [batch.request.model for batch in batches]
@@ -135,7 +135,7 @@ class File(Memory):
             if name != self._name:
                 raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
 
-    def _mend(self, head: bytes | None, whole: list[Batch]) -> None:
+    def _repair(self, head: bytes | None, intact: list[Batch]) -> None:
         """Keep the damaged file under another name, leave the intact messages in this one, and report it."""
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         fresh = self._path.with_name(f"{self._path.name}.mending")
@@ -145,7 +145,7 @@ class File(Memory):
             if log.exists() and log.stat().st_size:
                 _copy(log, kept_log)
             fresh.unlink(missing_ok=True)
-            _make(fresh, [] if head is None else [(MODEL, head)], whole)
+            _make(fresh, [] if head is None else [(MODEL, head)], intact)
         except (OSError, sqlite3.Error) as error:  # the disk is full, for example
             raise invalid("path", f"{self._path} is damaged, and is left as it is: {error}") from None
         self._base.close()
@@ -154,8 +154,8 @@ class File(Memory):
         _sync_folder(self._path.parent)
         raise invalid(
             "path",
-            f"{self._path} was damaged: {len(whole)} batches with {sum(batch.rows for batch in whole)} rows are whole "
-            f"and stay in it; the damaged file is kept as {kept}. Open it again to go on",
+            f"{self._path} was damaged: {len(intact)} batches with {sum(batch.rows for batch in intact)} rows are "
+            f"intact and stay in it; the damaged file is kept as {kept}. Open it again to go on",
         )
 
     def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:
@@ -312,7 +312,7 @@ def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:
         return invalid(
             "path",
             f"{path} is damaged, and is left as it is ({error}): name another file; `sqlite3 {path} .recover` prints "
-            "what is whole",
+            "the intact rows",
         )
     if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
         return invalid("path", f"cannot open {path}: {error}")

@@ -54,8 +54,8 @@ class QuercusError(Exception):
         On errors of ``push``: the rows of the message that the server refused.
     retry_s : float or None
         Seconds after which to try again, if the server did nothing and asks for another attempt.
-    lasts : bool
-        Whether the failure lasts until somebody changes the server: its store is damaged, or it does not know the call.
+    is_permanent : bool
+        Whether only a change of the server ends the failure: its store is damaged, or it does not know the call.
     """
 
     def __init__(self, message: str, violations: tuple[FieldViolation, ...] = ()) -> None:
@@ -65,7 +65,7 @@ class QuercusError(Exception):
         self.report: PushReport | None = None
         self.rejected: RejectedRows | None = None
         self.retry_s: float | None = None
-        self.lasts = False
+        self.is_permanent = False
 
     def __str__(self) -> str:
         parts = [self.message]
@@ -173,7 +173,7 @@ def from_code(number: int, message: str, field: str) -> QuercusError:
     """The exception that stands for a ``google.rpc.Code`` within a message."""
     violations = (FieldViolation(field, message),) if field else ()
     failed = _BY_NUMBER.get(number, ServerError)(message, violations)
-    failed.lasts = number in _LASTING_NUMBERS
+    failed.is_permanent = number in _LASTING_NUMBERS
     return failed
 
 
@@ -203,7 +203,7 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         details = f"the server failed: {code.name} {details}"
     violations, retry_s = _details(call)
     failed = kind(details, violations)
-    failed.retry_s, failed.lasts = retry_s, code in _LASTING
+    failed.retry_s, failed.is_permanent = retry_s, code in _LASTING
     return failed
 
 

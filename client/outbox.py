@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from quercus.client import buffers, convert, pushing
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, invalid
 from quercus.client.results import Specification
-from quercus.client.retrying import backoff_s, may_pass
+from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.rows import Row, chunks
 from quercus.client.sync.push_line import PushLine
 
@@ -88,14 +88,14 @@ class Outbox:
     def _known(self) -> tuple[Specification, str]:
         """Return the specification and the uid of the model: the server's, or those in the file."""
         try:
-            found = self._client.get_model(self._model)
+            model = self._client.get_model(self._model)
         except QuercusError as error:
-            if not may_pass(error):
+            if not is_transient(error):
                 raise
             if self._store.specification is None:
                 raise type(error)(f"{error}; to begin without one, give the outbox a specification") from None
             return convert.specification(self._store.specification), self._store.uid
-        return found.specification, found.uid
+        return model.specification, model.uid
 
     @property
     def waiting_rows(self) -> int:
@@ -169,12 +169,12 @@ class Outbox:
             If the server refused some rows.
         """
         with self._changed:
-            done = self._changed.wait_for(
+            is_flushed = self._changed.wait_for(
                 lambda: not self._store.batches or self._failure is not None, timeout_s
             )
             if self._failure is not None:
                 raise self._failure
-        if not done:
+        if not is_flushed:
             why = f": {self.waiting_for}" if self.waiting_for else ""
             raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s{why}")
 
@@ -210,12 +210,12 @@ class Outbox:
                 self._send_some()
                 attempt = 0
             except QuercusError as error:
-                passes = may_pass(error)
+                is_retried = is_transient(error)
                 with self._changed:
                     self._waiting_for = str(error)
-                    self._failure = None if passes else error
+                    self._failure = None if is_retried else error
                     self._changed.notify_all()
-                if not passes:
+                if not is_retried:
                     return
                 attempt += 1
                 self._pause(backoff_s(attempt, error))
@@ -242,16 +242,16 @@ class Outbox:
         InvalidArgument
             If the model has other attributes or classes than the specification for which the rows were packed.
         """
-        found = self._client.get_model(self._model)
+        model = self._client.get_model(self._model)
         given, now = (
-            convert.specification_to_proto(each) for each in (self._specification, found.specification)
+            convert.specification_to_proto(each) for each in (self._specification, model.specification)
         )
         if not buffers.can_read(given, now):
             raise invalid(
                 "specification", f"has other attributes or classes than model {self._model!r} of the server"
             )
         with self._changed:
-            self._store.begin(given, found.uid)
+            self._store.begin(given, model.uid)
 
     def _send_some(self) -> None:
         """Send rows on one stream, as long as there are any."""
@@ -271,10 +271,10 @@ class Outbox:
                     line.send(batch)
                     sent.append(batch)
                 line.settle(until=len(ledger.pending) - 1)
-                done = len(sent) - len(ledger.pending)
+                acknowledged_count = len(sent) - len(ledger.pending)
                 with self._changed:
                     self._waiting_for = ""
-                    self._store.drop(done)
+                    self._store.drop(acknowledged_count)
                     self._changed.notify_all()
-                for _ in range(done):
+                for _ in range(acknowledged_count):
                     sent.popleft()

@@ -191,14 +191,14 @@ class Status:
     growers: tuple[GrowerMember, ...] = ()
 
     @property
-    def grower_well(self) -> bool:
+    def is_grower_healthy(self) -> bool:
         """True if the grower runs, or if the server runs without one."""
         return self.grower in ("off", "running")
 
     @property
-    def well(self) -> bool:
-        """True if the store can be used and the grower is well."""
-        return not self.store_trouble and self.grower_well
+    def is_healthy(self) -> bool:
+        """True if the store can be used and the grower is healthy."""
+        return not self.store_trouble and self.is_grower_healthy
 
 
 @dataclass(frozen=True)

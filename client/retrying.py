@@ -1,4 +1,4 @@
-"""Retries: which failures may pass, which calls may be repeated, and the pauses between attempts."""
+"""Retries: transient failures, calls that may be repeated, and pauses between attempts."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NOT_REPEATED: Final = frozenset({"CreateModel", "DeleteModel", "ReleaseLease"})
 """
 
 
-def may_pass(error: QuercusError) -> bool:
+def is_transient(error: QuercusError) -> bool:
     """Return whether the server may accept the same request later, because nothing is wrong with the request itself.
 
-    An outbox, a bridge, a lease and the answers of a person at a terminal wait for such failures to pass. A damaged
-    store and a server that does not know the call are failures that last: somebody must hear of them.
+    An outbox, a bridge, a lease and a terminal with unsent answers retry after such failures. A damaged store and a
+    server that does not know the call are permanent failures: the caller must learn of them.
     """
     kinds = (Unavailable, DeadlineExceeded, ResourceExhausted, Cancelled, ServerError)
-    return (isinstance(error, kinds) and not error.lasts) or error.retry_s is not None
+    return (isinstance(error, kinds) and not error.is_permanent) or error.retry_s is not None
 
 
 def is_repeated(request: Any) -> bool:

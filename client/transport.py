@@ -48,8 +48,8 @@ def server_address(given: str | None) -> str:
     target = address.removeprefix(TLS_SCHEME)
     if target.startswith(_GRPC_SCHEMES):
         return address
-    found = _HOST_PORT.fullmatch(target)
-    if found is None or not 1 <= int(found["port"]) <= 65535:
+    match = _HOST_PORT.fullmatch(target)
+    if match is None or not 1 <= int(match["port"]) <= 65535:
         raise invalid(
             "server", f"{address!r} is not HOST:PORT, as in {DEFAULT_ADDRESS}, nor {TLS_SCHEME}HOST:PORT"
         )
@@ -111,10 +111,9 @@ def is_beyond(error: QuercusError) -> bool:
 
 
 class SeenSequences:
-    """The newest sequence number that this client saw of each model, the basis of "read your own writes".
+    """The newest sequence number that this client saw of each model, for "read your own writes".
 
-    A number is of the model with a uid. Another model of the same name starts at 1 again, so its uid takes the number's
-    place with it.
+    A number belongs to one uid. A new model of the same name starts at 1 again, so its uid resets the number.
     """
 
     def __init__(self) -> None:

@@ -12,14 +12,15 @@ _PHRASES = (
 )
 _CAUSES = {
     ("certificate has expired", "certificate is not yet valid"): (
-        "the certificate of the server at {address} is not valid now ({detail}): it needs another, or a clock is wrong"
+        "the certificate of the server at {address} is not valid now ({detail}): renew the certificate, or correct the "
+        "clock"
     ),
     ("hostname verification",): (
-        "the certificate of the server at {address} is of another name: write the name that the certificate has"
+        "the certificate of the server at {address} was issued for another name: use the name in the certificate"
     ),
     ("certificate_verify_failed",): (
-        "the certificate of the server at {address} is not of an authority that this client trusts ({detail}): name "
-        "the authority's file with --tls-ca or QUERCUS_TLS_CA"
+        "the certificate of the server at {address} was not issued by an authority that this client trusts ({detail}): "
+        "name the authority's file with --tls-ca or QUERCUS_TLS_CA"
     ),
     ("wrong_version_number",): "the server at {address} does not speak TLS: omit {scheme}",
     ("tls handshake failed", "certificate_required", "alert certificate"): (
@@ -31,14 +32,14 @@ _CAUSES = {
         "trying to connect an http1",
     ): "the server at {address} is not a quercus server",
     ("socket closed", "connection reset", "endpoint closing"): (
-        "{address} hangs up on this client: if the server there speaks TLS, write {other}"
+        "{address} closed the connection: if the server there speaks TLS, write {other}"
     ),
     ("errors resolving", "dns resolution", "domain name not found"): "no host has the name in {address}",
 }
 """Explanations by phrases of gRPC's errors, in lower case."""
 
 _REFUSED = (
-    "{address} hangs up on this client: if the server asks clients for a certificate, give one of an authority that it "
+    "{address} closed the connection: if the server asks clients for a certificate, give one of an authority that it "
     "trusts with --client-cert and --client-key"
 )
 
@@ -56,9 +57,9 @@ def explain(details: str, address: str) -> str:
     >>> explain("failed to connect to all addresses; last error: Connection refused", "127.0.0.1:1")
     'no server answers at 127.0.0.1:1'
     >>> explain("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed", "example.org:1")
-    'example.org:1 hangs up on this client: if the server there speaks TLS, write tls://example.org:1'
+    'example.org:1 closed the connection: if the server there speaks TLS, write tls://example.org:1'
     >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:88]
-    'tls://example.org:1 hangs up on this client: if the server asks clients for a certificat'
+    'tls://example.org:1 closed the connection: if the server asks clients for a certificat'
     """
     words = {"address": address, "detail": _detail(details), "scheme": TLS, "other": f"{TLS}{address}"}
     for phrases, says in _CAUSES.items():

@@ -2,8 +2,8 @@
 
 
 class ExecutorError(RuntimeError):
-    """An executor cannot do its tasks: a lost scheduler, a task that ends its workers, a worker of another version."""
+    """An executor cannot run its tasks: a lost scheduler, a task that ends its workers, a worker of another version."""
 
 
-class CrewLostError(RuntimeError):
-    """A worker was lost, and the objects that it kept with it."""
+class WorkerLostError(RuntimeError):
+    """A worker was lost, with the objects that it kept."""

@@ -6,7 +6,7 @@ as bytes.
 
 import pickle
 
-from quercus.compute.errors import CrewLostError
+from quercus.compute.errors import WorkerLostError
 
 
 class KeptObject:
@@ -32,10 +32,10 @@ def call_kept(kept: KeptObject, number: int, method: str, arguments: bytes) -> b
 
     Raises
     ------
-    CrewLostError
+    WorkerLostError
         When this is not the object that earlier calls reached.
     """
     if kept.calls != number:
-        raise CrewLostError(f"an object was made anew before its call {number}")
+        raise WorkerLostError(f"an object was made anew before its call {number}")
     kept.calls += 1
     return pickle.dumps(getattr(kept.object, method)(*pickle.loads(arguments)))  # noqa: S301 - as above

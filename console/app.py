@@ -47,7 +47,7 @@ _TITLES = {
 
 
 async def healthz(_: Request) -> Response:
-    """The console runs; whether its server does, pages say."""
+    """Report only that the console process runs; pages report the state of the server."""
     return PlainTextResponse("ok\n")
 
 

@@ -44,14 +44,14 @@ class Session:
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
     upload: Upload | None = field(repr=False, default=None)
 
-    def may(self, method: str) -> bool:
+    def may_call(self, method: str) -> bool:
         """Return whether the server permits a call, as in ``TreeService/GetTree``."""
         return self.caller.may_call(method)
 
     def take_flash(self) -> str:
         """Return the message for the next page, which shows it once."""
-        said, self.flash = self.flash, ""
-        return said
+        flash, self.flash = self.flash, ""
+        return flash
 
     def accepts(self, form_token: str) -> bool:
         """Return whether a token belongs to this session: then a form or a script of it sends the request."""

@@ -117,7 +117,7 @@ def check_may(session: Session, method: str) -> None:
     PermissionDenied
         When the caller may not make the call.
     """
-    if not session.may(method):
+    if not session.may_call(method):
         raise PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
 
 

@@ -15,15 +15,15 @@ from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.specification.parameters import FOREST_STRATEGY
+from quercus.specification.parameters import LEAF_RELIABILITY as LEVEL
 from quercus.trees import ChosenRow, MemoryForest, Table, repeat_rows
 from quercus.trees.memory_forest.asking import choose_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MEMBERS = parameters.MEMBERS.but(name="n_estimators")
+MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")
 
 
 class ActiveForestClassifier(BeliefClassifier):

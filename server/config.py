@@ -115,7 +115,7 @@ class Config(BaseSettings):
         if not (self.tls_cert or self.plaintext or is_loopback(self.host)):
             raise BadConfiguration(
                 f"host: is {shown(self.host)}, which other machines can reach, and what they send would cross the "
-                "network in the clear: give tls_cert and tls_key, or set plaintext if something before it encrypts"
+                "network in the clear: give tls_cert and tls_key, or set plaintext if a reverse proxy terminates TLS"
             )
 
     @property

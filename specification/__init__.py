@@ -1,7 +1,7 @@
 """The definition of a model: its attributes, algorithm and parameters, for client, service and estimators.
 
 ==============  =============================================================================
-``parameter``   :class:`Parameter`: a name, a default, bounds and a sentence, stated once
+``parameter``   :class:`Parameter`: a name, a default, bounds and a description, stated once
 ``parameters``  the parameters of models and algorithms
 ``attributes``  :class:`Nominal`, :class:`Numeric`
 ``algorithms``  the algorithms by name, each with its parameters

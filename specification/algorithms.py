@@ -191,7 +191,7 @@ class ActiveForest(_Checked):
     name: ClassVar[str] = "active-forest"
     trees: int = parameters.MEMBERS.field()
     seed: int = parameters.SEED.field()
-    prediction_level: float = parameters.FOREST_LEVEL.field()
+    prediction_level: float = parameters.LEAF_RELIABILITY.field()
 
 
 Algorithm = Tree | Forest | ActiveForest
@@ -209,8 +209,8 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType(
 
 DEFAULT = ActiveForest()
 """The algorithm of a specification that names none."""
-FIRST = Abc45()
-"""The algorithm of a stored specification that names none: it was the only one when that was written."""
+LEGACY_DEFAULT = Abc45()
+"""The algorithm of a stored specification that names none, from the time when there was only one."""
 
 FORESTS: Mapping[str, Forest] = MappingProxyType(
     {
@@ -264,19 +264,19 @@ def learning_cost(algorithm: Algorithm, size: int) -> Mapping[str, int]:
 
 
 def check_strategy(algorithm: Algorithm, strategy: str) -> None:
-    """Refuse a query strategy that does not fit the algorithm: the forest of many memories, or a tree.
+    """Check that a query strategy fits the algorithm: the forest of many memories, or a tree.
 
     Raises
     ------
     InvalidInput
-        Naming the strategies that are.
+        Naming the strategies that fit.
     """
-    takes = parameters.FOREST_STRATEGY if isinstance(algorithm, ActiveForest) else parameters.STRATEGY
-    if strategy not in takes.choices:
+    allowed = parameters.FOREST_STRATEGY if isinstance(algorithm, ActiveForest) else parameters.STRATEGY
+    if strategy not in allowed.choices:
         other = Abc45.name if isinstance(algorithm, ActiveForest) else ActiveForest.name
         raise InvalidInput(
             "strategy",
-            f"is {strategy!r}, {takes.bound} for {algorithm.name}; {strategy!r} is for algorithms like {other}",
+            f"is {strategy!r}, {allowed.bound} for {algorithm.name}; {strategy!r} is for algorithms like {other}",
         )
 
 
@@ -301,13 +301,13 @@ def own_defaults(algorithm: Algorithm, size: int) -> Mapping[str, float | str]:
     }
 
 
-def with_rules(algorithm: Algorithm, **rules: object) -> Algorithm:
-    """Return an algorithm with the parameters `rules`, as far as it, or the base of a forest, has them."""
+def with_parameters(algorithm: Algorithm, **values: object) -> Algorithm:
+    """Return a copy of an algorithm with other parameters; those that it, or a forest's base, lacks are ignored."""
     if isinstance(algorithm, Forest):
-        return replace(algorithm, base=_with_rules(algorithm.base, rules))
-    return _with_rules(algorithm, rules)
+        return replace(algorithm, base=_with_parameters(algorithm.base, values))
+    return _with_parameters(algorithm, values)
 
 
-def _with_rules(learner: Learner, rules: Mapping[str, object]) -> Learner:
+def _with_parameters(learner: Learner, values: Mapping[str, object]) -> Learner:
     known = {field.name for field in fields(learner)}
-    return replace(learner, **{name: value for name, value in rules.items() if name in known})  # type: ignore[arg-type]
+    return replace(learner, **{name: value for name, value in values.items() if name in known})  # type: ignore[arg-type]

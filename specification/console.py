@@ -1,13 +1,13 @@
-"""The parameters of the console, each once, with default, bounds and sentence."""
+"""The parameters of the console, each declared once: default, bounds and description."""
 
 from quercus.specification.parameter import Parameter
 
 HOST = Parameter("host", str, "127.0.0.1", "Address to listen on", 1)
 PORT = Parameter("port", int, 8080, "Port; 0: any free one", 0, 65535)
-TLS_CERT = Parameter("tls_cert", str, "", "Certificate, PEM: speak TLS")
-TLS_KEY = Parameter("tls_key", str, "", "Its private key, PEM")
+TLS_CERT = Parameter("tls_cert", str, "", "Certificate (PEM), which enables TLS")
+TLS_KEY = Parameter("tls_key", str, "", "Private key of the certificate (PEM)")
 PLAINTEXT = Parameter(
-    "plaintext", bool, False, "No TLS on an address that others reach: something before it encrypts"
+    "plaintext", bool, False, "Serve other machines without TLS because a reverse proxy terminates it"
 )
 ACCESS = Parameter(
     "access",
@@ -20,12 +20,12 @@ SEND_DELAY_S = Parameter(
     "send_delay_s",
     float,
     1.0,
-    "Seconds that an answer waits in the page, to be taken back at no cost",
+    "Seconds that an answer waits in the page, where the labeller can still take it back",
     0.0,
     5.0,
 )
 LEASE_S = Parameter(
-    "lease_s", float, 60.0, "Seconds that a query is held without a sign of life of the page", 10.0, 3600.0
+    "lease_s", float, 60.0, "Lease length in seconds; an open page renews it by heartbeats", 10.0, 3600.0
 )
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}

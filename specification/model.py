@@ -19,7 +19,7 @@ from quercus.specification.algorithms import (
     check_classes,
     check_strategy,
     own_defaults,
-    with_rules,
+    with_parameters,
 )
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, documented
@@ -52,12 +52,12 @@ class Specification:
     frame
         The classes, in declared order.
     pruning
-        Of the tree that is published, or of the tree beside a forest that asks; the growing tree stays whole. None: no
+        Pruning of the published tree, or of the tree beside an active forest; the growing tree is not pruned. None: no
         pruning.
     algorithm
-        What grows the tree. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
-        `split_significance` hold for it where it has such parameters: it is kept with theirs. The last holds for single
-        trees alone: those of a forest should differ.
+        The learning algorithm. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
+        `split_significance` override the algorithm's parameters of the same name. `split_significance` applies only to
+        single trees, since the trees of a forest should differ.
 
     Raises
     ------
@@ -121,7 +121,7 @@ class Specification:
                 "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
             )
         check_strategy(algorithm, self.strategy)
-        in_force = with_rules(
+        effective = with_parameters(
             algorithm,
             alpha=self.alpha,
             min_instances=self.min_instances,
@@ -130,4 +130,4 @@ class Specification:
             prediction_level=self.prediction_level,
             split_significance=0.0 if isinstance(algorithm, Forest) else self.split_significance,
         )
-        object.__setattr__(self, "algorithm", in_force)
+        object.__setattr__(self, "algorithm", effective)

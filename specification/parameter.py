@@ -1,4 +1,4 @@
-"""A parameter: its name, default, bounds and sentence in one place.
+"""A parameter: its name, default, bounds and description in one place.
 
 Checks, error messages, docstrings, the help of the command line and the tables of the documentation are made from it.
 """
@@ -25,29 +25,29 @@ class Parameter:
         Type of its values.
     default
         The value if none is given; `dataclasses.MISSING`: one must be given.
-    sentence
+    description
         Description of the parameter, without the full stop.
     lowest, highest
-        Bounds of a number. Of free text `lowest` is the least length.
-    open
+        Bounds of a number. For free text, `lowest` is the minimum length.
+    excludes_bounds
         Whether the bounds themselves are excluded.
     choices
-        The texts that are values; those of an int are values beside numbers. Text without choices is free.
-    none
+        The allowed texts; an int accepts them in addition to numbers. A text parameter without choices is free text.
+    meaning_of_none
         Meaning of None, as in "no limit". If empty, None is not allowed.
     """
 
     name: str
     kind: type
     default: Any
-    sentence: str
+    description: str
     lowest: float = -math.inf
     highest: float = math.inf
-    open: bool = False
+    excludes_bounds: bool = False
     choices: tuple[str, ...] = ()
-    none: str = ""
+    meaning_of_none: str = ""
 
-    def but(self, **changes: Any) -> "Parameter":
+    def with_changes(self, **changes: Any) -> "Parameter":
         """Return a copy that differs in some fields."""
         return replace(self, **changes)
 
@@ -67,7 +67,7 @@ class Parameter:
         if self.kind is str:
             return "must be text and not empty" if self.lowest > 0 else "must be text"
         pair = f"{self.lowest}, {self.highest}"
-        interval = f"({pair})" if self.open else f"[{pair}]"
+        interval = f"({pair})" if self.excludes_bounds else f"[{pair}]"
         if self.kind is float:
             return f"must lie in {interval}"
         words = f"one of {', '.join(self.choices)}, or " if self.choices else ""
@@ -81,12 +81,12 @@ class Parameter:
         value
             The given value.
         path
-            The name for errors, if it is not that of the parameter.
+            Name for errors; the parameter's name by default.
 
         Raises
         ------
         InvalidInput
-            When the value is not possible.
+            When the value is not allowed.
 
         Examples
         --------
@@ -95,7 +95,7 @@ class Parameter:
             ...
         quercus.belief.errors.InvalidInput: alpha: is 1.5, must lie in [0, 1]
         """
-        if value is None and self.none:
+        if value is None and self.meaning_of_none:
             return None
         if not self._accepts(value):
             raise InvalidInput(path or self.name, f"is {shown(value)}, {self.bound}")
@@ -109,12 +109,12 @@ class Parameter:
             return self.kind is bool and isinstance(value, bool)
         if self.kind is str or not isinstance(value, int if self.kind is int else int | float):
             return False
-        if self.open:
+        if self.excludes_bounds:
             return self.lowest < value < self.highest
         return self.lowest <= value <= self.highest
 
     def field(self) -> Any:
-        """Return a field of a dataclass that has this parameter."""
+        """Return a field of a dataclass for this parameter."""
         return field(default=self.default, metadata={"parameter": self})
 
 
@@ -129,7 +129,7 @@ def check_parameters(values: Any) -> None:
     Raises
     ------
     InvalidInput
-        Naming the first that is not possible.
+        Naming the first parameter whose value is not allowed.
     """
     for parameter in parameters_of(values):
         object.__setattr__(values, parameter.name, parameter.check(getattr(values, parameter.name)))
@@ -150,9 +150,9 @@ def described(parameter: Parameter) -> str:
 
     Examples
     --------
-    >>> described(Parameter("max_depth", int, None, "Depth of every leaf", 0, 9, none="no limit"))
+    >>> described(Parameter("max_depth", int, None, "Depth of every leaf", 0, 9, meaning_of_none="no limit"))
     'Depth of every leaf; must be a whole number in [0, 9]. None: no limit. Default: None.'
     """
-    none = f" None: {parameter.none}." if parameter.none else ""
+    none = f" None: {parameter.meaning_of_none}." if parameter.meaning_of_none else ""
     default = "" if parameter.default is MISSING else f" Default: {parameter.default!r}."
-    return f"{parameter.sentence}; {parameter.bound}.{none}{default}"
+    return f"{parameter.description}; {parameter.bound}.{none}{default}"

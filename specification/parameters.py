@@ -1,4 +1,4 @@
-"""The parameters of models and algorithms, each once: default, bounds and sentence."""
+"""The parameters of models and algorithms, each declared once: default, bounds and description."""
 
 from dataclasses import MISSING
 
@@ -21,35 +21,37 @@ PREDICTION_LEVEL = Parameter(
     "prediction_level",
     float,
     0.15,
-    "How cautious sets of classes are: 1 the likeliest alone, 0 the whole frame",
+    "Level of the likelihood cut for prediction sets: 1 returns only the most likely class, 0 every class",
     0,
     1,
 )
-"""Level of the likelihood cut that bounds of a prediction are taken over; see docs/estimators.md."""
+"""The bounds of a prediction are taken over this likelihood cut; see docs/estimators.md."""
 SPLIT_SIGNIFICANCE = Parameter(
     "split_significance",
     float,
     0.0,
-    "Expected number of splits per depth that stand by chance: the smaller, the fewer splits; 0: no test",
+    "Expected number of false splits per depth: the smaller, the fewer splits; 0 disables the test",
     0,
     1_000,
 )
-"""Expected number of splits per depth by chance (theory §12); docs/learners.md measures it.
+"""A false split is one that arises by chance (theory §12); docs/learners.md measures the effect.
 
 It is off in the functions, the algorithms and the estimators of the library: their trees are those of the papers.
 """
-MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.but(default=10.0)
+MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.with_changes(default=10.0)
 """`SPLIT_SIGNIFICANCE` of a model of the service: of its active tree, or of the one beside another learner."""
-MODEL_LEVEL = PREDICTION_LEVEL.but(default=None, none="0.15, or 0.75 of active-forest")
+MODEL_LEVEL = PREDICTION_LEVEL.with_changes(default=None, meaning_of_none="0.15, or 0.75 of active-forest")
 """`PREDICTION_LEVEL` of a model of the service; the default depends on its algorithm."""
-BUDGET = Parameter("budget", int, 0, "Most queries ever answered; 0: never ask", 0, MAX_COUNT)
+BUDGET = Parameter("budget", int, 0, "Maximum number of answered queries; 0: never ask", 0, MAX_COUNT)
 MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
-MODEL_INSTANCES = MIN_INSTANCES.but(default=None, none="2, or 5 per class of belief-entropy trees")
+MODEL_INSTANCES = MIN_INSTANCES.with_changes(
+    default=None, meaning_of_none="2, or 5 per class of belief-entropy trees"
+)
 """`MIN_INSTANCES` of a model of the service; the default depends on its algorithm."""
 MAX_DEPTH = Parameter(
-    "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, none="no limit"
+    "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, meaning_of_none="no limit"
 )
-WARMUP_ROWS = Parameter("warmup_rows", int, 100, "Rows that set the bins", 1, MAX_COUNT)
+WARMUP_ROWS = Parameter("warmup_rows", int, 100, "Number of first rows that determine the bins", 1, MAX_COUNT)
 STRATEGY = Parameter(
     "strategy",
     str,
@@ -58,12 +60,12 @@ STRATEGY = Parameter(
     choices=tuple(STRATEGIES),
 )
 """Query strategy of a tree that asks."""
-FOREST_STRATEGY = STRATEGY.but(default=FOREST_DEFAULT, choices=tuple(FOREST_STRATEGIES))
+FOREST_STRATEGY = STRATEGY.with_changes(default=FOREST_DEFAULT, choices=tuple(FOREST_STRATEGIES))
 """Query strategy of the forest of many memories."""
-MODEL_STRATEGY = STRATEGY.but(
+MODEL_STRATEGY = STRATEGY.with_changes(
     default=None,
     choices=(*STRATEGIES, *FOREST_STRATEGIES),
-    none=f"{DEFAULT}, or {FOREST_DEFAULT} of active-forest",
+    meaning_of_none=f"{DEFAULT}, or {FOREST_DEFAULT} of active-forest",
 )
 """Query strategy of a model of the service: its algorithm has the default."""
 MEMORY_ROWS = Parameter(
@@ -73,14 +75,15 @@ MEMORY_ROWS = Parameter(
     "Number of last rows with an informative label from which the tree learns",
     1,
     MAX_COUNT,
-    none="all rows",
+    meaning_of_none="all rows",
 )
 WHILE_CONTESTED, TO_THE_BUDGET = "while-contested", "to-the-budget"
 ASK = Parameter(
     "ask",
     str,
     TO_THE_BUDGET,
-    "When it stops asking: with the budget, or as soon as no split is contested and every leaf has a labelled row",
+    "to-the-budget: query until the budget is spent; while-contested: stop earlier, when no split is contested and "
+    "every leaf has a labelled row",
     choices=(WHILE_CONTESTED, TO_THE_BUDGET),
 )
 """docs/strategies.md measures what stopping early costs and saves."""
@@ -100,7 +103,7 @@ CUTS = Parameter(
     "Number of candidate thresholds at which numeric columns are split, in the place of bins",
     1,
     MAX_BINS - 1,
-    none="every bin is a branch",
+    meaning_of_none="every bin is a branch",
 )
 
 PRUNING_KIND = Parameter(
@@ -111,22 +114,29 @@ PRUNING_KIND = Parameter(
     choices=("chi-square", "likelihood"),
 )
 LEVEL = Parameter(
-    "level", float, 0.05, "Significance level of the test; smaller prunes more", 0, 1, open=True
+    "level", float, 0.05, "Significance level of the test; smaller prunes more", 0, 1, excludes_bounds=True
 )
 
 MAX_CUTS = Parameter(
     "max_cuts",
     int,
     None,
-    "Most thresholds of a number that are tried at a node",
+    "Maximum number of thresholds of a numeric attribute that are tried at a node",
     1,
     MAX_COUNT,
-    none="no limit",
+    meaning_of_none="no limit",
 )
-CANDIDATE_CUTS = MAX_CUTS.but(default=32, none="")
+CANDIDATE_CUTS = MAX_CUTS.with_changes(default=32, meaning_of_none="")
 """`MAX_CUTS` of evidential trees, which compute an interval for every candidate."""
 SIGNIFICANCE = Parameter(
-    "significance", float, None, "Level of χ² pruning", 0, 1, open=True, none="no pruning"
+    "significance",
+    float,
+    None,
+    "Level of χ² pruning",
+    0,
+    1,
+    excludes_bounds=True,
+    meaning_of_none="no pruning",
 )
 MIN_BRANCH = Parameter(
     "min_branch", int, 2, "At least two branches must hold this weight of rows", 1, MAX_COUNT
@@ -138,11 +148,11 @@ CONFIDENCE = Parameter(
     "Confidence factor of pessimistic error pruning",
     0,
     1,
-    open=True,
-    none="no pruning",
+    excludes_bounds=True,
+    meaning_of_none="no pruning",
 )
 INFORMED_ONLY = Parameter("informed_only", bool, False, "Learn only from rows with an informative label")
-LAM = Parameter("lam", float, None, "Weight λ of discord", 0, 1, none="chosen by cross-validation")
+LAM = Parameter("lam", float, None, "Weight λ of discord", 0, 1, meaning_of_none="chosen by cross-validation")
 COMBINE = Parameter(
     "combine",
     str,
@@ -159,16 +169,17 @@ LEAF = Parameter(
     f"Criterion with which a leaf predicts; LBE and IBE for at most {MAX_MASS_CLASSES} classes",
     choices=("OBE", "LBE", "IBE"),
 )
-MIN_WEIGHT = MIN_INSTANCES.but(default=None, none=f"{INSTANCES_PER_CLASS} per class")
+MIN_WEIGHT = MIN_INSTANCES.with_changes(default=None, meaning_of_none=f"{INSTANCES_PER_CLASS} per class")
 """`MIN_INSTANCES` of belief-entropy trees, which fit a density per class at every node."""
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
-MEMBERS = TREES.but(default=100)
+MEMBERS = TREES.with_changes(default=100)
 """`TREES` of the forest of many memories, which also has three naive-Bayes members."""
-FOREST_LEVEL = PREDICTION_LEVEL.but(
+LEAF_RELIABILITY = PREDICTION_LEVEL.with_changes(
     default=0.75,
-    sentence="How cautious sets of classes are: 1 trusts each leaf fully, 0 gives the whole frame",
+    description="Trust in leaves: a leaf of n rows is discounted to the reliability λ^(1/n); 1 trusts each fully, "
+    "0 returns every class",
 )
-"""The trust in a leaf, not the level of a likelihood cut: a leaf of n rows is trusted by the n-th root (theory §10.4).
+"""`prediction_level` of the forest is the reliability λ of a leaf, not the level of a likelihood cut (theory §10.4).
 
 Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T labelled rows of l classes.
 """

@@ -1,4 +1,4 @@
-"""The parameters of a server: keys of its configuration, each once, with default, bounds and sentence."""
+"""The parameters of a server: keys of its configuration, each declared once: default, bounds and description."""
 
 from quercus.specification.parameter import Parameter
 from quercus.specification.parameters import MAX_ATTRIBUTES, MAX_CLASSES, MAX_NAME_CHARS, MAX_VALUES
@@ -18,11 +18,16 @@ ACCESS = Parameter(
     "Who may call; tokens: every call needs one (quercus tokens); auto: open on loopback, else tokens",
     choices=("auto", "open", "tokens"),
 )
-TLS_CERT = Parameter("tls_cert", str, "", "Certificate, PEM: speak TLS")
-TLS_KEY = Parameter("tls_key", str, "", "Its private key, PEM")
-TLS_CLIENT_CA = Parameter("tls_client_ca", str, "", "Clients must show a certificate of these authorities")
+TLS_CERT = Parameter("tls_cert", str, "", "Certificate (PEM), which enables TLS")
+TLS_KEY = Parameter("tls_key", str, "", "Private key of the certificate (PEM)")
+TLS_CLIENT_CA = Parameter(
+    "tls_client_ca",
+    str,
+    "",
+    "Certificates of authorities (PEM); every client needs a certificate that one of them issued",
+)
 PLAINTEXT = Parameter(
-    "plaintext", bool, False, "No TLS on an address that others reach: something before it encrypts"
+    "plaintext", bool, False, "Serve other machines without TLS because a reverse proxy terminates it"
 )
 LOG_LEVEL = Parameter("log_level", str, "info", "Lowest level that is logged", choices=LOG_LEVELS)
 LOG_FORMAT = Parameter(
@@ -32,10 +37,12 @@ METRICS_HOST = Parameter(
     "metrics_host", str, "127.0.0.1", "Address on which metrics are served to Prometheus", 1
 )
 METRICS_PORT = Parameter(
-    "metrics_port", int, 0, "Answer Prometheus at METRICS_HOST:PORT/metrics; 0: off", 0, 65535
+    "metrics_port", int, 0, "Port of the metrics for Prometheus, METRICS_HOST:PORT/metrics; 0: off", 0, 65535
 )
-GRACE_S = Parameter("grace_s", float, 10.0, "Longest wait for calls under way when stopped", 0.0, 3600.0)
-POLL_MS = Parameter("poll_ms", int, 5, "Milliseconds between two looks for changes of the store", 1, 10_000)
+GRACE_S = Parameter(
+    "grace_s", float, 10.0, "Seconds that a stopping server waits for active calls", 0.0, 3600.0
+)
+POLL_MS = Parameter("poll_ms", int, 5, "Polling interval of the store, in milliseconds", 1, 10_000)
 READ_THREADS = Parameter("read_threads", int, 4, "Threads that read the store", 1, 64)
 GROWER = Parameter(
     "grower", bool, True, "Whether to run the grower process; only one server of a store in a file may"
@@ -44,52 +51,73 @@ GROWER_TTL_S = Parameter(
     "grower_ttl_s",
     float,
     5.0,
-    "Seconds without a sign of life after which another server's grower takes over its models (PostgreSQL)",
+    "Seconds without a heartbeat after which another server's grower takes over a grower's models (PostgreSQL)",
     0.5,
     300.0,
 )
 SNAPSHOT_INTERVAL_S = Parameter(
-    "snapshot_interval_s", float, 0.2, "Seconds between two trees of a model while rows arrive", 0.0, 60.0
+    "snapshot_interval_s",
+    float,
+    0.2,
+    "Least number of seconds between two trees of a model while rows arrive",
+    0.0,
+    60.0,
 )
 
 MAX_MESSAGE_BYTES = Parameter(
-    "max_message_bytes", int, 16 * 1024 * 1024, "Bytes of one message received", 1024, 1024**3
+    "max_message_bytes", int, 16 * 1024 * 1024, "Maximum size of a received message, in bytes", 1024, 1024**3
 )
-MAX_CALLS = Parameter("max_calls", int, 10_000, "Calls under way, streams included", 1, 10_000)
+MAX_CALLS = Parameter("max_calls", int, 10_000, "Maximum number of active calls, streams included", 1, 10_000)
 MAX_STREAMS = Parameter(
     "max_streams",
     int,
     2_000,
-    "Streams of one caller (a token, or an address if the server asks for none)",
+    "Maximum number of streams of one caller (a token, or an address if the server is open)",
     1,
     10_000,
 )
-MAX_LEASES = Parameter("max_leases", int, 100, "Queries that one stream or one call may hold", 1, 100)
-PUSH_WINDOW = Parameter(
-    "push_window", int, 64, "Batches of one push stream that are read and not yet acknowledged", 1, 1024
+MAX_LEASES = Parameter(
+    "max_leases", int, 100, "Maximum number of queries that one stream or one call leases", 1, 100
 )
-MAX_BATCH_ROWS = Parameter("max_batch_rows", int, 10_000, "Rows of one push or one classification", 1, 10_000)
+PUSH_WINDOW = Parameter(
+    "push_window",
+    int,
+    64,
+    "Maximum number of batches of one push stream that are read but not acknowledged",
+    1,
+    1024,
+)
+MAX_BATCH_ROWS = Parameter(
+    "max_batch_rows", int, 10_000, "Maximum number of rows in one push or one classification", 1, 10_000
+)
 CALLS_PER_S = Parameter(
     "calls_per_s",
     float,
     0.0,
-    "Calls of one caller a second, and messages in its streams; 0: no bound",
+    "Maximum number of calls, and of messages in streams, per second and caller; 0: no bound",
     0.0,
     1e6,
 )
-MAX_MODELS = Parameter("max_models", int, 10_000, "Models of the store", 1, 10_000)
+MAX_MODELS = Parameter("max_models", int, 10_000, "Maximum number of models in the store", 1, 10_000)
 MAX_MODEL_ATTRIBUTES = Parameter(
-    "max_attributes", int, MAX_ATTRIBUTES, "Attributes of a new model", 1, MAX_ATTRIBUTES
+    "max_attributes", int, MAX_ATTRIBUTES, "Maximum number of attributes of a new model", 1, MAX_ATTRIBUTES
 )
 MAX_ATTRIBUTE_VALUES = Parameter(
-    "max_values", int, MAX_VALUES, "Values of a nominal attribute, declared and learned", 1, MAX_VALUES
+    "max_values",
+    int,
+    MAX_VALUES,
+    "Maximum number of values of a nominal attribute, declared and learned",
+    1,
+    MAX_VALUES,
 )
-MAX_MODEL_CLASSES = Parameter("max_classes", int, MAX_CLASSES, "Classes of a new model", 2, MAX_CLASSES)
+MAX_MODEL_CLASSES = Parameter(
+    "max_classes", int, MAX_CLASSES, "Maximum number of classes of a new model", 2, MAX_CLASSES
+)
 MAX_NAME_CHARACTERS = Parameter(
     "max_name_characters",
     int,
     MAX_NAME_CHARS,
-    "Characters of the name of a class, an attribute or a value",
+    "Maximum length of the name of a class, an attribute or a value",
     1,
     MAX_NAME_CHARS,
 )
@@ -97,7 +125,7 @@ MAX_LEARNING_COST = Parameter(
     "max_learning_cost",
     int,
     10_000,
-    "Trees that a model's learner may grow to learn once (docs/serving.md says what counts)",
+    "Maximum number of trees that a learner grows to learn once (docs/serving.md says what counts)",
     1,
     1_000_000,  # more than any algorithm can ask for
 )
@@ -105,19 +133,26 @@ MAX_MEMORY_BYTES = Parameter(
     "max_memory_bytes",
     int,
     0,
-    "Bytes of memory above which new work is refused; 0: three quarters of the machine's",
+    "Bytes of memory above which the server refuses new work; 0: three quarters of the machine's memory",
     0,
     2**63,
 )
 CHECK_S = Parameter(
-    "check_s", float, 5.0, "Seconds that the start may take to look whether the store is damaged", 0.0, 3600.0
+    "check_s",
+    float,
+    5.0,
+    "Maximum number of seconds for which the start checks the store for damage",
+    0.0,
+    3600.0,
 )
-KEEP_TREES = Parameter("keep_trees", int, 1_000, "Tree versions kept of each model", 1, 1_000_000_000)
+KEEP_TREES = Parameter(
+    "keep_trees", int, 1_000, "Number of tree versions that the store keeps of each model", 1, 1_000_000_000
+)
 AGENDA_SHARE = Parameter(
     "agenda_share",
     float,
     0.25,
-    "Share of the time of one core that is spent on choosing the queries of a model",
+    "Share of the time of one core that the grower spends on choosing the queries of a model",
     0.01,
     1.0,
 )

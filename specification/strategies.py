@@ -15,21 +15,21 @@ FOREST_DEFAULT = MARGIN
 STRATEGIES: Mapping[str, str] = MappingProxyType(
     {
         PUBLISHED: "ABC4.5 as published: round by round at the first undecided node",
-        "shared": "as published within a node, but shared over the undecided nodes by their rows",
-        "small-regret": "shared, until no split can be regretted by more than 0.1 of gain ratio",
-        "leaf-width": "where most unlabelled rows stand in the widest entropy interval",
-        "split-change": "whose answer is expected to move the rivals of a node farthest from each other",
-        "prediction-change": "whose answer is expected to change the predictions of most rows",
-        "committee": "where the trees of a committee together know least",
-        RECOMMENDED: "where a committee is in doubt, and where nothing near is known yet (recommended)",
+        "shared": "as published within a node, but shares the queries among the undecided nodes by their rows",
+        "small-regret": "as shared, weighted by regret; stops when no regret exceeds 0.1 of gain ratio",
+        "leaf-width": "the leaf with the largest product of unlabelled rows and width of the entropy interval",
+        "split-change": "the row whose answer is expected to separate the rivals of a node most",
+        "prediction-change": "the row whose answer is expected to change the predictions of most rows",
+        "committee": "the row whose class is most uncertain to a committee of trees",
+        RECOMMENDED: "as committee, with a bonus for rows that are far from all known ones (recommended)",
     }
 )
-"""One line per strategy of trees, by name: which instances it asks about."""
+"""The strategies of trees by name, each with the instances that it selects."""
 
 FOREST_STRATEGIES: Mapping[str, str] = MappingProxyType(
     {
-        MARGIN: "where the two likeliest classes of the forest are nearly equal, and where nothing near is known yet",
-        MEMORY_DISAGREEMENT: "as margin, and where members with short and long memories disagree",
+        MARGIN: "the row with the smallest margin between its likeliest classes; a bonus if no similar row is known",
+        MEMORY_DISAGREEMENT: "as margin, and prefers rows about which members with short and long memories disagree",
     }
 )
-"""One line per strategy of the forest that asks, by name."""
+"""The strategies of the active forest by name, each with the instances that it selects."""

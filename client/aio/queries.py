@@ -123,7 +123,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         try:
             await self.extend_lease(query, lease_s)
         except QuercusError as error:  # what passes may pass before the lease ends
-            return retrying.may_pass(error)  # else the query is answered, or another's
+            return retrying.is_transient(error)  # else the query is answered, or another's
         except ValueError:  # the channel was closed meanwhile
             return False
         return True

@@ -23,7 +23,7 @@ from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
 from quercus.client.query_results import AnswerReport, Lease, Query
 from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
-from quercus.client.retrying import may_pass
+from quercus.client.retrying import is_transient
 from quercus.client.stream_parts import StreamOptions
 
 if TYPE_CHECKING:
@@ -150,14 +150,16 @@ class AsyncQueryStream:
         if self._line is None:  # not open yet, or at its end
             return await self._client._ask(ask)
         try:
-            done = await async_result(await self._line.ask(ask), self._client.timeout_s)
+            reply = await async_result(await self._line.ask(ask), self._client.timeout_s)
         except (QuercusError, TimeoutError) as error:
-            if isinstance(error, QuercusError) and not may_pass(error):
+            if isinstance(error, QuercusError) and not is_transient(error):
                 raise
-            done = await self._client._ask(ask)  # whether it counted is not known: said again it counts once
+            reply = await self._client._ask(
+                ask
+            )  # the server may have counted it already; repeating it is safe
         if self._current is not None and self._current.name == query.name:
             self._current = None
-        return done
+        return reply
 
 
 class AsyncQueryLine:

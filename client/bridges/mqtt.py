@@ -29,7 +29,7 @@ from quercus.client.errors import (
     Unavailable,
     invalid,
 )
-from quercus.client.retrying import may_pass
+from quercus.client.retrying import is_transient
 
 MAX_QUEUED: Final = 10_000
 """Messages that wait here; the broker holds the others back."""
@@ -264,7 +264,7 @@ class MqttBridge:
                     [row.id for row in rows],
                 )
             except QuercusError as error:
-                if not may_pass(error):
+                if not is_transient(error):
                     raise
                 if self._stopping.wait(max(RETRY_S, error.retry_s or 0.0)):
                     return False

@@ -21,7 +21,7 @@ from quercus.client.bridges.webhook_position import Position
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, invalid
 from quercus.client.events import LogEvent
-from quercus.client.retrying import backoff_s, may_pass
+from quercus.client.retrying import backoff_s, is_transient
 from quercus.specification.hosts import is_loopback
 from quercus.specification.pauses import growing_pause_s
 
@@ -164,7 +164,7 @@ class WebhookBridge:
             except DeadlineExceeded:
                 attempt = 0  # nothing came: looks whether it is to stop
             except QuercusError as error:
-                if not may_pass(error):
+                if not is_transient(error):
                     raise
                 attempt += 1
                 self._notify(f"{error}; waiting for the server")

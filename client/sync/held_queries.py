@@ -11,7 +11,7 @@ from quercus.client.concurrency import sleep
 from quercus.client.errors import QuercusError
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_results import Query
-from quercus.client.retrying import may_pass
+from quercus.client.retrying import is_transient
 
 if TYPE_CHECKING:
     from quercus.client.sync.client import Client
@@ -120,7 +120,7 @@ class HeldQueries:
                 if self._held.get(query.name) is query:
                     self._until[query.name] = asked + self.lease_s
             except QuercusError as error:
-                if may_pass(error):
+                if is_transient(error):
                     continue  # perhaps before the lease ends
                 if self._held.get(query.name) is query:  # else it was leased again meanwhile
                     self.put_away(query.name)

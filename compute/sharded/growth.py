@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.compute.errors import CrewLostError, ExecutorError
-from quercus.compute.sharded.crew import Crew, open_crew
+from quercus.compute.errors import ExecutorError, WorkerLostError
 from quercus.compute.sharded.shard import DecidedNodes, NextLevel, NodeDecider, Rows, goes_on
+from quercus.compute.sharded.workers import ShardWorkers, open_shard_workers
 from quercus.specification.compute import EXECUTOR
 from quercus.specification.model import Specification
 from quercus.trees import FlatTree
@@ -71,9 +71,9 @@ def grow_sharded(
             )
     for _ in range(MOST_LOSSES + 1):
         try:
-            with open_crew(executor, specification, shards) as crew:
-                return _Growth(specification, crew).tree()
-        except CrewLostError as error:
+            with open_shard_workers(executor, specification, shards) as workers:
+                return _Growth(specification, workers).tree()
+        except WorkerLostError as error:
             lost = error
     raise ExecutorError(
         f"executor {executor}: lost workers of a tree {MOST_LOSSES + 1} times ({lost})"
@@ -91,19 +91,19 @@ def _given(values: Floats, contours: Floats) -> list[tuple[Floats, Floats]]:
 
 
 class _Growth:
-    def __init__(self, specification: Specification, crew: Crew) -> None:
+    def __init__(self, specification: Specification, workers: ShardWorkers) -> None:
         self._specification = specification
-        self._crew = crew
+        self._workers = workers
 
     def tree(self) -> FlatTree:
         """Return the tree."""
-        spec, crew = self._specification, self._crew
+        spec, workers = self._specification, self._workers
         warmup = np.empty((0, len(spec.attributes)))
-        for each in range(crew.shards):
+        for each in range(workers.shards):
             if len(warmup) < spec.warmup_rows:
-                warmup = np.concatenate([warmup, crew.ask(each, "first_values")])
+                warmup = np.concatenate([warmup, workers.ask(each, "first_values")])
         edges = edges_in_force(spec, warmup)
-        seen = np.max(crew.all("encode", [(edges,)] * crew.shards), axis=0)
+        seen = np.max(workers.all("encode", [(edges,)] * workers.shards), axis=0)
         arities = tuple(np.maximum(seen, declared_codes(spec)).tolist())
         layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened(arities)
         table, counts = self._agree(layout)
@@ -114,17 +114,17 @@ class _Growth:
 
     def _agree(self, layout: Layout) -> tuple[ContourTable, Ints]:
         """Number the contours of all shards; return them and how often each occurs."""
-        table, crew = ContourTable(self._specification.frame.size), self._crew
-        labels = crew.all("labels", [()] * crew.shards)
+        table, workers = ContourTable(self._specification.frame.size), self._workers
+        labels = workers.all("labels", [()] * workers.shards)
         numbers = [table.intern(contours) for contours, _ in labels]
-        crew.all("agree", [(table.contours, each, layout) for each in numbers])
+        workers.all("agree", [(table.contours, each, layout) for each in numbers])
         counts = np.zeros(table.size, np.int64)
         for each, (_, times) in zip(numbers, labels, strict=True):
             counts[each] += times
         return table, counts
 
     def _grow(self, tree: NodeDecider, counts: Ints) -> None:
-        crew, root = self._crew, np.array([tree.root], np.int32)
+        workers, root = self._workers, np.array([tree.root], np.int32)
         here = np.flatnonzero(counts).astype(np.int32)
         going = tree.predict(root, Cells(np.array([0, here.size]), here, counts[here]))
         frontier = root[going]
@@ -136,8 +136,8 @@ class _Growth:
         )
         depth = 0
         while frontier.size:
-            share = np.linspace(0, frontier.size, crew.shards + 1).astype(np.int64)
-            parts = crew.all("count", [(NextLevel(split, parent, code, free, share),)] * crew.shards)
+            share = np.linspace(0, frontier.size, workers.shards + 1).astype(np.int64)
+            parts = workers.all("count", [(NextLevel(split, parent, code, free, share),)] * workers.shards)
             spans = list(pairwise(share.tolist()))
             tasks = [
                 (
@@ -148,7 +148,7 @@ class _Growth:
                 )
                 for s, (a, b) in enumerate(spans)
             ]
-            decided = [found for each in crew.all("decide", tasks) for found in each]
+            decided = [found for each in workers.all("decide", tasks) for found in each]
             frontier, split, parent, code, free = _take(tree, frontier, free, decided)
             depth += 1
 

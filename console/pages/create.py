@@ -139,13 +139,13 @@ def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
 
 async def _columns(request: Request, upload: Upload, given: dict[str, Any], fault: str) -> Response:
     """Show the columns of the file."""
-    columns, found, rows = await _in_thread(_guess, upload.path)
+    columns, class_name, rows = await _in_thread(_guess, upload.path)
     chosen = {name: str(values[0]) for name, values in given.items() if values and isinstance(values[0], str)}
     stem = upload.name.split(".")[0].lower()
     defaults = {
         "model": "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:63]
         or "model",
-        "class": found or "",
+        "class": class_name or "",
         "budget": "40",
         "cuts": "32",
         "labels": "ask",
@@ -177,9 +177,11 @@ async def _make(session: Session, upload: Upload, given: dict[str, Any]) -> Resp
     nominal = {column for column, kind in kinds.items() if kind == "names"} - ignore
     kept = set(table.names) - ignore - {class_name}
     schema: FileSchema = await _in_thread(_schema, table, class_name, ignore, nominal, kept)
-    cuts = _whole(one, "cuts", 0, 255)
+    cuts = _parse_integer(one, "cuts", 0, 255)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
-    specification = Specification(attributes, schema.classes, budget=_whole(one, "budget", 0, 4_294_967_295))
+    specification = Specification(
+        attributes, schema.classes, budget=_parse_integer(one, "budget", 0, 4_294_967_295)
+    )
     await session.client.create_model(name, specification)
     if one.get("labels") != "none":
         rows = _Rows(table, specification, class_name, id_name, upload.name)
@@ -232,7 +234,7 @@ class _Rows:
             yield cell
 
 
-def _whole(given: dict[str, str], name: str, least: int, most: int) -> int:
+def _parse_integer(given: dict[str, str], name: str, least: int, most: int) -> int:
     text = given.get(name, "").strip()
     if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
         raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number in [{least}, {most:,}]")

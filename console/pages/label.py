@@ -30,13 +30,13 @@ MAX_HAVE = 100
 MAX_MODELS = 20
 IDLE = {
     "nothing_to_ask": "There is nothing to ask now. New rows may change that.",
-    "all_leased": "Others hold all that is asked now.",
-    "budget_spent": "All answers of the budget are given.",
-    "growing": "The tree takes in your last answer.",
-    "not_for_you": "What is asked now was skipped or answered by you, or is postponed.",
-    "share_spent": "You have given all the answers that one labeller may give here.",
-    "hour_spent": "No more answers are taken within this hour.",
-    "hands_full": "You hold as many queries as one labeller may. Is another page open?",
+    "all_leased": "Other labellers hold all open queries.",
+    "budget_spent": "The budget is spent.",
+    "growing": "The tree is learning from your last answer.",
+    "not_for_you": "You have answered or skipped every open query, or it is postponed.",
+    "share_spent": "You have given the maximum number of answers of one labeller.",
+    "hour_spent": "The maximum number of answers of this hour is reached.",
+    "hands_full": "You hold the maximum number of queries. Is another page open?",
 }
 
 
@@ -101,7 +101,9 @@ async def article(request: Request, session: Session, query: Query, model: Model
 def _may_compare(session: Session, model: Model) -> bool:
     """Return whether a labeller may see similar rows of known class."""
     look = model.specification.presentation
-    return session.may("QueryService/ListNeighbours") and (look is None or "neighbours" not in look.withheld)
+    return session.may_call("QueryService/ListNeighbours") and (
+        look is None or "neighbours" not in look.withheld
+    )
 
 
 async def neighbours(request: Request) -> Response:

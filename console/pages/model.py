@@ -29,7 +29,7 @@ async def model(request: Request) -> Response:
     session = session_of(request)
     name = request.path_params["model"]
     found = await session.client.get_model(name)
-    may_list = session.may("QueryService/ListLabellers")
+    may_list = session.may_call("QueryService/ListLabellers")
     return page(
         request,
         "model.html",

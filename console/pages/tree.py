@@ -177,7 +177,7 @@ def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
 
 
 def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
-    """Return the nodes whose children are listed at first: of a large tree the upper ones, and the way to one."""
+    """Return the nodes whose children are listed at first: in a large tree, the upper ones and the path to one."""
     if len(tree.nodes) <= UNFOLDED_NODES:
         return frozenset(node.index for node in tree.nodes)
     opened, listed, queue = set[int](), 1, deque([tree.root])
@@ -187,10 +187,10 @@ def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
         if listed <= MOST_LISTED:
             opened.add(node.index)
             queue.extend(tree.nodes[k] for k in node.children)
-    way: int | None = selected.index
-    while way is not None:
-        opened.add(way)
-        way = tree.nodes[way].parent
+    ancestor: int | None = selected.index
+    while ancestor is not None:
+        opened.add(ancestor)
+        ancestor = tree.nodes[ancestor].parent
     return frozenset(opened)
 
 

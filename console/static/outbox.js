@@ -1,4 +1,4 @@
-// What a labeller said, kept until the server has it: it outlives a reload, a lost server and a lost console.
+// Answers of a labeller, kept until the server has them; they survive a reload, a lost server and a lost console.
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30000;
@@ -35,7 +35,7 @@ export async function post(url, value, formToken) {
   return found;
 }
 
-/** Answers in the order in which they were said. */
+/** Unsent answers, in the order in which they were given. */
 export class Outbox {
   /**
    * @param key where in sessionStorage; one labeller's answers are never sent as another's
@@ -46,7 +46,7 @@ export class Outbox {
     this.formToken = formToken;
     this.events = events;
     this.entries = JSON.parse(sessionStorage.getItem(key) ?? "[]");
-    for (const entry of this.entries) entry.due = 0; // of the page before: nobody can take it back here
+    for (const entry of this.entries) entry.due = 0; // from the previous page: it cannot be taken back here
     this.pauseMs = FIRST_PAUSE_MS;
     this.sending = null;
     this.timer = 0;
@@ -60,7 +60,7 @@ export class Outbox {
     return this.entries.map((entry) => entry.body.query);
   }
 
-  /** Keep what was said; it is sent after delayMs. */
+  /** Keep an action of the labeller; it is sent after delayMs. */
   add(url, body, said, delayMs) {
     const entry = { id: crypto.randomUUID(), url, body, said, due: Date.now() + delayMs };
     this.entries.push(entry);
@@ -69,7 +69,7 @@ export class Outbox {
     return entry;
   }
 
-  /** Take back what was not sent yet; return whether that was so. */
+  /** Take back an entry that was not sent yet; return whether that worked. */
   takeBack(id) {
     const entry = this.entries.find((each) => each.id === id);
     if (entry === undefined || entry === this.sending || entry.tried) return false;
@@ -78,7 +78,7 @@ export class Outbox {
     return true;
   }
 
-  /** Wait no longer. */
+  /** Send all entries without further delay. */
   flush() {
     for (const entry of this.entries) entry.due = 0;
     this.#wake();
@@ -99,7 +99,7 @@ export class Outbox {
     this.#wake();
   }
 
-  /** The page goes: say all now. The entries stay, since nobody hears whether it arrived; said again they count once. */
+  /** On unload, send every pending answer. Keep the entries: no response will arrive, and the server ignores duplicates. */
   leave() {
     for (const entry of this.entries) {
       if (entry === this.sending) continue;
@@ -128,7 +128,7 @@ export class Outbox {
         this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);
         return;
       }
-      const counted = entry.blind && !/\/(answer|refuse)$/.test(entry.url); // it was done when the page went
+      const counted = entry.blind && !/\/(answer|refuse)$/.test(entry.url); // it was sent when the page was unloaded
       outcome = () => (counted ? null : this.events.onRefused(entry, error.message));
     }
     this.entries.splice(this.entries.indexOf(entry), 1);

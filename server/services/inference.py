@@ -22,7 +22,7 @@ from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.request_checks import check_sequence
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.specification.algorithms import FIRST
+from quercus.specification.algorithms import LEGACY_DEFAULT
 from quercus.specification.bounds import check_model_id
 from quercus.storage import FailedPrecondition, NotFound, Store
 
@@ -130,4 +130,4 @@ def _check_version(given: str, newest: int) -> None:
 def _read_head(store: Store, model: str) -> tuple[str, int]:
     record = store.get_model(model)
     kind = model_pb2.Specification.FromString(record.specification).algorithm.WhichOneof("kind")
-    return kind or FIRST.name, record.tree_version
+    return kind or LEGACY_DEFAULT.name, record.tree_version

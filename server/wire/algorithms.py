@@ -7,7 +7,7 @@ from typing import Any
 from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
-from quercus.specification.algorithms import ALGORITHMS, FIRST, Algorithm, Forest
+from quercus.specification.algorithms import ALGORITHMS, LEGACY_DEFAULT, Algorithm, Forest
 from quercus.specification.parameter import parameters_of
 
 
@@ -19,7 +19,7 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     InvalidInput
         Naming the field below the algorithm, the value and the bound.
     """
-    kind = message.WhichOneof("kind") or FIRST.name
+    kind = message.WhichOneof("kind") or LEGACY_DEFAULT.name
     algorithm = ALGORITHMS[kind.replace("_", "-")]
     with field_prefix(kind):
         return algorithm(**_given_parameters(algorithm, getattr(message, kind)))

@@ -81,7 +81,7 @@ def table(second: str, rows: Iterable[tuple[Parameter, str]]) -> str:
     """Return a Markdown table."""
     lines = [f"| parameter | {second} | default | bounds | meaning |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{each.name}` | {of} | {_default(each)} | {_bounds(each)} | {each.sentence} |"
+        f"| `{each.name}` | {of} | {_default(each)} | {_bounds(each)} | {each.description} |"
         for each, of in rows
     ]
     return "\n".join(lines)
@@ -91,7 +91,7 @@ def _default(parameter: Parameter) -> str:
     if parameter.default is MISSING:
         return "must be given"
     if parameter.default is None:
-        return parameter.none
+        return parameter.meaning_of_none
     if isinstance(parameter.default, int) and parameter.default >= 10_000:
         return f"{parameter.default:,}"
     return f"`{parameter.default}`" if parameter.default != "" else "none"
@@ -100,8 +100,8 @@ def _default(parameter: Parameter) -> str:
 def _bounds(parameter: Parameter) -> str:
     bound = re.sub(r"\d{5,}", lambda found: f"{int(found[0]):,}", parameter.bound)
     bound = bound.removeprefix("must lie in ").removeprefix("must be ")
-    named = bool(parameter.none) and parameter.default is not None
-    return bound + (f"; None: {parameter.none}" if named else "")
+    named = bool(parameter.meaning_of_none) and parameter.default is not None
+    return bound + (f"; None: {parameter.meaning_of_none}" if named else "")
 
 
 def _set_by(parameter: Parameter) -> str:

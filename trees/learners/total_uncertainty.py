@@ -230,4 +230,4 @@ def fit_total_uncertainty(
 
 def check_lambda(lam: float) -> None:
     """Raise unless λ lies in [0, 1]."""
-    LAM.but(none="").check(lam)
+    LAM.with_changes(meaning_of_none="").check(lam)

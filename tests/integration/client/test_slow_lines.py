@@ -50,4 +50,4 @@ def far_away(shared_server: Serving) -> Iterator[str]:
 
 def test_a_server_behind_a_slow_line_is_reached(far_away: str) -> None:
     with Client(far_away) as client:
-        assert client.status().grower_well  # it came through the slow line
+        assert client.status().is_grower_healthy  # it came through the slow line

@@ -27,7 +27,7 @@ from support.tasks import (
 from quercus.belief.errors import InvalidInput
 from quercus.compute import ExecutorError, open_executor
 from quercus.compute.sharded import deal, grow_sharded
-from quercus.compute.sharded.crew import open_crew
+from quercus.compute.sharded.workers import open_shard_workers
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees import GrowthState, Observed, Table, fit, grow
@@ -137,16 +137,16 @@ def test_processes_are_gone_when_work_is_broken_off(tmp_path, others):
     assert set(multiprocessing.active_children()) <= others
 
 
-@pytest.mark.parametrize("closed", ["processes:1", "crew"])
+@pytest.mark.parametrize("closed", ["processes:1", "shards"])
 def test_who_ends_processes_ends_none_of_another(closed, tmp_path):
-    """Both began before the other, which an executor, a crew or anybody else of this process may be."""
+    """Both began before the other, which an executor, shard workers or anybody else of this process may be."""
     specification, values, contours = sharded_rows(rows=20)
     context = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
-        if closed == "crew":
+        if closed == "shards":
             shards = [partial(given, values, contours)]
             ending = stack.enter_context(ExitStack())
-            ending.enter_context(open_crew("processes:1", specification, shards))
+            ending.enter_context(open_shard_workers("processes:1", specification, shards))
         else:
             ending = open_executor(closed)
             assert os.getpid() not in ending.map(process_of, range(1))
@@ -155,7 +155,7 @@ def test_who_ends_processes_ends_none_of_another(closed, tmp_path):
         stranger = context.Process(target=say_and_wait, args=(tmp_path, 0))
         stranger.start()
         mine = {child.pid for child in multiprocessing.active_children()}
-        if closed == "crew":
+        if closed == "shards":
             ending.close()
         else:
             ending.close(at_once=True)

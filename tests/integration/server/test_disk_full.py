@@ -57,7 +57,7 @@ def push_until_full(api: Any, client: Client, tools: Any) -> list[str]:
         ids = [f"b{number}-{i}-{'long' * 30}" for i in range(200)]
         if is_taken(api, tools.batch("m", np.zeros((200, 2)), ids=ids)):
             known += ids
-        elif not client.status().well:
+        elif not client.status().is_healthy:
             return known
     raise AssertionError("the disk was never full")
 
@@ -128,7 +128,7 @@ def test_a_model_can_be_deleted_from_a_full_disk(
         assert (disk / "store.db").stat().st_size > 1.3 * RESERVE_BYTES
 
         client.delete_model("m")
-        until(lambda: client.status().well)
+        until(lambda: client.status().is_healthy)
         until(lambda: not live.server.core.store.removes)
         assert (disk / "store.db-reserve").stat().st_size == RESERVE_BYTES
         free = os.statvfs(disk)

@@ -200,7 +200,7 @@ def test_status_and_the_log_level_at_run_time(growing: tuple[Any, int]) -> None:
             "running",
             False,
         )
-        assert (status.well, status.store_trouble, status.tokens) == (True, "", False)
+        assert (status.is_healthy, status.store_trouble, status.tokens) == (True, "", False)
         assert status.grower_pid == live.server.supervisor.pid
         assert status.memory_bytes > 10e6
         before = client.set_log_level("error")
@@ -244,7 +244,7 @@ def test_a_grower_that_gives_no_sign_of_life_is_told(
     try:
         until(lambda: said() == status.NOT_SERVING)
         with Client(live.server.address) as client:
-            assert (client.status().grower, client.status().well) == ("silent", False)
+            assert (client.status().grower, client.status().is_healthy) == ("silent", False)
         assert said("") == status.SERVING  # trees that are there still answer
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -291,7 +291,7 @@ def test_kernels_that_no_folder_keeps_are_compiled_and_that_is_told(
     child = start_child(tmp_path / "store.db")
     with Client(child.api.address) as client:
         until(lambda: client.status().grower == "compiling")
-        assert not client.status().well
+        assert not client.status().is_healthy
     request = health_pb2.HealthCheckRequest(service=GROWER_HEALTH)
     health = health_pb2_grpc.HealthStub(child.api.channel)
     until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING)

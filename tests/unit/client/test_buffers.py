@@ -174,7 +174,7 @@ def test_a_batch_with_a_wrong_bit_is_left_out_and_said(path: Path, number: int) 
         rb"(again-%d.{13})x" % (number - 1), rb"\1y", path.read_bytes()
     )  # also where it stood before
     path.write_bytes(spoilt)
-    with pytest.raises(InvalidArgument, match=r"was damaged: 4 batches with 8 rows are whole"):
+    with pytest.raises(InvalidArgument, match=r"was damaged: 4 batches with 8 rows are intact"):
         File(path, "m")
     (kept,) = path.parent.glob("rows.buffer.damaged-*")
     assert kept.read_bytes() == spoilt
@@ -215,7 +215,7 @@ def test_where_the_specification_is_spoilt_the_batches_stay(path: Path) -> None:
     base.execute("UPDATE messages SET checksum = 1 WHERE number = 0")
     base.commit()
     base.close()
-    with pytest.raises(InvalidArgument, match=r"was damaged: 5 batches with 10 rows are whole"):
+    with pytest.raises(InvalidArgument, match=r"was damaged: 5 batches with 10 rows are intact"):
         File(path, "m")
     file = File(path, "m")
     assert (len(file.batches), file.specification) == (COUNT, None)

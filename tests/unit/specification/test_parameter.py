@@ -23,12 +23,12 @@ def test_defaults_and_bounds_are_values_and_what_is_beyond_them_is_not(parameter
     for choice in parameter.choices:
         assert parameter.check(choice) == choice
     wrong: list[Any] = ["", "guess", object(), [1]]
-    wrong += [] if parameter.none else [None]
+    wrong += [] if parameter.meaning_of_none else [None]
     wrong += [] if parameter.kind is bool else [True]
     if parameter.kind in (int, float):
         ends = [parameter.kind(parameter.lowest), parameter.kind(parameter.highest)]
-        wrong += [float("nan"), ends[0] - 1, ends[1] + 1, *(ends if parameter.open else ())]
-        for end in () if parameter.open else ends:
+        wrong += [float("nan"), ends[0] - 1, ends[1] + 1, *(ends if parameter.excludes_bounds else ())]
+        for end in () if parameter.excludes_bounds else ends:
             assert parameter.check(end) == end
     for value in wrong:
         with pytest.raises(InvalidInput) as caught:

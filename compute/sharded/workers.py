@@ -1,4 +1,4 @@
-"""The shards of a tree, objects that keep their rows between calls, on the workers of an executor."""
+"""Workers that hold the shards of a tree: objects that keep their rows between calls."""
 
 import pickle
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from quercus.compute.dask_cluster import DaskExecutor
-from quercus.compute.errors import CrewLostError
+from quercus.compute.errors import WorkerLostError
 from quercus.compute.kept import KeptObject, call_kept
 from quercus.compute.names import open_executor, parse_executor
 from quercus.compute.pooled import WORKERS_POLL_S
@@ -18,8 +18,8 @@ from quercus.compute.sharded.shard import Rows, Shard
 from quercus.specification.model import Specification
 
 
-class Crew(ABC):
-    """Calls methods of shards.
+class ShardWorkers(ABC):
+    """The workers of an executor, which hold the shards and call their methods.
 
     Parameters
     ----------
@@ -48,32 +48,34 @@ class Crew(ABC):
 
 
 @contextmanager
-def open_crew(executor: str, specification: Specification, rows: Sequence[Rows]) -> Iterator[Crew]:
-    """Give shards on the workers of an executor, each with its rows; worker ``i`` has every so-manieth.
+def open_shard_workers(
+    executor: str, specification: Specification, rows: Sequence[Rows]
+) -> Iterator[ShardWorkers]:
+    """Open one shard for each block of rows on the workers of an executor; shards are assigned round-robin.
 
     Raises
     ------
-    CrewLostError
-        When a worker is lost, also in the block.
+    WorkerLostError
+        When a worker is lost, also within the ``with`` block.
     """
     parts = parse_executor(executor)
     if parts.kind == "local":
-        yield _LocalCrew([Shard(specification, each) for each in rows])
+        yield _LocalShardWorkers([Shard(specification, each) for each in rows])
     elif parts.kind == "processes":
-        crew = _ProcessCrew(min(parts.processes, len(rows)), len(rows))
+        workers = _ProcessShardWorkers(min(parts.processes, len(rows)), len(rows))
         try:
-            crew.all("", [(specification, each) for each in rows])
-            yield crew
+            workers.all("", [(specification, each) for each in rows])
+            yield workers
         finally:
-            crew.close()
+            workers.close()
     else:
         with open_executor(executor) as opened:
             if not isinstance(opened, DaskExecutor):
                 raise TypeError(f"{type(opened).__name__} is no Dask executor")
-            yield _DaskCrew(opened, specification, rows)
+            yield _DaskShardWorkers(opened, specification, rows)
 
 
-class _LocalCrew(Crew):
+class _LocalShardWorkers(ShardWorkers):
     def __init__(self, shards: list[Shard]) -> None:
         super().__init__(len(shards))
         self._all = shards
@@ -85,7 +87,7 @@ class _LocalCrew(Crew):
         return calls
 
 
-class _ProcessCrew(Crew):
+class _ProcessShardWorkers(ShardWorkers):
     """Processes of one task at a time each, so that a shard is always called in the same one."""
 
     def __init__(self, processes: int, shards: int) -> None:
@@ -96,13 +98,13 @@ class _ProcessCrew(Crew):
         try:
             return give_out(self._pools[shard % len(self._pools)], _call_own, shard, method, arguments)
         except BrokenProcessPool as error:
-            raise CrewLostError(str(error)) from error
+            raise WorkerLostError(str(error)) from error
 
     def _results(self, calls: list[Any]) -> list[Any]:
         try:
             return [call.result() for call in calls]
         except BrokenProcessPool as error:
-            raise CrewLostError(str(error)) from error
+            raise WorkerLostError(str(error)) from error
 
     def close(self) -> None:
         for pool in self._pools:
@@ -112,7 +114,7 @@ class _ProcessCrew(Crew):
 
 
 _own: dict[int, Shard] = {}
-"""The shards of this process, if it belongs to a crew."""
+"""The shards of this process, if it is a worker."""
 
 
 def _call_own(shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
@@ -123,7 +125,7 @@ def _call_own(shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
     return getattr(_own[shard], method)(*arguments)
 
 
-class _DaskCrew(Crew):
+class _DaskShardWorkers(ShardWorkers):
     """Shards as results of tasks that are bound to their workers; the scheduler forgets them with this client."""
 
     def __init__(self, executor: DaskExecutor, specification: Specification, rows: Sequence[Rows]) -> None:
@@ -148,8 +150,8 @@ class _DaskCrew(Crew):
             while wait(calls, WORKERS_POLL_S).not_done:
                 gone = set(self._homes) - set(self._executor.homes)
                 if gone:
-                    raise CrewLostError(f"lost {', '.join(sorted(gone))}")
+                    raise WorkerLostError(f"lost {', '.join(sorted(gone))}")
             return [pickle.loads(call.result()) for call in calls]  # noqa: S301 - of a worker, over TLS
         except self._executor.lost as error:
             self._executor.look()
-            raise CrewLostError(f"{type(error).__name__}: {error}") from error
+            raise WorkerLostError(f"{type(error).__name__}: {error}") from error
