@@ -1,4 +1,4 @@
-"""``quercus answers``: what labellers said, in words; corrected, taken back, or written to a file."""
+"""``quercus answers``: list the answers of labellers, write them to a file, correct one or take one back."""
 
 from __future__ import annotations
 
@@ -144,17 +144,15 @@ def answers(
     target = _target(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
     with connect(server) as client:
         if correct is not None:
-            found, number = _correct(client, model, correct[0], correct[1], name, comment)
-            text = (
-                f"{found.instance}: {correct[1]} in the place of {found.text or 'nothing'} (number {number})"
-            )
-            report(as_json, {"item": found.instance, "corrected": found.number, "number": number}, text)
+            previous, number = _correct(client, model, correct[0], correct[1], name, comment)
+            text = f"{previous.instance}: {correct[1]} in the place of {previous.text or 'nothing'} (number {number})"
+            report(as_json, {"item": previous.instance, "corrected": previous.number, "number": number}, text)
         elif undo is not None:
-            found, number = _undo(client, model, undo, name, comment)
-            text = f"{found.instance}: {found.text or found.kind} is taken back (number {number})"
-            report(as_json, {"item": found.instance, "undone": found.number, "number": number}, text)
+            previous, number = _undo(client, model, undo, name, comment)
+            text = f"{previous.instance}: {previous.text or previous.kind} is taken back (number {number})"
+            report(as_json, {"item": previous.instance, "undone": previous.number, "number": number}, text)
         elif target is None:
-            _show(client, model, wanted, limit or DEFAULT_ANSWERS, is_told=limit is not None)
+            _show(client, model, wanted, limit or DEFAULT_ANSWERS, has_limit=limit is not None)
         else:
             count = _write(client, model, wanted, limit, target)
             if target.file is not None and as_json:
@@ -164,19 +162,19 @@ def answers(
 
 
 def _time(text: str | None, flag: str) -> datetime | None:
-    """A time as people write it: a date, a date and a time (UTC unless it has a zone), or how long ago."""
+    """Parse a time: a date, a date and a time (UTC unless it has a zone), or how long ago."""
     if text is None:
         return None
     if ago := _AGO.fullmatch(text):
         with suppress(OverflowError):
             return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(
             f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _target(
@@ -212,9 +210,9 @@ def _target(
 # On a screen
 
 
-def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_told: bool) -> None:
-    found = list(client.answers(model, wanted, limit=limit, newest_first=True))[::-1]
-    if not found:
+def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:
+    answers = list(client.answers(model, wanted, limit=limit, newest_first=True))[::-1]
+    if not answers:
         what = "there are no answers yet" if wanted == AnswerFilter() else "no answer passes the filter"
         out.print(f"{what} of {model}'s rows; begin with: quercus label {model}", soft_wrap=True)
         return
@@ -224,11 +222,11 @@ def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, is_to
     for title in ("row", "labeller", "answer"):
         table.add_column(title, overflow="fold")
     table.add_column("")
-    for each in found:
+    for each in answers:
         when = f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M}"
         table.add_row(str(each.number), when, each.instance, each.labeller, each.text, _remarks(each))
     out.print(table)
-    if not is_told and len(found) == limit:
+    if not has_limit and len(answers) == limit:
         out.print(f"the newest {limit}; more with --newest, all with -o FILE", style="dim")
 
 
@@ -256,11 +254,11 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
     """Write the answers; return how many went into the file, 0 where there is none."""
     specification = client.get_model(model).specification
     if limit is None:
-        found: Iterable[Answer] = client.answers(model, wanted, with_values=target.values)
+        answers: Iterable[Answer] = client.answers(model, wanted, with_values=target.values)
     else:  # the newest, in the order they came
         newest = client.answers(model, wanted, limit=limit, newest_first=True, with_values=target.values)
-        found = list(newest)[::-1]
-    output = _as_output(found, specification, target)
+        answers = list(newest)[::-1]
+    output = _as_output(answers, specification, target)
     if target.file is None:
         if target.form == "csv":
             writing.write_csv(output, sys.stdout, for_spreadsheets=target.for_spreadsheets)
@@ -283,16 +281,16 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
     return count
 
 
-def _as_output(found: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:
+def _as_output(answers: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:
     attributes = specification.attributes if target.values else ()
     names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
-    rows = _rows(found, [each.name for each in attributes])
+    rows = _rows(answers, [each.name for each in attributes])
     return OutputTable([*HEADER, *names], kinds, rows)
 
 
-def _rows(found: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:
-    for each in found:
+def _rows(answers: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:
+    for each in answers:
         yield [
             each.number, _iso(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
             each.reliability, each.comment or None, each.took_s, each.query, each.former,
@@ -310,18 +308,18 @@ def _iso(at: datetime) -> str:
 
 
 def _find(client: Client, model: str, number: int) -> Answer:
-    behind = client.answers(model, limit=1, after=number - 1)
-    found = next(iter(behind), None)
-    if found is None or found.number != number:
+    answers = client.answers(model, limit=1, after=number - 1)
+    answer = next(iter(answers), None)
+    if answer is None or answer.number != number:
         fail(f"{model} has no answer with number {number}; those there are: quercus answers {model}")
-    return found
+    return answer
 
 
-def _who(found: Answer, name: str | None) -> str:
+def _who(answer: Answer, name: str | None) -> str:
     who = default_labeller() if name is None else name
-    if found.query is None and found.labeller != who:
+    if answer.query is None and answer.labeller != who:
         fail(
-            f"answer {found.number} was stated by {found.labeller}, who alone may change it; "
+            f"answer {answer.number} was stated by {answer.labeller}, who alone may change it; "
             f"you are {who} (--corrector NAME)"
         )
     return who
@@ -330,15 +328,15 @@ def _who(found: Answer, name: str | None) -> str:
 def _correct(  # noqa: PLR0917 - one correction
     client: Client, model: str, number: int, text: str, name: str | None, comment: str
 ) -> tuple[Answer, int]:
-    found = _find(client, model, number)
+    answer = _find(client, model, number)
     classes = client.get_model(model).specification.classes
     try:
         label = label_in_words(text, classes)
     except ValueError as error:
         fail(str(error))
-    return found, client.correct_answer(model, found, label, labeller=_who(found, name), comment=comment)
+    return answer, client.correct_answer(model, answer, label, labeller=_who(answer, name), comment=comment)
 
 
 def _undo(client: Client, model: str, number: int, name: str | None, comment: str) -> tuple[Answer, int]:
-    found = _find(client, model, number)
-    return found, client.undo_answer(model, found, labeller=_who(found, name), comment=comment)
+    answer = _find(client, model, number)
+    return answer, client.undo_answer(model, answer, labeller=_who(answer, name), comment=comment)

@@ -56,21 +56,23 @@ def archive(
         from quercus.storage.archive.writing import archive_model  # noqa: PLC0415  (the server extra)
         from quercus.storage.errors import NotFound  # noqa: PLC0415
 
-        done = []
+        archived = []
         for each in _all_names(opened) if name is None else [name]:
             try:
                 with progress_bar(each) as progress:
-                    found = archive_model(opened, each, target, older_than_s=older_than_s, progress=progress)
+                    result = archive_model(opened, each, target, older_than_s=older_than_s, progress=progress)
             except NotFound:
                 if name is not None:
                     raise
                 continue  # deleted since the names were read
-            done.append(found)
+            archived.append(result)
             if not as_json:
-                text = f"{each}: {found.added:,} events added, archived up to event {found.last:,}"
+                text = f"{each}: {result.added:,} events added, archived up to event {result.last:,}"
                 out.print(text, markup=False, highlight=False)
     report(
-        as_json, {"models": [asdict(each) for each in done]}, f"archived to {target}; models: {len(done):,}"
+        as_json,
+        {"models": [asdict(each) for each in archived]},
+        f"archived to {target}; models: {len(archived):,}",
     )
 
 
@@ -112,8 +114,8 @@ def rebuild(
     """
     if new_name is not None and model is None:
         raise typer.BadParameter("--as is for one model: give --model")
-    may = "" if create else "--create"
-    with opened_store("rebuild", store, create=may) as opened, progress_bar("reading") as progress:
+    create_flag = "" if create else "--create"
+    with opened_store("rebuild", store, create=create_flag) as opened, progress_bar("reading") as progress:
         from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
         from quercus.storage.archive.rebuilding import rebuild_models  # noqa: PLC0415
 
@@ -134,7 +136,7 @@ def parse_age(text: str) -> float:
     >>> parse_age("90m")
     5400.0
     """
-    found = re.fullmatch(r"(\d{1,9})([smhdw])", text)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,9})([smhdw])", text)
+    if match is None:
         fail(f"--older-than is {text[:60]!r}, must be a whole number and s, m, h, d or w, such as 30d")
-    return float(int(found[1]) * SECONDS[found[2]])
+    return float(int(match[1]) * SECONDS[match[2]])

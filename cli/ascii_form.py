@@ -22,7 +22,7 @@ _HALF = dict.fromkeys("▏▎▍", " ")
 
 
 def ascii_form(character: str) -> str:
-    """The ASCII form of a character; ``?`` where it has none.
+    """Return the ASCII form of a character; ``?`` if it has none.
 
     Examples
     --------

@@ -126,7 +126,7 @@ def _answers(
 
 
 def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
-    """A mass function as a label file has it: ``red:0.5 red|green:0.5``."""
+    """Return a mass function in the form of a label file: ``red:0.5 red|green:0.5``."""
     return " ".join(f"{'|'.join(names)}:{value:.6g}" for names, value in (mass or {}).items())
 
 

@@ -141,12 +141,12 @@ DEFAULT_SERVER = DEFAULT_ADDRESS
 
 
 def words_of(given: list[str] | None) -> frozenset[str]:
-    """The words of a repeatable option that takes several with commas between them."""
+    """Return the words of a repeatable option whose values may be lists with commas."""
     return frozenset(word.strip() for each in given or () for word in each.split(",") if word.strip())
 
 
 class CommandFailure(Exception):  # noqa: N818  (how a command ends)
-    """Ends a command with exit code 1; the message says what to do about it."""
+    """Ends a command with exit code 1; the message contains advice."""
 
 
 def fail(message: str) -> NoReturn:
@@ -155,31 +155,31 @@ def fail(message: str) -> NoReturn:
 
 
 def connect(server: str) -> Client:
-    """A client; nothing is sent yet."""
+    """Return a client; nothing is sent yet."""
     return Client(server)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output, unstyled."""
+    """Print one JSON document on standard output, unstyled."""
     StandardOutput().write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def print_json_line(value: object) -> None:
-    """One JSON document a line, at once: for programs that read as it goes."""
+    """Print one JSON document as a line, and flush it for programs that read the lines as they come."""
     StandardOutput().write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 
-def report(as_json: bool, found: dict[str, Any], text: str) -> None:
+def report(as_json: bool, result: dict[str, Any], text: str) -> None:
     """Report the outcome of a command: as JSON for programs, in a line of text for people."""
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
         out.print(text, markup=False, soft_wrap=True)
 
 
 def default_labeller() -> str:
-    """The user's name."""
+    """Return the name of the user."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container without a user entry
@@ -187,14 +187,14 @@ def default_labeller() -> str:
 
 
 def bar(value: float, width: int = 20) -> str:
-    """A bar for a number in [0, 1], in eighths of a character."""
+    """Return a bar for a number in [0, 1], in eighths of a character."""
     eighths = round(max(0.0, min(1.0, value)) * width * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
 
 
 def attribute_text(attribute: Attribute) -> str:
-    """An attribute in a line."""
+    """Return the description of an attribute in one line."""
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
         text = f"nominal: {shown}" if shown else "nominal"
@@ -209,7 +209,7 @@ def attribute_text(attribute: Attribute) -> str:
 
 
 def model_json(model: Model) -> dict[str, Any]:
-    """A model for programs; its specification in the form that ``models create`` reads."""
+    """Return a model as JSON; its specification has the form that ``models create`` reads."""
     from quercus.cli.specfile import to_dict  # noqa: PLC0415  (only commands that print JSON need it)
 
     return {

@@ -1,6 +1,6 @@
 """Completion with the tab key: models and labellers as the server names them, strategies and learners as declared.
 
-The server is asked with a short deadline. Where none answers, nothing is offered: completion prints no errors.
+Calls to the server have a short deadline. If no server answers, nothing is offered: completion prints no errors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_labeller(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Offer the labellers of the command's model; where it names none, of all."""
+    """Offer the labellers of the command's model, or of all models if it names none."""
     return _asked(ctx, incomplete, str(ctx.params.get("model") or ctx.params.get("name") or ""))
 
 
@@ -41,15 +41,15 @@ def _asked(ctx: typer.Context, incomplete: str, model: str | None) -> list[str]:
     from quercus.client.client import Client  # noqa: PLC0415  (gRPC takes long, and help needs none)
     from quercus.client.errors import QuercusError  # noqa: PLC0415
 
-    found: set[str] = set()
+    names_found: set[str] = set()
     try:
         with Client(ctx.params.get("server"), timeout_s=TIMEOUT_S, outage_s=0) as client:
             models = [model] if model else (each.name for each in client.models())
             for name in models:
                 names = [name] if model is None else [each.name for each in client.labellers(name)]
-                found.update(each for each in names if each.startswith(incomplete))
-                if len(found) >= MAX_COMPLETIONS:
+                names_found.update(each for each in names if each.startswith(incomplete))
+                if len(names_found) >= MAX_COMPLETIONS:
                     break
     except (QuercusError, OSError, ValueError):
         return []
-    return sorted(found)[:MAX_COMPLETIONS]
+    return sorted(names_found)[:MAX_COMPLETIONS]

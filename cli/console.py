@@ -13,7 +13,7 @@ from quercus.specification.parameter import Parameter
 
 
 def configured(parameter: Parameter, **more: Any) -> Any:
-    """An option of the console; the environment has it as QUERCUS_CONSOLE_NAME."""
+    """Return an option of the console; its environment variable is QUERCUS_CONSOLE_NAME."""
     return option(parameter, envvar=f"QUERCUS_CONSOLE_{parameter.name.upper()}", **more)
 
 

@@ -54,11 +54,11 @@ class CheckFinding:
 
 
 def check_python() -> CheckFinding:
-    """Python's version, and that of SQLite within it."""
-    found = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    """Check the version of Python, and report that of its SQLite."""
+    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     if sys.version_info < LEAST_PYTHON:
-        return CheckFinding("python", "fault", found, "install Python 3.11 or newer, and Quercus with it")
-    return CheckFinding("python", "ok", found)
+        return CheckFinding("python", "fault", versions, "install Python 3.11 or newer, and Quercus with it")
+    return CheckFinding("python", "ok", versions)
 
 
 def check_packages() -> CheckFinding:
@@ -74,8 +74,8 @@ def check_packages() -> CheckFinding:
         except importlib.metadata.PackageNotFoundError:
             missing.append(distribution)
     if missing:
-        found = f"not installed: {', '.join(missing)}"
-        return CheckFinding("packages", "fault", found, "pip install 'quercus[server]'")
+        text = f"not installed: {', '.join(missing)}"
+        return CheckFinding("packages", "fault", text, "pip install 'quercus[server]'")
     return CheckFinding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
 
 
@@ -94,19 +94,19 @@ def check_kernels() -> CheckFinding:
         return CheckFinding("kernels", "fault", "no folder for compiled kernels may be written", fix)
     compiled = sum(1 for _ in _compiled_kernels(Path(folder)))
     if not compiled:
-        found = f"none compiled yet in {folder}; the first start takes some minutes more"
-        return CheckFinding("kernels", "warning", found, "none needed; or keep this folder between starts")
+        text = f"none compiled yet in {folder}; the first start takes some minutes more"
+        return CheckFinding("kernels", "warning", text, "none needed; or keep this folder between starts")
     return CheckFinding("kernels", "ok", f"{compiled} compiled, in {folder}")
 
 
 def _compiled_kernels(folder: Path) -> Iterator[Path]:
-    """The kernels of one module lie in one folder; of a cache named by NUMBA_CACHE_DIR, the folders of all."""
+    """Yield the files of the compiled kernels; if NUMBA_CACHE_DIR is set, those in all folders of that cache."""
     above = os.environ.get("NUMBA_CACHE_DIR")
     yield from (Path(above) if above else folder).rglob("*.nbc")
 
 
 def check_store(config: Config) -> CheckFinding:
-    """Check that the store can be read and written and, by a quick look, is whole; and check its schema."""
+    """Check that the store can be read and written; check its schema, and its file quickly for damage."""
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415
     from quercus.storage.engine import Database  # noqa: PLC0415
@@ -135,18 +135,18 @@ def check_store(config: Config) -> CheckFinding:
         return CheckFinding("store", "fault", str(error), fix)
     if revision is None:
         return CheckFinding("store", "ok", f"{name} is empty; the first start creates its tables")
-    found = f"{name}, {size / 1e6:,.1f} MB, schema {revision}"
+    text = f"{name}, {size / 1e6:,.1f} MB, schema {revision}"
     if revision < HEAD:
         fix = "none needed; make a backup first if you may want to go back: quercus backup FILE"
-        return CheckFinding("store", "warning", f"{found}; the next start upgrades it to {HEAD}", fix)
+        return CheckFinding("store", "warning", f"{text}; the next start upgrades it to {HEAD}", fix)
     if revision > HEAD:
         fix = "install the version of Quercus that wrote it, or a newer one"
-        return CheckFinding("store", "fault", f"{found}; this version knows schemas up to {HEAD}", fix)
-    return CheckFinding("store", "ok", found)
+        return CheckFinding("store", "fault", f"{text}; this version knows schemas up to {HEAD}", fix)
+    return CheckFinding("store", "ok", text)
 
 
 def check_disk(config: Config) -> CheckFinding:
-    """Free bytes where the store is."""
+    """Check the free space on the disk of the store."""
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
     from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
@@ -157,13 +157,13 @@ def check_disk(config: Config) -> CheckFinding:
     if not folder.is_dir():
         return CheckFinding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
     free = shutil.disk_usage(folder).free
-    found = f"{free / 1e9:,.1f} GB free in {folder}"
+    text = f"{free / 1e9:,.1f} GB free in {folder}"
     fix = "free space, or move the store to another disk (--store)"
     if free < FULL_DISK:
         return CheckFinding(
             "disk", "fault", f"{free / 1e6:,.1f} MB free in {folder}; nothing can be stored", fix
         )
-    return CheckFinding("disk", "warning" if free < LOW_DISK else "ok", found, fix if free < LOW_DISK else "")
+    return CheckFinding("disk", "warning" if free < LOW_DISK else "ok", text, fix if free < LOW_DISK else "")
 
 
 def check_port(config: Config) -> CheckFinding:
@@ -211,9 +211,9 @@ def check_certificate(config: Config) -> CheckFinding:
     days = (end - time.time()) / 86_400
     if days <= 0:
         return CheckFinding("certificate", "fault", f"{config.tls_cert} has expired", fix)
-    found = f"{config.tls_cert} expires in {days:,.0f} days"
+    text = f"{config.tls_cert} expires in {days:,.0f} days"
     low = days < CERTIFICATE_WARNING_DAYS
-    return CheckFinding("certificate", "warning" if low else "ok", found, fix if low else "")
+    return CheckFinding("certificate", "warning" if low else "ok", text, fix if low else "")
 
 
 def check_clock() -> CheckFinding:

@@ -125,7 +125,7 @@ def labels(
         for name in wanted:
             if name not in SWEEPS:
                 raise typer.BadParameter(f"--corruption: {name!r} is none of {', '.join(SWEEPS)}")
-        found = levels_of("--levels", levels, 0, 1)
+        levels_found = levels_of("--levels", levels, 0, 1)
         grid = LabelProtocol(
             data=data_sets(data, kinds, class_name, sets),
             methods=chosen_methods(methods, LEARNERS, DEFAULT),
@@ -134,7 +134,7 @@ def labels(
             folds=folds,
             bins=bins,
             base=Corruption(noise=noise, uncertain=uncertain, unit=unit),
-            sweeps=dict.fromkeys(wanted, found),
+            sweeps=dict.fromkeys(wanted, levels_found),
         )
         run_grid(grid, out_dir, executor)
 

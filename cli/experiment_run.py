@@ -56,8 +56,10 @@ def data_sets(
     from quercus.experiments.datasets import DEFAULT, built_in, in_folder  # noqa: PLC0415  (the server extra)
 
     wanted = None if sets is None else names_of(sets)
-    found = built_in(wanted or DEFAULT) if folder is None else in_folder(folder, wanted, kinds, class_name)
-    return {data.name: data for data in found}
+    data_sets = (
+        built_in(wanted or DEFAULT) if folder is None else in_folder(folder, wanted, kinds, class_name)
+    )
+    return {data.name: data for data in data_sets}
 
 
 def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tuple[str, ...]:
@@ -89,16 +91,16 @@ def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...
         if ":" in text:
             start, end, step = (float(part) for part in text.split(":"))
             count = math.floor((end - start) / step + 1e-9) + 1 if step > 0 else 0
-            found = [round(start + i * step, 9) for i in range(count)]
+            levels = [round(start + i * step, 9) for i in range(count)]
         else:
-            found = [float(part) for part in names_of(text)]
+            levels = [float(part) for part in names_of(text)]
     except ValueError:
-        found = []
-    if not found or not all(low <= level <= high for level in found) or len(found) > 1000:
+        levels = []
+    if not levels or not all(low <= level <= high for level in levels) or len(levels) > 1000:
         raise typer.BadParameter(
             f"{flag}: {text!r} must be FROM:TO:STEP or numbers with commas, in [{low:g}, {high:g}], at most 1,000"
         )
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(levels)))
 
 
 def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = False) -> None:

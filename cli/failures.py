@@ -73,9 +73,9 @@ def error_json(
     {"error": {"kind": "NotFound", "message": "model tea does not exist", "exit_code": 1, "hints": [], "fields": [], \
 "retry_s": null}}
     """
-    found: dict[str, Any] = {"kind": kind, "message": message, "exit_code": exit_code}
-    found |= {"hints": hints or [], "fields": fields or [], "retry_s": retry_s}
-    return json.dumps({"error": found}, ensure_ascii=False)
+    content: dict[str, Any] = {"kind": kind, "message": message, "exit_code": exit_code}
+    content |= {"hints": hints or [], "fields": fields or [], "retry_s": retry_s}
+    return json.dumps({"error": content}, ensure_ascii=False)
 
 
 def print_error_json(error: Exception, exit_code: int = 1) -> None:

@@ -137,7 +137,7 @@ def induce(
 
 
 def _contours(data: FileData) -> Floats:
-    """The labels of a file as contours (n, l)."""
+    """Return the labels of a file as contours (n, l)."""
     if data.labels is None:
         reason = "holds no labels: name the class column with --class, or give --label-file FILE"
         raise FileError(data.path, reason)

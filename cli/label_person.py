@@ -1,4 +1,4 @@
-"""A person who answers queries with single keys."""
+"""A labeller who answers queries with single keys."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
 
 OWN_ANSWERS = 20
-"""Own answers that are listed."""
+"""Number of own answers in the list."""
 SENT_POLL_S = 0.2
-"""Seconds between two looks at notices and signals."""
+"""Seconds between two checks for notices and signals."""
 
 
 @dataclass(frozen=True)
 class CannotTell:
-    """The reply that nobody can tell."""
+    """The reply that the class cannot be known."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class TerminalLabeller:
 
     Attributes
     ----------
-    said : str
+    answer_text : str
         The last answer in words.
     took_s : float
         Seconds from the screen of a query to the key of its answer.
@@ -131,7 +131,7 @@ class TerminalLabeller:
         return answer
 
     def wait(self, query_s: float) -> Query | None:
-        """Return the next query, or ``None`` after a while; tell what happened meanwhile."""
+        """Return the next query, or ``None`` after ``query_s`` seconds; show the notices of that time."""
         query = self._queue.next(query_s)
         self.show_notices()
         return query
@@ -143,7 +143,7 @@ class TerminalLabeller:
         self.show_notices()
 
     def show_notices(self) -> bool:
-        """Show what happened beside the person; return whether something did."""
+        """Show the notices of the background threads; return whether there were any."""
         notices = self._queue.notices()
         for text, style in notices:
             self._console.print(text, style=style, markup=False, soft_wrap=True)
@@ -178,7 +178,7 @@ class TerminalLabeller:
             self._classes = outer
 
     def comment(self) -> str:
-        """The comment that was typed since the last call."""
+        """Return the comment that was typed since the last call."""
         comment, self._comment = self._comment, ""
         return comment
 
@@ -227,20 +227,18 @@ class TerminalLabeller:
         return name
 
     def _back(self) -> TakenBack | EditEarlier | None:
-        """Take the last answer back, or ask about it once more; None: there is none, or it was left as it is."""
+        """Take the last answer back, or ask for another one; None: there is none, or it is unchanged."""
         waiting = self._queue.take_back()
         if waiting is not None:
             self._last, self._comment = None, waiting.comment
-            self._console.print(
-                f"taken back as if it was never said: {waiting.text}", style="cyan", markup=False
-            )
+            self._console.print(f"taken back, and never sent: {waiting.text}", style="cyan", markup=False)
             return TakenBack()
         if self._last is None:
             self._warn("there is no earlier answer in this session")
             return None
-        query, said = self._last
+        query, previous = self._last
         self._show(query_screen(query, self._queue.model(query.model), self._console.width))
-        answer = self._another(query.classes, query.instance, said)
+        answer = self._another(query.classes, query.instance, previous)
         if answer is None:
             return None
         self._last = None if isinstance(answer, CannotTell) else (query, self.answer_text)
@@ -248,17 +246,17 @@ class TerminalLabeller:
 
     def _neighbours(self, asked: Query) -> None:
         try:
-            found = self._client.neighbours(asked)
+            neighbours = self._client.neighbours(asked)
         except QuercusError as error:
             self._warn(str(error))
             return
-        if found:
-            self._console.print(neighbour_list(found))
+        if neighbours:
+            self._console.print(neighbour_list(neighbours))
         else:
             self._warn("no row of known class was found")
 
     def _own_answers(self, asked: Query) -> EditEarlier | None:
-        """List own answers and ask about one of them once more; None: nothing is changed."""
+        """List own answers and ask for a correction of one; None: nothing is changed."""
         own = AnswerFilter(labellers=[asked.labeller], kinds=["answered", "corrected", "refused", "stated"])
         self.send_all()
         newest = self._client.answers(
@@ -289,10 +287,10 @@ class TerminalLabeller:
             self._last = None  # its answer is another now
         return EditEarlier(chosen, asked.model, answer)
 
-    def _another(self, classes: tuple[str, ...], instance: str, said: str) -> LabelLike | CannotTell:
-        """Ask for another answer; None: the old one is left as it is."""
+    def _another(self, classes: tuple[str, ...], instance: str, previous: str) -> LabelLike | CannotTell:
+        """Ask for another answer; None: the old one is unchanged."""
         self._console.print(
-            f"\nback to instance {instance}; your answer was: {said or 'nobody can tell'}. Give another one, "
+            f"\nback to instance {instance}; your answer was: {previous or 'nobody can tell'}. Give another one, "
             "or r to take it back; k leaves it as it is",
             style="cyan",
             markup=False,

@@ -25,7 +25,7 @@ from quercus.specification.console import SEND_DELAY_S
 T = TypeVar("T")
 
 TAKE_S = 1.0
-"""Seconds that a call for the next query waits: leaving takes no longer."""
+"""Seconds that a call for the next query waits, which bounds the time that leaving takes."""
 GROWN_S = 5.0
 JOIN_S = 2.0
 
@@ -39,7 +39,7 @@ class UnsentAnswer:
     text
         The action in words.
     send
-        Function that tells the server.
+        Function that sends the action to the server.
     query
         The query that the action settles; ``None``: it corrects an earlier answer.
     model
@@ -112,20 +112,20 @@ class TerminalQueue:
         for thread in self._threads:
             thread.start()
 
-    # For the person
+    # For the labeller's thread
 
     def print_note(self, text: str, style: str = "dim") -> None:
         """Leave a notice, which is shown when the person's terminal is free."""
         self._notices.put((text, style))
 
     def interrupt(self) -> None:
-        """End when the person next waits, so that an answer given now is kept; a second call ends at once."""
+        """End at the labeller's next wait, so that an answer given now is kept; a second call ends at once."""
         if self._is_interrupted:
             raise KeyboardInterrupt
         self._is_interrupted = True
 
     def raise_interrupt(self) -> None:
-        """End here if that was asked for."""
+        """Raise ``KeyboardInterrupt`` if `interrupt` was called."""
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
@@ -258,7 +258,7 @@ class TerminalQueue:
                 self._models[answer.model] = self._patiently(partial(self._client.get_model, answer.model))
 
     def _due(self) -> UnsentAnswer | None:
-        """Wait until something must be sent, and return it; ``None``: the end."""
+        """Wait until an answer is due, and return it; ``None``: the queue is closing."""
         with self._changed:
             while not self._closing:
                 left_s = self._unsent_answers[0].due - time.monotonic() if self._unsent_answers else None
@@ -282,7 +282,7 @@ class TerminalQueue:
             self._patiently(work)
 
     def _next_work(self) -> Callable[[], None] | None:
-        """Return the next work for the query in advance; the heartbeat wakes the thread that waits for it."""
+        """Return the next task of the fetching thread; the heartbeat wakes the thread when there is none."""
         is_there = self._unseen() is not None
         if self._is_left:
             return self._give_back if is_there else None
@@ -318,7 +318,7 @@ class TerminalQueue:
         self._without_unseen(self._queries.give_back)
 
     def _without_unseen(self, call: Callable[[Query], object]) -> None:
-        """Make a call with the unseen query, which is not shown meanwhile."""
+        """Make a call with the unseen query, which cannot be shown until the call ends."""
         with self._changed:
             unseen = self._unseen()
             self._exchanged = "" if unseen is None else unseen.name

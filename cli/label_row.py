@@ -24,10 +24,14 @@ _CURVE = 60
 
 
 def row_values(values: Mapping[str, Value], model: Model, width: int) -> RenderableType:
-    """The values of a row: attributes that are a curve as one line, the others in columns, by groups."""
-    look = model.specification.presentation or Presentation()
-    in_curves = {name for curve in look.series for name in curve.attributes}
-    views = [look.view_of(each.name) for each in model.specification.attributes if each.name not in in_curves]
+    """Return the values of a row: each curve in one line, other attributes in columns, by groups."""
+    presentation = model.specification.presentation or Presentation()
+    in_curves = {name for curve in presentation.series for name in curve.attributes}
+    views = [
+        presentation.view_of(each.name)
+        for each in model.specification.attributes
+        if each.name not in in_curves
+    ]
     views = [view for view in views if not view.hidden]
     views.sort(key=lambda view: view.group)
     shown: list[_Row] = []
@@ -48,27 +52,27 @@ def row_values(values: Mapping[str, Value], model: Model, width: int) -> Rendera
         parts.append(grid)
     if len(views) > MOST_VALUES:
         parts.append(Text(f"and {len(views) - MOST_VALUES:,} more attributes", style="dim"))
-    for curve in look.series:
+    for curve in presentation.series:
         numbers = [_number(values.get(name)) for name in curve.attributes]
         parts.append(_curve(curve.title, numbers, curve.unit, width))
     return Group(*parts)
 
 
 def value_text(value: Value, form: str = "", unit: str = "") -> Text:
-    """A value as it is shown."""
+    """Return a value as text for the screen."""
     if value is None:
         return Text("missing", style="dim")
-    said = format(value, form or ".6g") if isinstance(value, float) else str(value)
-    return Text.assemble((said, "bold"), f" {unit}" if unit else "")
+    text = format(value, form or ".6g") if isinstance(value, float) else str(value)
+    return Text.assemble((text, "bold"), f" {unit}" if unit else "")
 
 
 def display_lines(
     instance: str, values: Mapping[str, Value], display: Sequence[DisplayItem], model: Model, width: int
 ) -> list[RenderableType]:
     """Return the display of a row and the media of the model's templates, as far as a terminal can show them."""
-    look = model.specification.presentation or Presentation()
+    presentation = model.specification.presentation or Presentation()
     lines = [_item(item, width) for item in display]
-    for template in look.media:
+    for template in presentation.media:
         url = template.fill(instance, values)
         if url is not None:
             lines.append(Text(f"{template.title} ({template.kind}): {url}"))
@@ -90,9 +94,9 @@ def _item(item: DisplayItem, width: int) -> RenderableType:
 
 def _curve(title: str, values: Sequence[float], unit: str, width: int) -> Text:
     known = [value for value in values if not math.isnan(value)]
-    ends = f"{min(known):.4g} to {max(known):.4g}" if known else "no value"
+    span = f"{min(known):.4g} to {max(known):.4g}" if known else "no value"
     room = min(_CURVE, max(8, width - 2))
-    head = f"{title}: {ends}{' ' + unit if unit else ''}, {len(values):,} values\n"
+    head = f"{title}: {span}{' ' + unit if unit else ''}, {len(values):,} values\n"
     return Text.assemble(head, (sparkline(values, room), "cyan"))
 
 
@@ -106,7 +110,7 @@ def _blocks(shown: Sequence[_Row], columns: int) -> list[Sequence[_Row]]:
 
 
 def _width(blocks: Sequence[Sequence[_Row]]) -> int:
-    """Cells that blocks take side by side."""
+    """Return the width of blocks side by side, in cells."""
     widths = [max(name.cell_len for name, _ in b) + 2 + max(value.cell_len for _, value in b) for b in blocks]
     return sum(widths) + _GAP * len(widths)
 

@@ -43,7 +43,7 @@ TERMS_TEXT = "\n".join(f"{term}: {text}" for term, text in TERMS.items())
 
 
 def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]:
-    """A query, ready to print on a screen of ``width``; the row comes last, next to the keys."""
+    """Return the parts of a query's screen of ``width`` cells; the row comes last, next to the keys."""
     answer = f"answer {model.queries_answered + 1} of {model.budget}"
     title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
     panels = [
@@ -58,18 +58,18 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
 
 def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
     """Return the screen of a given answer: the row, and the answer."""
-    said = Text(
+    answer_text = Text(
         f"{answer.text or 'nobody can tell'}  ({answer.at.astimezone():%Y-%m-%d %H:%M})", style="bold"
     )
     panels = [
         _panel(row_values(answer.values, model, width - _FRAME), "instance"),
-        _panel(said, "your answer"),
+        _panel(answer_text, "your answer"),
     ]
     return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
 
 
 def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
-    """Rows of known class, the nearest first, and what sets the row apart from each."""
+    """Return a table of rows of known class, the nearest first, with the attributes in which each differs most."""
     table = RichTable("class", "instance", "leaf", "distance", "differs most in", box=None)
     for each in neighbours:
         differing = ", ".join(
@@ -81,16 +81,16 @@ def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
 
 
 def answer_list(answers: Sequence[Answer]) -> RenderableType:
-    """Own answers with a number each, the newest first."""
+    """Return a numbered table of own answers, the newest first."""
     table = RichTable("", "instance", "your answer", "when", box=None)
     for number, answer in enumerate(answers, 1):
-        said = answer.text or "nobody can tell"
-        table.add_row(str(number), answer.instance, said, f"{answer.at.astimezone():%Y-%m-%d %H:%M}")
+        answer_text = answer.text or "nobody can tell"
+        table.add_row(str(number), answer.instance, answer_text, f"{answer.at.astimezone():%Y-%m-%d %H:%M}")
     return table
 
 
 def nominal_names(model: Model) -> frozenset[str]:
-    """The names of a model's nominal attributes."""
+    """Return the names of a model's nominal attributes."""
     return frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
 
 
@@ -99,7 +99,7 @@ def _panel(content: RenderableType, title: str, style: str = "cyan") -> Panel:
 
 
 def prompt(classes: Sequence[str], width: int) -> Text:
-    """The keys, broken between them where the line ends."""
+    """Return the line of keys; it wraps only between keys."""
     parts = [Text("class?  ", style="bold")]
     if len(classes) > MOST_KEYS:
         parts.append(Text("its key, from the list above  "))
@@ -111,7 +111,7 @@ def prompt(classes: Sequence[str], width: int) -> Text:
 
 
 def set_line(classes: Sequence[str], chosen: Sequence[str], width: int) -> Text:
-    """The set so far."""
+    """Return the line that shows the classes chosen so far."""
     parts = [Text("one of:  ", style="bold")]
     for key, name in zip(CLASS_KEYS, classes, strict=False):
         if name in chosen:
@@ -122,7 +122,7 @@ def set_line(classes: Sequence[str], chosen: Sequence[str], width: int) -> Text:
 
 
 def _flow(parts: Sequence[Text], width: int) -> Text:
-    """Parts in a row, a new line before one that would not fit whole."""
+    """Return parts in a row, with a line break before a part that does not fit."""
     text, used = Text(), 0
     for part in parts:
         size = cell_len(part.plain.rstrip())
@@ -136,10 +136,10 @@ def _flow(parts: Sequence[Text], width: int) -> Text:
 
 def _known(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:
     """Return the evidence about the class: in words, and as hollow bars unless it is vacuous."""
-    said = Text(known_text(classes, contour))
+    text = Text(known_text(classes, contour))
     vacuous = not contour or is_vacuous(contour)
     if vacuous and len(classes) <= MOST_KEYS:
-        return said
+        return text
     contour = contour or (1.0,) * len(classes)  # withheld: the keys alone
     table = RichTable(box=None, show_header=not vacuous, pad_edge=False)
     for title in ("", "", "plausibility", ""):
@@ -147,11 +147,11 @@ def _known(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:
     for key, name, value in zip(CLASS_KEYS, classes, contour, strict=False):
         drawn = () if vacuous else (Text(f"{hollow_bar(value):<20}", style="green"), f"{value:.2f}")
         table.add_row(Text(key, style="bold"), Text(name), *drawn)
-    return Group(said, table)
+    return Group(text, table)
 
 
 def hollow_bar(value: float, width: int = 20) -> str:
-    """A bar of hollow cells for a plausibility: it is no share of anything.
+    """Return a bar of hollow cells for a plausibility, which is not a share.
 
     Examples
     --------
@@ -174,20 +174,20 @@ def _rivals(reason: Reason, width: int) -> list[RenderableType]:
         return []
     low = min(rival.lower for rival in reason.rivals)
     high = max(rival.upper for rival in reason.rivals)
-    ends = [f"gain ratio {rival.lower:6.3f} to {rival.upper:6.3f}" for rival in shown]
-    beside = max(map(cell_len, ends)) + max(cell_len(rival.name) for rival in shown) + 6
-    room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - beside))
+    texts = [f"gain ratio {rival.lower:6.3f} to {rival.upper:6.3f}" for rival in shown]
+    taken = max(map(cell_len, texts)) + max(cell_len(rival.name) for rival in shown) + 6
+    room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - taken))
     grid = RichTable.grid(padding=(0, 2))
-    for rival, numbers in zip(shown, ends, strict=True):
+    for rival, text in zip(shown, texts, strict=True):
         drawn = Text(_interval(rival, low, high, room), style="yellow")
-        grid.add_row(Text(f"  {rival.name}"), drawn, Text(numbers))
+        grid.add_row(Text(f"  {rival.name}"), drawn, Text(text))
     if len(reason.rivals) <= MOST_RIVALS:
         return [grid]
     return [grid, Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim")]
 
 
 def _interval(rival: Rival, low: float, high: float, width: int) -> str:
-    """An interval drawn within the range of all."""
+    """Return the drawing of an interval on the scale of all."""
     span = (high - low) or 1.0
     start = round((rival.lower - low) / span * (width - 1))
     end = round((rival.upper - low) / span * (width - 1))

@@ -34,7 +34,7 @@ from quercus.client.shown import shown_text
 Answerer = Callable[[Query], Answer]
 
 TELL_AFTER_S = 1.0
-"""A wait that is longer is explained."""
+"""Seconds of waiting after which the reason is shown."""
 SEND_REST_S = 5.0
 """Seconds in which earlier answers can reach the server after a failure."""
 
@@ -163,10 +163,10 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
 
 def _next(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
     """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
-    since, is_told = time.monotonic(), False
+    since, is_shown = time.monotonic(), False
     while (query := person.wait(SENT_POLL_S)) is None and not queue.ended:
-        if not is_told and time.monotonic() - since > TELL_AFTER_S:
-            is_told = True
+        if not is_shown and time.monotonic() - since > TELL_AFTER_S:
+            is_shown = True
             session.print_note(_waiting_text(session), "dim")
     return query
 

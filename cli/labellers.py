@@ -111,14 +111,14 @@ def labellers(
         quercus labellers wine --json
     """
     with connect(server) as client:
-        found = client.labellers(model)
+        statistics = client.labellers(model)
     if as_json:
-        print_json([asdict(each) for each in found])
+        print_json([asdict(each) for each in statistics])
         return
-    if not found:
+    if not statistics:
         out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
         return
-    print_labellers(found)
+    print_labellers(statistics)
 
 
 def _with_deviation(share: float | None, deviation: float | None) -> str:
@@ -132,13 +132,13 @@ COUNT_COLUMNS = ("answered", "refused", "held")
 RARE_COUNTS = ("skipped", "postponed", "expired", "corrected", "undone")
 
 
-def print_labellers(found: Sequence[Labeller]) -> None:
+def print_labellers(statistics: Sequence[Labeller]) -> None:
     """Print the common counts in columns of 60 characters, and rare ones in words below."""
     table = RichTable(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
     for head in (*COUNT_COLUMNS, "agree", "reliable", "median"):
         table.add_column(head, justify="right", no_wrap=True)
-    for each in found:
+    for each in statistics:
         shares = [
             _with_deviation(each.agreement, each.agreement_deviation),
             _with_deviation(each.reliability, each.reliability_deviation),
@@ -147,7 +147,8 @@ def print_labellers(found: Sequence[Labeller]) -> None:
         table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNT_COLUMNS), *shares, median)
     out.print(table)
     rare = {
-        each.name: [f"{getattr(each, n):,} {n}" for n in RARE_COUNTS if getattr(each, n)] for each in found
+        each.name: [f"{getattr(each, n):,} {n}" for n in RARE_COUNTS if getattr(each, n)]
+        for each in statistics
     }
     if any(rare.values()):
         out.print()

@@ -120,7 +120,7 @@ class _LazyCommand(typer.core.TyperCommand):
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands, each imported when it is asked for; ``demo`` is not part of the base install."""
+    """The commands, each imported when it is used; ``demo`` is not part of the base install."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for name, (module, _, _) in COMMANDS.items() if _is_there(module)]
@@ -136,15 +136,15 @@ def _is_there(module: str) -> bool:
 
 
 def command(name: str) -> Any:
-    """The command of a name, imported."""
+    """Import and return the command with a name."""
     module, attribute, _ = COMMANDS[name]
-    found = getattr(importlib.import_module(f"{_FOLDER}.{module}"), attribute)
-    if isinstance(found, typer.Typer):
-        for each in found.registered_commands:
+    function = getattr(importlib.import_module(f"{_FOLDER}.{module}"), attribute)
+    if isinstance(function, typer.Typer):
+        for each in function.registered_commands:
             each.help = unwrapped((each.callback and each.callback.__doc__) or "")
-        return typer.main.get_group(found)
+        return typer.main.get_group(function)
     alone = typer.Typer(add_completion=False)
-    alone.command(name, help=unwrapped(found.__doc__ or ""))(found)
+    alone.command(name, help=unwrapped(function.__doc__ or ""))(function)
     return typer.main.get_command(alone)
 
 
@@ -220,13 +220,13 @@ def quercus(
     Every command explains itself: quercus push --help
     """
     given = {"TOKEN_FILE": token_file, "TLS_CA": tls_ca, "CLIENT_CERT": client_cert, "CLIENT_KEY": client_key}
-    for name, path in given.items():  # where the client library looks
+    for name, path in given.items():  # the client library reads them there
         if path is not None:
             os.environ[f"QUERCUS_{name}"] = str(path)
 
 
 def unwrapped(text: str) -> str:
-    """A docstring for ``--help``: paragraphs without their line breaks, indented examples as they are."""
+    """Return a docstring for ``--help``: paragraphs without their line breaks, indented examples unchanged."""
     paragraphs = inspect.cleandoc(text.replace("``", "")).split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
 
@@ -257,7 +257,7 @@ def main() -> None:
         )  # else the exit flushes into the pipe again
         sys.exit(1)
     except Exception as error:
-        if not _is_told(error):
+        if not _is_expected(error):
             raise
         if as_json:
             print_error_json(error)
@@ -287,7 +287,7 @@ def _end_interrupted(as_json: bool) -> NoReturn:
     sys.exit(130)
 
 
-def _is_told(error: Exception) -> bool:
+def _is_expected(error: Exception) -> bool:
     """Return whether an error is reported to the user in words, because the program itself is not at fault."""
     from quercus.belief.errors import InvalidInput  # noqa: PLC0415
     from quercus.cli.common import CommandFailure  # noqa: PLC0415  (gRPC comes with it)

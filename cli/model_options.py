@@ -62,18 +62,18 @@ def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | No
         if parameters:
             raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
         return None
-    found: dict[str, Any] = {"name": name}
+    algorithm: dict[str, Any] = {"name": name}
     for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):
         path, equals, value = given.partition("=")
         *above, key = path.split(".")
         if not equals or not key or above not in ([], ["base"]):
             raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
         if above:
-            base = found.get("base", {"name": Forest().base.name})
-            found["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
+            base = algorithm.get("base", {"name": Forest().base.name})
+            algorithm["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
         else:
-            found[key] = _value(value)
-    return found
+            algorithm[key] = _value(value)
+    return algorithm
 
 
 def _value(text: str) -> bool | int | float | str:

@@ -14,7 +14,7 @@ from quercus.specification.parameter import Parameter
 
 
 def option(parameter: Parameter, *names: str, default: object = None, **more: Any) -> Any:
-    """An option that takes the values of a parameter.
+    """Return an option that takes the values of a parameter.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ from quercus.cli.common import err
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error; yield a function that takes how much is done, and how much there is."""
+    """Show a bar on standard error; yield a function that takes the completed amount and the total."""
     columns = (TextColumn(what), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True) as shown:
         task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+        yield lambda completed_count, total: shown.update(task, completed=completed_count, total=total)

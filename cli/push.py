@@ -151,8 +151,8 @@ def push(
     with connect(server) as client:
         specification = client.get_model(model).specification
         if labels and is_answer_file(table, specification, columns):
-            said = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
-            push_answers(client, model, table, said, as_json=as_json)
+            answer_options = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
+            push_answers(client, model, table, answer_options, as_json=as_json)
             return
         binding = Binding(table, specification)
         classes = list(specification.classes)
@@ -238,10 +238,10 @@ def _ids(table: FileTable, records: Iterator[FileRecord], column: str | None, pr
     return (prefix + _id(table, record, k) for record in records)
 
 
-def _id(table: FileTable, record: FileRecord, k: int) -> str:
-    cell = record.cells[k]
+def _id(table: FileTable, record: FileRecord, position: int) -> str:
+    cell = record.cells[position]
     if cell is None:
-        raise table.error(record, k, "the id is missing")
+        raise table.error(record, position, "the id is missing")
     return cell
 
 

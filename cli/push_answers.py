@@ -69,16 +69,16 @@ def state_answers(
 
 
 def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
-    """The answers of one item together, as many items in a request as it takes."""
+    """Yield batches with all answers of an item together, as many items as one request may hold."""
     by_item: dict[str, list[FileAnswer]] = {}
     for each in answers:
         by_item.setdefault(each.item, []).append(each)
     batch: list[FileAnswer] = []
-    for found in by_item.values():
-        if batch and len(batch) + len(found) > MAX_STATEMENTS:
+    for of_item in by_item.values():
+        if batch and len(batch) + len(of_item) > MAX_STATEMENTS:
             yield batch
             batch = []
-        batch += found
+        batch += of_item
     yield batch
 
 
@@ -103,10 +103,10 @@ def _send(
 
 def _name_of(batch: Sequence[FileAnswer], labeller: str) -> str:
     """Return a request id made from the content: the same file again is the same request."""
-    said = [
+    content = [
         (each.item, each.labeller or labeller, each.text, each.reliability, each.comment) for each in batch
     ]
-    return "file-" + hashlib.sha256(repr(said).encode()).hexdigest()[:40]
+    return "file-" + hashlib.sha256(repr(content).encode()).hexdigest()[:40]
 
 
 @contextmanager

@@ -46,7 +46,7 @@ _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
 
 
 def read_specification(path: Path) -> Specification:
-    """A specification from a ``.toml`` or ``.json`` file.
+    """Read a specification from a ``.toml`` or ``.json`` file.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _content(path: Path) -> Any:
 
 
 def from_dict(path: Path, content: Any) -> Specification:
-    """A specification from the content of a file; ``path`` is for errors."""
+    """Return the specification in the content of a file; ``path`` is for errors."""
     table = _table(path, content, "the file", _KEYS)
     for key in ("attributes", "classes"):
         if key not in table:
@@ -96,25 +96,25 @@ def from_dict(path: Path, content: Any) -> Specification:
 
 
 def read_presentation(path: Path) -> Presentation:
-    """A presentation from a ``.toml`` or ``.json`` file: the tables ``attributes``, ``series`` and ``media``."""
+    """Read a presentation from a ``.toml`` or ``.json`` file: tables ``attributes``, ``series`` and ``media``."""
     return presentation_of(path, _content(path), "the file")
 
 
 def presentation_of(path: Path, content: Any, where: str = "presentation") -> Presentation:
-    """A presentation from the content of a file."""
+    """Return the presentation in the content of a file."""
     table = _table(path, content, where, (*_VIEWS, "withheld"))
     withheld = tuple(_names(path, table.get("withheld", []), f"withheld of {where}"))
-    found: dict[str, list[Any]] = {}
+    views: dict[str, list[Any]] = {}
     for key, kind in _VIEWS.items():
         known = tuple(each.name for each in fields(kind))
-        found[key] = []
+        views[key] = []
         for i, entry in enumerate(_list(path, table.get(key, []), f"{key} of {where}")):
             given = _table(path, entry, f"{key}[{i}]", known)
             with _at(path, f"{key}[{i}]."):
                 required = {each.name: None for each in fields(kind) if each.default is MISSING}
-                found[key].append(kind(**(required | given)))
+                views[key].append(kind(**(required | given)))
     with _at(path):
-        return Presentation(**{key: tuple(entries) for key, entries in found.items()}, withheld=withheld)
+        return Presentation(**{key: tuple(entries) for key, entries in views.items()}, withheld=withheld)
 
 
 def _presentation_dict(given: Presentation) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _names(path: Path, content: Any, where: str) -> list[str]:
 
 
 def to_dict(specification: Specification) -> dict[str, Any]:
-    """The form that :func:`read_specification` reads."""
+    """Return the form that :func:`read_specification` reads."""
     attributes: list[dict[str, Any]] = []
     for attribute in specification.attributes:
         entry: dict[str, Any] = {"name": attribute.name}

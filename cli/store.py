@@ -40,8 +40,8 @@ def backup(
         from quercus.storage.admin.backup import back_up  # noqa: PLC0415  (the server extra)
 
         url = store_url(store)
-        with progress_bar("copying") as told:
-            size = back_up(url, target, force=force, progress=told)
+        with progress_bar("copying") as show_progress:
+            size = back_up(url, target, force=force, progress=show_progress)
     text = f"wrote {target}, {size / 1e6:,.1f} MB; check it with: quercus check --store {target}"
     report(as_json, {"file": str(target), "bytes": size}, text)
 
@@ -74,8 +74,8 @@ def restore(
         from quercus.storage.admin.backup import restore_backup as put_back  # noqa: PLC0415  (the server extra)
 
         url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
-        with progress_bar("copying") as told:
-            size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=told)
+        with progress_bar("copying") as show_progress:
+            size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=show_progress)
     report(as_json, {"store": url, "bytes": size}, f"restored {size / 1e6:,.1f} MB")
 
 
@@ -102,8 +102,8 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
         print_json({"well": not faults, "damage": damage, "faults": shown})
         raise typer.Exit(1 if faults else 0)
     for fault in faults:
-        said, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
-        err.print(f"{said}: {fault}", style=style, markup=False, soft_wrap=True)
+        kind, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
+        err.print(f"{kind}: {fault}", style=style, markup=False, soft_wrap=True)
     if damage:
         fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
     if faults:
@@ -198,8 +198,8 @@ def import_log(
         quercus import wine.jsonl.gz --as wine-copy
         quercus import wine.jsonl.gz --store copy.db --create
     """
-    may = "" if create else "--create"
-    with opened_store("import", store, create=may) as opened, _text(file, file.name, "rt") as lines:
+    create_flag = "" if create else "--create"
+    with opened_store("import", store, create=create_flag) as opened, _text(file, file.name, "rt") as lines:
         from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
@@ -224,8 +224,8 @@ def _write_table(
 ) -> int:
     from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
 
-    found = export_table(opened, name)
-    output = writing.OutputTable(found.header, found.kinds, found.rows)
+    table = export_table(opened, name)
+    output = writing.OutputTable(table.header, table.kinds, table.rows)
     try:
         return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
     except writing.CannotWrite as error:

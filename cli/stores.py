@@ -38,7 +38,7 @@ def store_errors(command: str) -> Iterator[None]:
 
 
 def store_url(given: str | None, *, create: str | None = None) -> str:
-    """The URL of the store, found as ``quercus serve`` finds it.
+    """Return the URL of the store, by the rules of ``quercus serve``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def is_named(given: str | None) -> bool:
 
 @contextmanager
 def opened_store(command: str, given: str | None, *, create: str | None = None) -> Iterator[Store]:
-    """The store, opened; see `store_url`."""
+    """Open the store; see `store_url`."""
     with store_errors(command):
         from quercus.storage.store import Store  # noqa: PLC0415  (the server extra)
 

@@ -71,7 +71,7 @@ class Keys:
         self._terminal.flushinp()
 
     def line(self, echo: str = "") -> str | None:
-        """A line typed with echo; ``None`` when it is given up with Escape or the terminal is gone."""
+        """Read a line with echo; ``None`` if Escape cancels it or the terminal is gone."""
         text = ""
         _show(echo)
         while (key := self.read(quietly=True)) != ENTER:

@@ -107,7 +107,7 @@ def create_token(
 
 @contextmanager
 def _private(path: Path | None) -> Iterator[IO[str] | None]:
-    """A new file that only this user may read; it goes again when what fills it fails."""
+    """Create a file that only this user may read; remove it if the block fails."""
     if path is None:
         yield None
         return
@@ -258,12 +258,12 @@ def audit(
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
-    if found is None:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    if match is None:
         raise typer.BadParameter(
             f"--expires is {text!r}, must be a number and s, m, h or d, as in 12h or 90d"
         )
-    return float(int(found[1]) * _UNITS[found[2]])
+    return float(int(match[1]) * _UNITS[match[2]])
 
 
 def _time(seconds: float | None) -> str | None:

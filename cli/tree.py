@@ -69,24 +69,24 @@ def tree(
     """
     with connect(server) as client:
         if as_json:
-            found = client.tree(model, version, member or 0)
+            shown_tree = client.tree(model, version, member or 0)
             head = {
                 "model": model,
-                "version": found.version,
-                "as_of": found.as_of,
-                "classes": list(found.classes),
-                "algorithm": found.algorithm,
-                "members": len(found.members),
-                "member": found.member,
+                "version": shown_tree.version,
+                "as_of": shown_tree.as_of,
+                "classes": list(shown_tree.classes),
+                "algorithm": shown_tree.algorithm,
+                "members": len(shown_tree.members),
+                "member": shown_tree.member,
             }
-            print_json(head | {"tree": found.to_dict()})
+            print_json(head | {"tree": shown_tree.to_dict()})
         for path, content in ((dot, "dot"), (svg, "svg")):
             if path is not None:
                 form = "dot" if content == "dot" else "svg"
                 _write(path, client.render(model, form, version, member, depth))  # type: ignore[arg-type]
         if rules and not as_json:
-            found = client.tree(model, version, member or 0)
-            StandardOutput().write("".join(f"{line}\n" for line in rule_lines(found)))
+            shown_tree = client.tree(model, version, member or 0)
+            StandardOutput().write("".join(f"{line}\n" for line in rule_lines(shown_tree)))
         elif not as_json and dot is None and svg is None:
             text = client.render(model, "text", version, member, depth)
             StandardOutput().write(text if text.endswith("\n") else text + "\n")

@@ -192,13 +192,13 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the library, imported when it is asked for: gRPC and NumPy cost half a second."""
+    """Import a public name on first use, because importing gRPC and NumPy takes half a second."""
     home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(home, __name__), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(home, __name__), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -46,7 +46,7 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algori
 
 
 def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
-    """The name and the parameters that are given.
+    """Return the name and the parameters in a message.
 
     Examples
     --------
@@ -54,21 +54,21 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     {'name': 'forest', 'base': {'name': 'id3'}, 'vote': 'mass', 'max_features': 3}
     """
     kind = message.WhichOneof("kind") or LEGACY_DEFAULT.name
-    found: dict[str, Any] = {"name": kind.replace("_", "-")}
+    parameters: dict[str, Any] = {"name": kind.replace("_", "-")}
     below: Message = getattr(message, kind)
     for each, value in below.ListFields():
         key = "max_features" if each.name in ("number", "share") else each.name
         if each.message_type is not None:
-            found[key] = from_proto(value)
+            parameters[key] = from_proto(value)
         elif each.enum_type is not None:
-            found[key] = _words(each.enum_type)[value]
+            parameters[key] = _words(each.enum_type)[value]
         else:
-            found[key] = value
-    return found
+            parameters[key] = value
+    return parameters
 
 
 def text(algorithm: AlgorithmLike | None) -> str:
-    """An algorithm in a line.
+    """Return the description of an algorithm in one line.
 
     Examples
     --------
@@ -119,5 +119,5 @@ def _parameters(below: Message) -> list[str]:
 
 
 def _words(enum: Any) -> dict[int, str]:
-    """The choices of an enum as people write them."""
+    """Return the choices of an enum by number, as users write them."""
     return words_of(enum, _CHOICES[enum.name.lower()])

@@ -257,11 +257,11 @@ def statement_requests(
         )
 
 
-def _statement(encoder: LabelEncoder, given: Statement, i: int) -> instance_pb2.Statement:
+def _statement(encoder: LabelEncoder, given: Statement, row: int) -> instance_pb2.Statement:
     return instance_pb2.Statement(
         instance_id=given.instance,
         labeller=given.labeller,
-        label=None if given.retract else encoder.one(given.label, f"statements[{i}].label"),
+        label=None if given.retract else encoder.one(given.label, f"statements[{row}].label"),
         retract=given.retract,
         reliability=given.reliability,
         comment=given.comment,
@@ -286,14 +286,14 @@ def report(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
 
 
 def _numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[Any]:
-    found = []
+    numbers = []
     for word in words:
         try:
-            found.append(kind.Value(f"{prefix}_{word.upper()}"))
+            numbers.append(kind.Value(f"{prefix}_{word.upper()}"))
         except ValueError:
             known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
             raise invalid(field, f"{word!r} is none of {known}") from None
-    return found
+    return numbers
 
 
 def _word(kind: Any, number: int, prefix: str) -> Any:

@@ -47,11 +47,11 @@ class Memory:
         self.size = 0
 
     def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:
-        """Take rows of a model with this specification from now on."""
+        """Set the model's specification and uid for the rows that follow."""
         self.specification, self.uid = specification, uid
 
     def add(self, batches: list[Batch]) -> None:
-        """Put batches behind the others."""
+        """Append batches."""
         self.batches += batches
         self.size += sum(batch.size_bytes for batch in batches)
 
@@ -61,7 +61,7 @@ class Memory:
         del self.batches[:count]
 
     def close(self) -> None:
-        """Free nothing: this buffer holds nothing open."""
+        """Do nothing: this buffer holds no resources."""
 
 
 class File(Memory):
@@ -182,7 +182,7 @@ class File(Memory):
         super().begin(specification, uid)
 
     def add(self, batches: list[Batch]) -> None:
-        """Write batches to the disk, then put them behind the others."""
+        """Write batches to the disk, then append them."""
         messages: list[Message] = [batch.request for batch in batches]
         numbered = list(enumerate(messages, self._last + 1))
         if not self._is_begun:

@@ -11,7 +11,7 @@ from quercus.proto.v1 import classify_pb2
 
 
 def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
-    """The answers of one or several requests, in order."""
+    """Merge the responses of one or several requests, in order."""
     classes = tuple(messages[0].classes)
 
     def joined(name: str) -> Floats:
@@ -38,14 +38,14 @@ def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: b
 
 
 def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | None:
-    """The node of each row, ``None`` when it was several trees that answered some."""
+    """Return the node of each row; ``None`` if several trees classified some of them."""
     if any(len(m.nodes) != len(m.class_indices) for m in messages):
         return None
     return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
 
 
 def _masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
-    """The mass function of each row; rows share those that are the same."""
+    """Yield the mass function of each row; equal ones are shared."""
     different = [
         {
             tuple(name for c, name in enumerate(message.classes) if mask >> c & 1): value
@@ -57,7 +57,7 @@ def _masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[st
 
 
 def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
-    """The answer for no rows; no tree was asked, so the version is 0."""
+    """Return the result for no rows; no tree was used, so the version is 0."""
     none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
     paths = () if want_paths else None
     return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)

@@ -12,7 +12,7 @@ from quercus.client.rows import Row, RowEncoder, chunks
 from quercus.proto.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
-"""Seconds for which a remembered specification is used: a client that sends row by row asks for it once a second.
+"""Seconds for which a remembered specification is used: a client that sends single rows requests it once a second.
 
 Learned values may be missing from the remembered specification; they travel by name. Rows given by name could be
 misread only if the model was deleted and created again with other attributes within this time. Pushed rows

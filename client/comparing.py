@@ -26,8 +26,8 @@ _PLAIN = (
 )
 
 
-def same_model(found: Model, given: Specification) -> Model:
-    """The model, when it is of the specification given.
+def same_model(model: Model, given: Specification) -> Model:
+    """Return the model if it has the given specification.
 
     Fields that are ``None`` are not compared; learned values of a nominal attribute are no difference.
 
@@ -36,52 +36,52 @@ def same_model(found: Model, given: Specification) -> Model:
     AlreadyExists
         Naming what differs.
     """
-    differing = differences(found.specification, given)
+    differing = differences(model.specification, given)
     if differing:
-        said = "; ".join(differing)
-        raise AlreadyExists(f"model {found.name!r} is there with another specification: {said}")
-    return found
+        text = "; ".join(differing)
+        raise AlreadyExists(f"model {model.name!r} is there with another specification: {text}")
+    return model
 
 
-def differences(found: Specification, given: Specification) -> list[str]:
-    """The differences, in words."""
-    told = [
-        f"{name} {_text(getattr(found, name))}, given {_text(getattr(given, name))}"
+def differences(known: Specification, given: Specification) -> list[str]:
+    """Return the differences, in words."""
+    texts = [
+        f"{name} {_text(getattr(known, name))}, given {_text(getattr(given, name))}"
         for name in _PLAIN
-        if getattr(given, name) is not None and getattr(given, name) != getattr(found, name)
+        if getattr(given, name) is not None and getattr(given, name) != getattr(known, name)
     ]
-    if found.classes != given.classes:
-        told.append(f"classes {', '.join(found.classes)}, given {', '.join(given.classes)}")
+    if known.classes != given.classes:
+        texts.append(f"classes {', '.join(known.classes)}, given {', '.join(given.classes)}")
     if given.algorithm is not None:
-        told += _algorithm(found.algorithm, algorithms.from_proto(algorithms.to_proto(given.algorithm)))
-    names = [[each.name for each in one.attributes] for one in (found, given)]
+        texts += _algorithm(known.algorithm, algorithms.from_proto(algorithms.to_proto(given.algorithm)))
+    names = [[each.name for each in one.attributes] for one in (known, given)]
     if names[0] != names[1]:
-        told.append(f"attributes {', '.join(names[0])}, given {', '.join(names[1])}")
-        return told
-    pairs = zip(found.attributes, given.attributes, strict=True)
-    told += [
+        texts.append(f"attributes {', '.join(names[0])}, given {', '.join(names[1])}")
+        return texts
+    pairs = zip(known.attributes, given.attributes, strict=True)
+    texts += [
         f"attribute {each.name} {each}, given {other}" for each, other in pairs if not _same(each, other)
     ]
-    return told
+    return texts
 
 
 def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _same(found: Attribute, given: Attribute) -> bool:
-    if not (isinstance(found, Nominal) and isinstance(given, Nominal)):
-        return found == given
-    declared = tuple(found.values)[: len(given.values)]
-    return declared == tuple(given.values) and found.missing == given.missing
+def _same(known: Attribute, given: Attribute) -> bool:
+    if not (isinstance(known, Nominal) and isinstance(given, Nominal)):
+        return known == given
+    declared = tuple(known.values)[: len(given.values)]
+    return declared == tuple(given.values) and known.missing == given.missing
 
 
-def _algorithm(found: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:
-    known = found if isinstance(found, Mapping) else {"name": algorithms.name_of(found)}
-    told: list[str] = []
+def _algorithm(known: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:
+    parameters = known if isinstance(known, Mapping) else {"name": algorithms.name_of(known)}
+    texts: list[str] = []
     for key, value in given.items():
         if isinstance(value, Mapping):
-            told += _algorithm(known.get(key), value)
-        elif known.get(key) != value:
-            told.append(f"algorithm {key} {known.get(key)}, given {value}")
-    return told
+            texts += _algorithm(parameters.get(key), value)
+        elif parameters.get(key) != value:
+            texts.append(f"algorithm {key} {parameters.get(key)}, given {value}")
+    return texts

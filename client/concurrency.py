@@ -224,7 +224,7 @@ class BidirectionalCall:
 
 
 def _unreadable(error: Exception) -> QuercusError:
-    """The end of a call whose response was not understood; it must come, because a caller waits for it."""
+    """Return the error that ends a call with an unreadable response; a caller waits for that end."""
     unreadable = QuercusError(f"a message of the server was not understood ({error})")
     unreadable.__cause__ = error
     return unreadable

@@ -46,17 +46,17 @@ _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE
 
 
 def model_resource(model: str) -> str:
-    """``models/{model}``."""
+    """Return ``models/{model}``."""
     return f"models/{model}"
 
 
 def leaf(resource: str) -> str:
-    """The last segment of a resource name."""
+    """Return the last segment of a resource name."""
     return resource.rsplit("/", 1)[-1]
 
 
 def model_of(resource: str) -> str:
-    """The model in a resource name ``models/{model}/...``."""
+    """Return the model in a resource name ``models/{model}/...``."""
     return resource.split("/", 2)[1]
 
 
@@ -65,7 +65,7 @@ def _seconds(length: Duration) -> float:
 
 
 def moment(timestamp: Timestamp) -> datetime:
-    """A timestamp, in UTC."""
+    """Return a timestamp, in UTC."""
     return timestamp.ToDatetime(tzinfo=UTC)
 
 
@@ -114,7 +114,7 @@ def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
 
 
 def specification(message: model_pb2.Specification) -> Specification:
-    """A specification as the server holds it."""
+    """Return the specification in a message."""
 
     def given(name: str) -> Any:
         return getattr(message, name) if message.HasField(name) else None  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def _attribute(message: model_pb2.Attribute) -> Attribute:
 
 
 def model(message: model_pb2.Model) -> Model:
-    """A model."""
+    """Return the model in a message."""
     return Model(
         name=leaf(message.name),
         specification=specification(message.specification),
@@ -245,18 +245,18 @@ def _reason(message: query_pb2.Reason) -> Reason:
     )
 
 
-def _committee_reason(found: query_pb2.CommitteeReason) -> CommitteeReason:
-    return CommitteeReason(tuple(found.theta), found.doubt, found.stands_for, found.by_cover)
+def _committee_reason(message: query_pb2.CommitteeReason) -> CommitteeReason:
+    return CommitteeReason(tuple(message.theta), message.doubt, message.stands_for, message.by_cover)
 
 
 def _forest_reason(message: query_pb2.Reason) -> ForestReason:
-    found = message.forest
-    entropy = None if message.rivals else (found.entropy_lower, found.entropy_upper)
-    return ForestReason(tuple(found.theta), found.disagreement, found.stands_for, entropy)
+    reason = message.forest
+    entropy = None if message.rivals else (reason.entropy_lower, reason.entropy_upper)
+    return ForestReason(tuple(reason.theta), reason.disagreement, reason.stands_for, entropy)
 
 
 def query(message: query_pb2.Query) -> Query:
-    """A query with its reason."""
+    """Return the query in a message, with its reason."""
     leased = message.HasField("lease_expire_time")
     return Query(
         name=message.name,
@@ -325,7 +325,7 @@ def evidence(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Eviden
 
 
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
-    """A row with its label history."""
+    """Return the row in a message, with its label history."""
     history = tuple(evidence(each, classes) for each in message.history)
     contour = tuple(message.contour.plausibilities)
     name = message.name.split("/instances/", 1)[-1]

@@ -18,7 +18,7 @@ RenderFormat = Literal["text", "dot", "svg"]
 
 
 def tree(message: tree_pb2.Tree) -> Tree:
-    """A tree with every name resolved."""
+    """Return the tree in a message, with every name resolved."""
     attributes = tuple(
         AttributeBranches(a.attribute, tuple(a.branches), tuple(a.edges), a.numeric)
         for a in message.attributes
@@ -89,7 +89,7 @@ def _threshold(columns: tree_pb2.Nodes, index: int) -> float | None:
 
 
 def _branch(columns: tree_pb2.Nodes, index: int, attributes: Sequence[AttributeBranches]) -> str:
-    """The name of the branch that leads to a node."""
+    """Return the name of the branch that leads to a node."""
     parent, code = columns.parents[index], columns.branches[index]
     threshold = _threshold(columns, parent)
     if threshold is not None:
@@ -117,7 +117,7 @@ def _stop(stop: tree_pb2.StopReason.ValueType) -> str | None:
 
 
 def tree_resource(model_name: str, version: int | None) -> str:
-    """``models/{model}/trees/{version}``, or ``.../latest``."""
+    """Return ``models/{model}/trees/{version}``, or ``.../latest``."""
     return f"models/{model_name}/trees/{'latest' if version is None else version}"
 
 

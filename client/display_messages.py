@@ -69,8 +69,8 @@ def _item_to_proto(item: DisplayItem) -> display_pb2.DisplayItem:
 
 def display_from_proto(message: display_pb2.Display) -> Display:
     """Return the items of a message, without those of a kind that only a later server knows."""
-    found = [_item_from_proto(item) for item in message.items]
-    return tuple(item for item in found if item is not None)
+    items = [_item_from_proto(item) for item in message.items]
+    return tuple(item for item in items if item is not None)
 
 
 def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
@@ -78,9 +78,11 @@ def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
         case "text":
             return TextItem(item.title, item.text)
         case "series":
-            found = item.series
-            step = found.step if found.HasField("step") else 1.0
-            return SeriesItem(item.title, tuple(found.values), found.start, step, found.unit, found.step_unit)
+            series = item.series
+            step = series.step if series.HasField("step") else 1.0
+            return SeriesItem(
+                item.title, tuple(series.values), series.start, step, series.unit, series.step_unit
+            )
         case "image":
             return MediaItem("image", item.title, item.image.url, item.image.data, item.image.alt)
         case "audio":

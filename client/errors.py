@@ -103,7 +103,7 @@ class NotFound(QuercusError):  # noqa: N818
 
 
 class AlreadyExists(QuercusError):  # noqa: N818
-    """The name is taken, or an id is known with other content."""
+    """The name is taken, or the id exists with other content."""
 
 
 class FailedPrecondition(QuercusError):  # noqa: N818
@@ -111,15 +111,15 @@ class FailedPrecondition(QuercusError):  # noqa: N818
 
 
 class Unauthenticated(QuercusError):  # noqa: N818
-    """The server asks for a token, and there is none, or none that counts."""
+    """The server requires a token, and the call has none, or an invalid one."""
 
 
 class PermissionDenied(QuercusError):  # noqa: N818
-    """The token does not allow it."""
+    """The token does not allow the call."""
 
 
 class ResourceExhausted(QuercusError):  # noqa: N818
-    """A limit with a name was passed; the message says which."""
+    """The call exceeds a limit, which the message names."""
 
 
 class BufferFull(QuercusError):  # noqa: N818
@@ -165,12 +165,12 @@ _LASTING_NUMBERS = frozenset(code.value[0] for code in _LASTING)
 
 
 def invalid(field: str, reason: str) -> InvalidArgument:
-    """An :class:`InvalidArgument` about one field, found before anything was sent."""
+    """Return an :class:`InvalidArgument` about one field, raised before anything is sent."""
     return InvalidArgument(f"{field}: {reason}", (FieldViolation(field, reason),))
 
 
 def from_code(number: int, message: str, field: str) -> QuercusError:
-    """The exception that stands for a ``google.rpc.Code`` within a message."""
+    """Return the exception for a ``google.rpc.Code`` within a message."""
     violations = (FieldViolation(field, message),) if field else ()
     failed = _BY_NUMBER.get(number, ServerError)(message, violations)
     failed.is_permanent = number in _LASTING_NUMBERS
@@ -178,7 +178,7 @@ def from_code(number: int, message: str, field: str) -> QuercusError:
 
 
 def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
-    """The exception that stands for a failed call (synchronous or asyncio).
+    """Return the exception for a failed call (synchronous or asyncio).
 
     Parameters
     ----------
@@ -213,12 +213,12 @@ def _details(call: Any) -> tuple[tuple[FieldViolation, ...], float | None]:
         status = rpc_status.from_call(call)
     except ValueError:  # details that contradict the status: not ours, the code and message stand
         return (), None
-    found: list[FieldViolation] = []
+    violations: list[FieldViolation] = []
     retry_s = None
     for detail in status.details if status is not None else ():
         bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
         if detail.Unpack(bad):
-            found += [FieldViolation(v.field, v.description) for v in bad.field_violations]
+            violations += [FieldViolation(v.field, v.description) for v in bad.field_violations]
         elif detail.Unpack(retry):
             retry_s = retry.retry_delay.ToMilliseconds() / 1000
-    return tuple(found), retry_s
+    return tuple(violations), retry_s

@@ -59,8 +59,8 @@ def tidy(text: str) -> str:
             str(GENERATED / "module.py"),
             "-",
         ]
-        done = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True)  # noqa: S603
-        text = done.stdout
+        result = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True)  # noqa: S603
+        text = result.stdout
     return text
 
 

@@ -121,7 +121,7 @@ def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerRep
 
 
 def neighbours(query: Query, limit: int) -> CallSpec[list[Neighbour]]:
-    """Ask for rows of known class that are like the row of a query."""
+    """Request rows of known class that are similar to the row of a query."""
     request = query_pb2.ListNeighboursRequest(name=query.name, lease_token=query.lease_token, limit=limit)
     return CallSpec("ListNeighbours", request, _neighbours)
 
@@ -141,32 +141,34 @@ def _neighbours(message: query_pb2.ListNeighboursResponse) -> list[Neighbour]:
 
 
 def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
-    """Ask for the queries in some states."""
+    """Request the queries in some states."""
     return query_pb2.ListQueriesRequest(
         model=convert.model_resource(model), states=states(wanted), page_size=1000
     )
 
 
 def history(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest:
-    """Ask for the steps of one query, or of all of a model."""
+    """Request the steps of one query, or of all queries of a model."""
     name = convert.model_resource(model) + ("" if number is None else f"/queries/{number}")
     return query_pb2.ListQueryHistoryRequest(name=name, page_size=1000)
 
 
 def labellers(model: str) -> CallSpec[list[Labeller]]:
-    """Ask what each labeller did."""
+    """Request the statistics of each labeller."""
     request = query_pb2.ListLabellersRequest(model=convert.model_resource(model))
-    return CallSpec("ListLabellers", request, lambda found: [_labeller(each) for each in found.labellers])
+    return CallSpec(
+        "ListLabellers", request, lambda response: [_labeller(each) for each in response.labellers]
+    )
 
 
 def policy(model: str) -> CallSpec[LabellingPolicy]:
-    """Ask how a model is labelled."""
+    """Request the labelling policy of a model."""
     request = query_pb2.GetLabellingPolicyRequest(model=convert.model_resource(model))
     return CallSpec("GetLabellingPolicy", request, _policy)
 
 
 def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallSpec[LabellingPolicy]:
-    """Change how a model is labelled: some fields, or (none is named) all."""
+    """Change the labelling policy of a model: the named fields, or all if none is named."""
     try:
         message = query_pb2.LabellingPolicy(
             answers_per_query=new.answers_per_query,
@@ -262,7 +264,7 @@ def answer_report(
     | query_pb2.CorrectAnswerResponse
     | query_pb2.UndoAnswerResponse,
 ) -> AnswerReport:
-    """A committed answer, refusal, correction or undoing."""
+    """Return the report of a committed answer, refusal, correction or undoing."""
     if isinstance(message, query_pb2.AnswerQueryResponse):
         return AnswerReport(
             message.name,

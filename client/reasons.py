@@ -32,7 +32,7 @@ _LEAF_SENTENCES: Final = {
 
 
 def why_it_stopped(model: Model) -> str:
-    """Return why a model with answers left asks nothing, in words; empty while it asks, or may do so again soon."""
+    """Return why a model with budget left makes no queries, in words; empty if it does, or may do so again soon."""
     waits = model.lag or model.queries_open or model.queries_leased
     spent = model.queries_answered >= model.budget
     if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
@@ -63,8 +63,8 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
         return _of_committee(reason.committee, query.classes)
     if reason.attribute:
         return _of_rivals(reason, nominal)
-    said = _LEAF_SENTENCES.get(reason.strategy)
-    return said or f"Its label is worth most by the strategy {reason.strategy}."
+    sentence = _LEAF_SENTENCES.get(reason.strategy)
+    return sentence or f"Its label is worth most by the strategy {reason.strategy}."
 
 
 def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
@@ -93,24 +93,24 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     )
 
 
-def _of_committee(found: CommitteeReason, classes: Sequence[str]) -> str:
-    stands = _stands_for(found.stands_for)
-    if not found.theta:
+def _of_committee(reason: CommitteeReason, classes: Sequence[str]) -> str:
+    stands = _stands_for(reason.stands_for)
+    if not reason.theta:
         return stands or "No row is known yet, so the first ones are drawn by lot."
-    if found.by_cover:
+    if reason.by_cover:
         return f"It is unlike the rows that are known. {stands}"
-    said = f"The committee of trees is most in doubt about it: {shares_text(classes, found.theta)}."
-    return f"{said} {stands}".rstrip()
+    sentence = f"The committee of trees is most in doubt about it: {shares_text(classes, reason.theta)}."
+    return f"{sentence} {stands}".rstrip()
 
 
-def _of_forest(found: ForestReason, classes: Sequence[str], strategy: str) -> str:
-    shares = shares_text(classes, found.theta)
-    said = f"The forest is in doubt about it: {shares}."
-    if strategy == MEMORY_DISAGREEMENT and found.disagreement >= NEGLIGIBLE_SHARE:
-        said = f"What was learned lately and what was learned before disagree about it: {shares}."
-    elif max(found.theta) - min(found.theta) < NEGLIGIBLE_SHARE:
-        said = "The forest cannot tell the classes apart here."
-    return f"{said} {_stands_for(found.stands_for)}".rstrip()
+def _of_forest(reason: ForestReason, classes: Sequence[str], strategy: str) -> str:
+    shares = shares_text(classes, reason.theta)
+    sentence = f"The forest is in doubt about it: {shares}."
+    if strategy == MEMORY_DISAGREEMENT and reason.disagreement >= NEGLIGIBLE_SHARE:
+        sentence = f"What was learned lately and what was learned before disagree about it: {shares}."
+    elif max(reason.theta) - min(reason.theta) < NEGLIGIBLE_SHARE:
+        sentence = "The forest cannot tell the classes apart here."
+    return f"{sentence} {_stands_for(reason.stands_for)}".rstrip()
 
 
 def _stands_for(count: int) -> str:
@@ -121,12 +121,12 @@ def _stands_for(count: int) -> str:
 
 def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:
     child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
-    said = _CHILD_SENTENCES.get(reason.strategy, "This label tells most about the rows where {child}.")
+    sentence = _CHILD_SENTENCES.get(reason.strategy, "This label tells most about the rows where {child}.")
     names = list(dict.fromkeys(rival.name for rival in reason.rivals))
     if not names:
-        return said.format(child=child)
+        return sentence.format(child=child)
     if len(names) == 1:
-        return f"A test of {names[0]} may yet gain more than chance does. {said.format(child=child)}"
+        return f"A test of {names[0]} may yet gain more than chance does. {sentence.format(child=child)}"
     more = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-    return f"{len(names)} tests compete to split its node: {listed}. {said.format(child=child)}"
+    return f"{len(names)} tests compete to split its node: {listed}. {sentence.format(child=child)}"

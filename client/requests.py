@@ -31,7 +31,7 @@ STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
 
 def specification(given: Specification) -> model_pb2.Specification:
-    """A specification for CreateModel.
+    """Return the message of a specification for CreateModel.
 
     Values that cannot be encoded are refused here, all others by the server.
     """
@@ -51,7 +51,7 @@ def specification(given: Specification) -> model_pb2.Specification:
 
 
 def duration(seconds: float, field: str) -> Duration:
-    """Seconds as a protobuf duration; ``field`` names them when they are no finite number."""
+    """Return seconds as a protobuf duration; ``field`` is the name for errors."""
     if not math.isfinite(seconds):
         raise invalid(field, f"is {seconds}, must be a finite number of seconds")
     message = Duration()
@@ -108,7 +108,7 @@ class WaitPolicy:
 
     def __init__(self, idle_s: float | None) -> None:
         self._idle_s = idle_s
-        self._looked = self._growing = False
+        self._has_called = self._growing = False
         self.renew()
 
     def renew(self) -> None:
@@ -117,8 +117,8 @@ class WaitPolicy:
 
     @property
     def wait_s(self) -> float:
-        """Seconds for which the next call may wait; the first look does not: the budget may be spent already."""
-        if not self._looked:
+        """Seconds for which the next call may wait; 0 for the first, since the budget may be spent already."""
+        if not self._has_called:
             return 0.0
         if self._idle_s is None:
             return LONGEST_POLL_S
@@ -126,8 +126,8 @@ class WaitPolicy:
         return min(LONGEST_POLL_S, max(1.0 if self._growing else 0.0, left))
 
     def ended(self, lease: Lease, model: Model | None) -> bool:
-        """True when there is no point in asking again; ``model`` is looked at when the budget is spent."""
-        self._looked = True
+        """Return whether no more queries will come; ``model`` is needed only if the budget is spent."""
+        self._has_called = True
         self._growing = lease.idle == "growing"
         if self._growing:
             self._since = time.monotonic()

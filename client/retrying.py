@@ -100,17 +100,17 @@ class Outage:
         self.outage_s = outage_s
         self.reached = False
         self.notify: Callable[[float], None] | None = None
-        self._is_told = False
+        self._is_notified = False
 
     def begin(self, left_s: float) -> None:
         """Note that the server is unreachable, and call `notify` once per outage."""
-        if self.notify is not None and not self._is_told:
-            self._is_told = True
+        if self.notify is not None and not self._is_notified:
+            self._is_notified = True
             self.notify(left_s)
 
     def end(self) -> None:
         """Note that the server answered, which ends the outage."""
-        self.reached, self._is_told = True, False
+        self.reached, self._is_notified = True, False
 
     def trial(self) -> CallAttempts:
         """Return a counter for the attempts of one call."""
@@ -131,15 +131,15 @@ class CallAttempts:
         self._since, self._attempts = None, 0
 
     def pause_s(self, failed: QuercusError, *, is_repeated: bool = True) -> float | None:
-        """Seconds to wait before another attempt, ``None`` when there is to be none.
+        """Return the seconds to wait before another attempt; ``None``: give up.
 
         Parameters
         ----------
         failed
-            Why the last one failed. It is worth another when the server did nothing and says that it may later
-            (``retry_s``), or when no server was there.
+            Error of the last attempt. Another one follows if the server did nothing and permits a retry
+            (``retry_s``), or if no server answered.
         is_repeated
-            Whether the call may be made again although the server may have done what it asked for.
+            Whether the call may be repeated although the server may have carried it out.
         """
         retry_s = failed.retry_s
         if retry_s is None and not (is_repeated and isinstance(failed, Unavailable)):

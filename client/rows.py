@@ -166,70 +166,76 @@ class RowEncoder:
             raise invalid(f"rows[{number}]", f"expected {len(self.names)} values, got {len(row)}")
         return row
 
-    def _column(self, k: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
-        index = self._indices[k]
+    def _column(self, column: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
+        index = self._indices[column]
         if index is not None:
             return [
                 index.get(cell, UNKNOWN)
                 if type(cell) is str
                 else float("nan")
-                if self._is_uncertain(k, i, cell, start, parts)
-                else self._odd_nominal(k, cell, start + i)
+                if self._is_uncertain(column, i, cell, start, parts)
+                else self._odd_nominal(column, cell, start + i)
                 for i, cell in enumerate(cells)
             ]
         if {type(cell) for cell in cells} <= {float, int}:
             with contextlib.suppress(OverflowError):  # an integer that no float holds is named below
                 return np.array(cells, dtype=np.float64)
         return [
-            float("nan") if self._is_uncertain(k, i, cell, start, parts) else self._number(k, cell, start + i)
+            float("nan")
+            if self._is_uncertain(column, i, cell, start, parts)
+            else self._number(column, cell, start + i)
             for i, cell in enumerate(cells)
         ]
 
-    def _is_uncertain(self, k: int, i: int, cell: Any, start: int, parts: Parts) -> bool:
+    def _is_uncertain(self, column: int, offset: int, cell: Any, start: int, parts: Parts) -> bool:
         """Put an uncertain value into `parts`; return whether it is one."""
-        nominal = self._indices[k] is not None
+        nominal = self._indices[column] is not None
         if not self._uncertain or not isinstance(cell, set | frozenset | Between):
             return False
         if nominal != isinstance(cell, set | frozenset):
             wanted = "a set of names" if nominal else "a Between of numbers"
-            raise invalid(f"rows[{start + i}].{self.names[k]}", f"is {cell!r}, must be a value or {wanted}")
+            raise invalid(
+                f"rows[{start + offset}].{self.names[column]}", f"is {cell!r}, must be a value or {wanted}"
+            )
         value = values_pb2.NamedValue()
         if isinstance(cell, Between):
-            value.range.low = self._number(k, cell.low, start + i)
-            value.range.high = self._number(k, cell.high, start + i)
+            value.range.low = self._number(column, cell.low, start + offset)
+            value.range.high = self._number(column, cell.high, start + offset)
         else:
-            names = sorted(filter(None, (self._text(k, each, start + i) for each in cell)))
+            names = sorted(filter(None, (self._text(column, each, start + offset) for each in cell)))
             value.nominals.SetInParent()
             value.nominals.values.extend(names)
-        parts[i, k] = value
+        parts[offset, column] = value
         return True
 
-    def _odd_nominal(self, k: int, cell: Any, row: int) -> float:
-        text = self._text(k, cell, row)
-        index = self._indices[k]
+    def _odd_nominal(self, column: int, cell: Any, row: int) -> float:
+        text = self._text(column, cell, row)
+        index = self._indices[column]
         if text is None or index is None:
             return float("nan")
         return index.get(text, UNKNOWN)
 
-    def _text(self, k: int, cell: Any, row: int) -> str | None:
+    def _text(self, column: int, cell: Any, row: int) -> str | None:
         """Return a nominal value as text; ``None`` for a missing one."""
         if is_missing(cell):
             return None
         if isinstance(cell, str | int | np.integer | np.bool_):
             return str(cell)
         reason = f"the attribute is nominal and takes text, got {cell!r} ({type(cell).__name__})"
-        raise invalid(f"rows[{row}].{self.names[k]}", reason)
+        raise invalid(f"rows[{row}].{self.names[column]}", reason)
 
-    def _number(self, k: int, cell: Any, row: int) -> float:
+    def _number(self, column: int, cell: Any, row: int) -> float:
         if is_missing(cell):
             return float("nan")
         if isinstance(cell, str | bytes):
-            raise invalid(f"rows[{row}].{self.names[k]}", f"the attribute is numeric, got the text {cell!r}")
+            raise invalid(
+                f"rows[{row}].{self.names[column]}", f"the attribute is numeric, got the text {cell!r}"
+            )
         try:
             return float(cell)
         except (TypeError, ValueError, OverflowError):
             reason = f"the attribute is numeric, got {cell!r} ({type(cell).__name__})"
-            raise invalid(f"rows[{row}].{self.names[k]}", reason) from None
+            raise invalid(f"rows[{row}].{self.names[column]}", reason) from None
 
     def _named(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
         """Return rows by name, which may have uncertain values and nominal ones that the model does not list yet."""

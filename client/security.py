@@ -71,12 +71,12 @@ class Security:
         )
 
     def channel(self, address: str) -> grpc.Channel:
-        """A synchronous channel to ``host:port``, or with TLS to ``tls://host:port``."""
+        """Return a synchronous channel to ``host:port``, or with TLS to ``tls://host:port``."""
         channel: grpc.Channel = self._open(address, grpc.insecure_channel, grpc.secure_channel)
         return channel
 
     def async_channel(self, address: str) -> aio.Channel:
-        """An asyncio channel."""
+        """Return an asyncio channel."""
         channel: aio.Channel = self._open(address, aio.insecure_channel, aio.secure_channel)
         return channel
 
@@ -104,17 +104,17 @@ class Security:
     def _check_files(self) -> None:
         """Report invalid files; gRPC would only report that no server answers."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        says = f"{self.ca} has no certificate in PEM"
+        fault = f"{self.ca} has no certificate in PEM"
         try:
             if self.ca is not None:
                 context.load_verify_locations(self.ca)
-            says = (
+            fault = (
                 f"{self.cert} and {self.key} are not a certificate and its private key, unencrypted, in PEM"
             )
             if self.cert is not None:
                 context.load_cert_chain(self.cert, self.key, password="")
         except (ssl.SSLError, ValueError) as error:
-            raise invalid("tls", f"{says} ({getattr(error, 'reason', None) or error})") from None
+            raise invalid("tls", f"{fault} ({getattr(error, 'reason', None) or error})") from None
 
 
 class _Authorized:

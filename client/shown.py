@@ -17,11 +17,11 @@ def shown_text(query: Query, model: Model) -> str:
     It contains digests of the presentation in force and of the row's display, and the version of the
     tree whose reason is shown; ``-`` where there is none. The row itself never changes.
     """
-    look = model.specification.presentation
-    presentation = "-" if look is None else _digest(presentation_to_proto(look))
-    display = _digest(display_to_proto(query.display, 0)) if query.display else "-"
-    withheld = look is not None and "reason" in look.withheld
-    return f"presentation={presentation} display={display} tree={'-' if withheld else query.tree_version}"
+    presentation = model.specification.presentation
+    presentation_digest = "-" if presentation is None else _digest(presentation_to_proto(presentation))
+    display_digest = _digest(display_to_proto(query.display, 0)) if query.display else "-"
+    withheld = presentation is not None and "reason" in presentation.withheld
+    return f"presentation={presentation_digest} display={display_digest} tree={'-' if withheld else query.tree_version}"
 
 
 def _digest(message: Message) -> str:

@@ -20,8 +20,8 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
     ('▁▂▃▄▅▆▇█', '▄ ▄')
     """
     count = min(max(1, width), len(values))
-    ends = [round(k * len(values) / count) for k in range(count + 1)]
-    means = [_mean(values[start:end]) for start, end in pairwise(ends)]
+    bounds = [round(k * len(values) / count) for k in range(count + 1)]
+    means = [_mean(values[start:end]) for start, end in pairwise(bounds)]
     known = [mean for mean in means if not math.isnan(mean)]
     if not known:
         return " " * count

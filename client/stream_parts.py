@@ -44,10 +44,10 @@ class Awaited(Protocol):
         """Return whether the future has a result."""
 
     def set_result(self, result: Any, /) -> None:
-        """Give it its result."""
+        """Set the result."""
 
     def set_exception(self, exception: Any, /) -> None:
-        """Give it an exception."""
+        """Set the exception."""
 
 
 def first(terms: StreamOptions, min_sequence: int) -> Request:
@@ -66,7 +66,7 @@ def first(terms: StreamOptions, min_sequence: int) -> Request:
 
 
 def resume_s(error: QuercusError, trial: CallAttempts, sequences: SeenSequences, model: str) -> float | None:
-    """After how many seconds a stream that broke is worth opening anew; None: it is not."""
+    """Return the seconds after which to reopen a broken stream; None: give up."""
     if is_beyond(error) and sequences.newest(model):  # the known number belongs to a deleted model
         sequences.forget(model)
         return 0.0
@@ -93,7 +93,7 @@ def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str |
 
     Returns
     -------
-    Query or str or None : a query, why there is none, or neither.
+    Query or str or None : a query, the reason why there is none, or None for another event.
     """
     event = response.WhichOneof("event")
     if event == "query":
@@ -102,12 +102,12 @@ def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str |
         return convert.idle(response.idle)
     if event is None:  # of a later version
         return None
-    told: Any = getattr(response, event)
-    future: Awaited | None = waiting.pop(told.name, None)
+    reply: Any = getattr(response, event)
+    future: Awaited | None = waiting.pop(reply.name, None)
     if future is None or future.done():
         return None
     if event == "failed":
-        future.set_exception(from_code(told.code, told.message, told.field))
+        future.set_exception(from_code(reply.code, reply.message, reply.field))
     else:
-        future.set_result(None if event == "returned" else answer_report(told))
+        future.set_result(None if event == "returned" else answer_report(reply))
     return None

@@ -32,12 +32,12 @@ _HOST_PORT = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5}
 
 
 def server_address(given: str | None) -> str:
-    """``HOST:PORT``, or with TLS ``tls://HOST:PORT``: as given, else of ``QUERCUS_SERVER``, else the default.
+    """Return the address, ``HOST:PORT`` or ``tls://HOST:PORT``: the given one, ``QUERCUS_SERVER``, or the default.
 
     Raises
     ------
     InvalidArgument
-        When it is none; names of gRPC's own (``unix:``, ``dns:``, ...) are left to gRPC.
+        When it is not an address; gRPC itself checks its own names (``unix:``, ``dns:``, ...).
 
     Examples
     --------
@@ -75,9 +75,9 @@ CONNECT_MS = 5_000
 
 
 def channel_options(address: str) -> list[tuple[str, Any]]:
-    """Options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only.
+    """Return the options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only.
 
-    A proxy of the environment (``http_proxy``) is not asked for addresses of this machine: it could not reach them.
+    Addresses of this machine bypass a proxy of the environment (``http_proxy``), which could not reach them.
     """
     return [
         ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
@@ -95,13 +95,13 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
 
 
 def classify_rows(attributes: int, classes: int) -> int:
-    """Rows in one Classify request, so that neither it nor its answer comes near the message limit."""
+    """Return the number of rows per Classify request that keeps request and response below the message limit."""
     widest = 8 * max(attributes, 4 * classes + 2)
     return max(1, min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // widest))
 
 
 def mass_rows(rows: int, classes: int) -> int:
-    """Rows in one Classify request whose answer may give a mass to every set of classes, 16 bytes each."""
+    """Return the number of rows per request if every set of classes may have a mass, 16 bytes each."""
     return max(1, min(rows, CLASSIFY_BYTES // (16 << min(classes, 16))))
 
 

@@ -107,7 +107,7 @@ class Tree:
         return max(node.depth for node in self.nodes)
 
     def path(self, node: TreeNode) -> tuple[tuple[str, str], ...]:
-        """The tests from the root to a node, as (attribute, value)."""
+        """Return the tests from the root to a node, as (attribute, value)."""
         steps: list[tuple[str, str]] = []
         while node.parent is not None:
             parent = self.nodes[node.parent]
@@ -116,7 +116,7 @@ class Tree:
         return tuple(reversed(steps))
 
     def to_dict(self, node: TreeNode | None = None) -> dict[str, Any]:
-        """The nested form that ``quercus induce --json`` prints too (keys: attribute, class, theta, ...)."""
+        """Return the nested form, also that of ``quercus induce --json`` (keys: attribute, class, theta, ...)."""
         node = node or self.root
         own: dict[str, Any] = {} if node.threshold is None else {"threshold": node.threshold}
         if node.mass is not None:

@@ -50,7 +50,7 @@ def is_transport(details: str) -> bool:
 
 
 def explain(details: str, address: str) -> str:
-    """The reason that gRPC gives, for people.
+    """Return gRPC's reason in plain words, with advice.
 
     Examples
     --------
@@ -62,15 +62,15 @@ def explain(details: str, address: str) -> str:
     'tls://example.org:1 closed the connection: if the server asks clients for a certificat'
     """
     words = {"address": address, "detail": _detail(details), "scheme": TLS, "other": f"{TLS}{address}"}
-    for phrases, says in _CAUSES.items():
+    for phrases, explanation in _CAUSES.items():
         if any(phrase in details.lower() for phrase in phrases):
-            if "{other}" in says and address.startswith(TLS):
+            if "{other}" in explanation and address.startswith(TLS):
                 return _REFUSED.format(**words)
-            return says.format(**words)
+            return explanation.format(**words)
     return f"no server answers at {address}"
 
 
 def _detail(details: str) -> str:
-    """The reason that OpenSSL gives, without its place in the source."""
-    said = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
-    return said.replace("_", " ").lower()[:200]
+    """Return OpenSSL's reason without its source location."""
+    detail = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
+    return detail.replace("_", " ").lower()[:200]

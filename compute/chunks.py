@@ -40,7 +40,7 @@ class RemoteFunction:
     Parameters
     ----------
     digest
-        Tells functions apart.
+        Identifies the function.
     place
         A file that holds the pickled function, or the bytes themselves.
     environment
@@ -74,7 +74,7 @@ class ChunkPlan:
         self._tasks = tasks
         self._next = 0
         self._again: deque[TaskChunk] = deque()
-        self._done, self._seconds = 0, 0.0
+        self._completed_tasks, self._seconds = 0, 0.0
 
     def take(self, workers: int) -> TaskChunk | None:
         """Return the next chunk, None when all tasks are given out. No worker gets more than its share of the rest."""
@@ -84,24 +84,24 @@ class ChunkPlan:
         if not left:
             return None
         count = 1
-        if self._done:
-            count = math.ceil(CHUNK_S * self._done / max(self._seconds, 1e-9))
+        if self._completed_tasks:
+            count = math.ceil(CHUNK_S * self._completed_tasks / max(self._seconds, 1e-9))
         count = max(1, min(count, MOST_TASKS, left // max(1, workers)))
         self._next += count
         return TaskChunk(self._next - count, count)
 
     def learn(self, tasks: int, seconds: float) -> None:
-        """Take note how long tasks took."""
-        self._done += tasks
+        """Note the time that tasks took."""
+        self._completed_tasks += tasks
         self._seconds += seconds
 
     def lose(self, chunk: TaskChunk, executor: str, why: BaseException) -> None:
-        """Give a chunk out again, whose worker was lost.
+        """Return a chunk to the plan after its worker was lost.
 
         Raises
         ------
         ExecutorError
-            When that happened too often.
+            When the chunk lost its worker too often.
         """
         losses = chunk.losses + 1
         if losses > MOST_LOSSES:

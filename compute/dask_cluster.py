@@ -1,7 +1,8 @@
 """The executor of a Dask cluster: its scheduler and its workers are the operator's.
 
-Whoever speaks to a scheduler can run code on its workers, and workers answer in pickles. So a scheduler is spoken to by
-TLS, with certificates on both sides, as Dask is configured (``distributed.comm.tls``); without TLS on loopback alone.
+Every client of a scheduler can run code on its workers, and workers respond with pickles. So the connection to a
+scheduler uses TLS with certificates on both sides, from Dask's configuration (``distributed.comm.tls``); only loopback
+works without TLS.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ from quercus.specification.hosts import is_loopback
 
 CONNECT_S: Final = 8.0
 ANSWER_S: Final = 6.0
-"""Longest wait for a scheduler's answer to a small question."""
+"""Longest wait for a scheduler's response to a small request."""
 NO_WORKER_S: Final = 30.0
 """Longest time without any worker."""
 CLOSE_S: Final = 1.0
@@ -91,18 +92,18 @@ class DaskExecutor(PooledExecutor):
 
     @property
     def homes(self) -> list[str]:
-        """The addresses of the workers, asked of the scheduler."""
-        self._look()
+        """The addresses of the workers, as the scheduler reports them."""
+        self._check_workers()
         return sorted(self._threads)
 
     @property
     def lost(self) -> tuple[type[BaseException], ...]:
-        """Exceptions that say that a worker was lost."""
+        """Exceptions that mean that a worker was lost."""
         return self._lost
 
-    def look(self) -> None:
+    def check_scheduler(self) -> None:
         """Raise `ExecutorError` if the scheduler is lost."""
-        self._look()
+        self._check_workers()
 
     def keep(self, home: str, fn: Callable[..., Any], data: bytes) -> Any:
         """Call a function at one worker, which keeps the result; return what stands for it."""
@@ -116,12 +117,12 @@ class DaskExecutor(PooledExecutor):
 
     def _await_workers(self) -> None:
         while True:
-            self._look()
+            self._check_workers()
             if self._threads:
                 return
             time.sleep(0.1)
 
-    def _look(self) -> None:
+    def _check_workers(self) -> None:
         if self._client.status != "running":
             raise ExecutorError(f"executor {self.name}: the scheduler is lost")
         try:
@@ -146,13 +147,13 @@ class DaskExecutor(PooledExecutor):
         try:
             future: Future[tuple[float, bytes]] = self._pool.submit(do_chunk, shared.future(), tasks)
         except (OSError, TimeoutError, RuntimeError) as error:  # Dask's words for a client that is cut off
-            self._look()
+            self._check_workers()
             raise ExecutorError(f"executor {self.name}: {error}") from error
         return future
 
 
 class _SharedJob:
-    """A job that lies on all workers, put there again when it was lost."""
+    """A job that is stored on all workers, and stored again when it was lost."""
 
     def __init__(self, client: Any, job: RemoteFunction) -> None:
         self._client = client

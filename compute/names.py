@@ -55,16 +55,16 @@ def parse_executor(name: str) -> ExecutorName:
     EXECUTOR.check(name)
     if name == "local":
         return ExecutorName("local")
-    if found := re.fullmatch(r"processes:([0-9]{1,9})", name, re.ASCII):
-        processes = int(found[1])
+    if match := re.fullmatch(r"processes:([0-9]{1,9})", name, re.ASCII):
+        processes = int(match[1])
         if 1 <= processes <= MAX_PROCESSES:
             return ExecutorName("processes", processes)
-    if found := re.fullmatch(
+    if match := re.fullmatch(
         r"dask://(?:\[([0-9a-fA-F:.]{2,45})\]|([\w.-]{1,253})):([0-9]{1,5})", name, re.ASCII
     ):
-        port = int(found[3])
+        port = int(match[3])
         if 1 <= port <= 65535:
-            return ExecutorName("dask", host=found[1] or found[2], port=port)
+            return ExecutorName("dask", host=match[1] or match[2], port=port)
     raise InvalidInput(EXECUTOR.name, f"is {shown(name)}, {FORM}")
 
 

@@ -14,7 +14,7 @@ from quercus.compute.executor import Executor, Outcomes
 CHUNKS_PER_WORKER = 4
 """Chunks given out for each worker: none waits for work, and few are lost when the run is interrupted."""
 WORKERS_POLL_S = 2.0
-"""Seconds without a result after which the workers are looked after."""
+"""Seconds without a result after which the workers are checked."""
 
 
 class PooledExecutor(Executor):
@@ -25,7 +25,7 @@ class PooledExecutor(Executor):
     name
         Name of the executor, as users write it.
     lost
-        Exceptions that say that a chunk's worker was lost.
+        Exceptions that mean that a chunk's worker was lost.
     """
 
     def __init__(self, name: str, lost: tuple[type[BaseException], ...]) -> None:
@@ -43,9 +43,9 @@ class PooledExecutor(Executor):
 
     @abstractmethod
     def _submit(self, shared: Any, tasks: bytes) -> "Future[tuple[float, bytes]]":
-        """Give out a chunk."""
+        """Submit a chunk."""
 
-    def _look(self) -> None:
+    def _check_workers(self) -> None:
         """Raise `ExecutorError` if no worker is left."""
 
     def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
@@ -62,21 +62,21 @@ class PooledExecutor(Executor):
                     running[self._submit(shared, pickled(tasks, chunk))] = chunk
                 if not running:
                     return
-                for future in self._first_done(running):
+                for future in self._first_completed(running):
                     chunk = running.pop(future)
-                    done = self._outcome_of(future, chunk, plan)
-                    if done is not None:
-                        yield from zip(range(chunk.first, chunk.first + chunk.count), done, strict=False)
+                    outcomes = self._outcome_of(future, chunk, plan)
+                    if outcomes is not None:
+                        yield from zip(range(chunk.first, chunk.first + chunk.count), outcomes, strict=False)
         finally:
             for future in running:
                 future.cancel()
 
-    def _first_done(
+    def _first_completed(
         self, running: dict["Future[tuple[float, bytes]]", TaskChunk]
     ) -> set["Future[tuple[float, bytes]]"]:
-        while not (done := wait(running, WORKERS_POLL_S, FIRST_COMPLETED).done):
-            self._look()
-        return done
+        while not (completed := wait(running, WORKERS_POLL_S, FIRST_COMPLETED).done):
+            self._check_workers()
+        return completed
 
     def _outcome_of(
         self, future: "Future[tuple[float, bytes]]", chunk: TaskChunk, plan: ChunkPlan
@@ -85,7 +85,7 @@ class PooledExecutor(Executor):
         try:
             seconds, data = future.result()
         except self._lost as error:
-            self._look()
+            self._check_workers()
             plan.lose(chunk, self.name, error)
             return None
         except ExecutorError as error:

@@ -54,8 +54,8 @@ class QueryDescription:
 def describe(query: Query, model: Model, origins: Collection[str], data_url: str) -> QueryDescription:
     """Return the parts of a query that a page shows; ``origins`` and ``data_url`` as in `shown_items`."""
     nominal = frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
-    look = model.specification.presentation
-    withheld = look.withheld if look is not None else ()
+    presentation = model.specification.presentation
+    withheld = presentation.withheld if presentation is not None else ()
     groups, more = shown_values(query.values, model)
     known = "" if "belief" in withheld else known_text(query.classes, query.contour)
     has_reason = "reason" not in withheld

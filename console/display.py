@@ -45,9 +45,13 @@ class ShownItem:
 
 def shown_values(values: Mapping[str, Value], model: Model) -> tuple[list[tuple[str, list[ShownValue]]], int]:
     """Return the values by group, and the number of omitted ones; the values of curves are shown among the items."""
-    look = model.specification.presentation or Presentation()
-    in_curves = {name for curve in look.series for name in curve.attributes}
-    views = [look.view_of(each.name) for each in model.specification.attributes if each.name not in in_curves]
+    presentation = model.specification.presentation or Presentation()
+    in_curves = {name for curve in presentation.series for name in curve.attributes}
+    views = [
+        presentation.view_of(each.name)
+        for each in model.specification.attributes
+        if each.name not in in_curves
+    ]
     views = sorted((view for view in views if not view.hidden), key=lambda view: view.group)
     shown = [
         (
@@ -79,26 +83,26 @@ def shown_items(query: Query, model: Model, origins: Collection[str], data_url: 
     data_url
         URL under which the console serves pushed bytes; the number of the item follows it.
     """
-    look = model.specification.presentation or Presentation()
-    found = _presented_curves(query.values, look.series)
-    for template in look.media:
+    presentation = model.specification.presentation or Presentation()
+    items = _presented_curves(query.values, presentation.series)
+    for template in presentation.media:
         url = template.fill(query.instance, query.values)
         if url is not None:
-            found.append(_by_url(template.kind, template.title, url, "", origins))
+            items.append(_by_url(template.kind, template.title, url, "", origins))
     for number, item in enumerate(query.display):
         match item:
             case TextItem():
-                found.append(ShownItem("text", item.title, item.text))
+                items.append(ShownItem("text", item.title, item.text))
             case LinkItem():
-                found.append(ShownItem("link", item.title, item.url))
+                items.append(ShownItem("link", item.title, item.url))
             case SeriesItem():
                 curve = Curve(item.title, item.values, item.start, item.step, item.unit, item.step_unit)
-                found.append(_picture(item.title, [curve]))
+                items.append(_picture(item.title, [curve]))
             case MediaItem() if item.url:
-                found.append(_by_url(item.kind, item.title, item.url, item.alt, origins))
+                items.append(_by_url(item.kind, item.title, item.url, item.alt, origins))
             case MediaItem():
-                found.append(ShownItem(item.kind, item.title, f"{data_url}/{number}", item.alt))
-    return found
+                items.append(ShownItem(item.kind, item.title, f"{data_url}/{number}", item.alt))
+    return items
 
 
 def value_text(value: Value, form: str = "", unit: str = "") -> str:
@@ -111,14 +115,14 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
     """
     if value is None:
         return "missing"
-    said = (
+    text = (
         value[:MAX_TEXT]
         if isinstance(value, str)
         else format(value, form)
         if form
         else number_text(float(value))
     )
-    return f"{said} {unit}" if unit else said
+    return f"{text} {unit}" if unit else text
 
 
 def origin_of(url: str) -> str:
@@ -149,9 +153,9 @@ def _picture(title: str, plot: Sequence[Curve]) -> ShownItem:
     known = [value for curve in plot for value in curve.values if not math.isnan(value)]
     unit = " ".join(dict.fromkeys(curve.unit for curve in plot if curve.unit))
     first, last = min(curve.start for curve in plot), max(curve.end for curve in plot)
-    ends = f"{number_text(min(known))} to {number_text(max(known))} {unit}".rstrip() if known else "no value"
+    span = f"{number_text(min(known))} to {number_text(max(known))} {unit}".rstrip() if known else "no value"
     along = f"along {number_text(first)} to {number_text(last)} {plot[0].step_unit}".rstrip()
-    return ShownItem("curve", title, curves(plot), note=f"{ends}, {along}")
+    return ShownItem("curve", title, curves(plot), note=f"{span}, {along}")
 
 
 def _by_url(kind: str, title: str, url: str, alt: str, origins: Collection[str]) -> ShownItem:

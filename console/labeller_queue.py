@@ -18,7 +18,7 @@ POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
 MOST_REPORTED_S = 4 * 3600.0
-"""Longest time of an answer, in seconds, that the console reports: an abandoned page says nothing about the query."""
+"""Longest time of an answer, in seconds, that the console reports: an abandoned page is no measure of the query."""
 LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
@@ -76,17 +76,17 @@ class LabellerQueue:
 
     async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
         """Return a query that is not among ``have``: one that is held, else one more."""
-        found = self._queries.beside(have)
-        if found is None:
+        query = self._queries.beside(have)
+        if query is None:
             async with self._lock:
-                found = self._queries.beside(have) or await self._queries.take(wait_s)
-        return None if found is None else self._seen(found)
+                query = self._queries.beside(have) or await self._queries.take(wait_s)
+        return None if query is None else self._seen(query)
 
     async def first(self) -> Query | None:
         """Return the query to show on a page that is loaded, without a long wait for one."""
         if self._lock.locked():  # another page waits for one: it is for this page too
-            found = self._queries.beside(())
-            return None if found is None else self._seen(found)
+            query = self._queries.beside(())
+            return None if query is None else self._seen(query)
         return await self.next(wait_s=FIRST_WAIT_S)
 
     def find(self, name: str) -> Query | None:
@@ -107,54 +107,56 @@ class LabellerQueue:
     async def exchange(self, unseen: str) -> Query | None:
         """Exchange an unseen query for the one that the newest tree asks first."""
         async with self._lock:
-            query = self.find(unseen)
-            found = None if query is None else await self._queries.exchange(query)
-            return None if found is None else self._seen(found)
+            known = self.find(unseen)
+            query = None if known is None else await self._queries.exchange(known)
+            return None if query is None else self._seen(query)
 
     async def extend(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""
         return await self._queries.extend()
 
-    async def submit(self, said: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
+    async def submit(self, action: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
         """Send an action on a query, which an earlier console may have leased."""
-        query = self._query(said, classes)
-        report = await self._send(said, query)
+        query = self._query(action, classes)
+        report = await self._send(action, query)
         self._queries.put_away(query.name)
         self._shown.pop(query.lease_token, None)
         return report
 
-    async def _send(self, said: PendingAnswer, query: Query) -> AnswerReport | None:
-        client, comment = self._client, said.comment
-        if said.act == "answer":
-            took_s = self._took_s(said)
-            return await client.answer(query, said.label, comment=comment, took_s=took_s, shown=said.shown)
-        if said.act == "refuse":
-            return await client.refuse(query, comment=comment, shown=said.shown)
-        if said.act == "correct":
-            return await client.correct(query, said.label, comment=comment)
-        if said.act == "undo":
+    async def _send(self, action: PendingAnswer, query: Query) -> AnswerReport | None:
+        client, comment = self._client, action.comment
+        if action.act == "answer":
+            took_s = self._took_s(action)
+            return await client.answer(
+                query, action.label, comment=comment, took_s=took_s, shown=action.shown
+            )
+        if action.act == "refuse":
+            return await client.refuse(query, comment=comment, shown=action.shown)
+        if action.act == "correct":
+            return await client.correct(query, action.label, comment=comment)
+        if action.act == "undo":
             return await client.undo(query, comment=comment)
-        if said.act == "skip":
+        if action.act == "skip":
             await client.skip(query, comment=comment)
-        elif said.act == "postpone":
+        elif action.act == "postpone":
             await client.postpone(query, POSTPONE_S, comment=comment)
         else:
             await client.release(query)
         return None
 
-    def _took_s(self, said: PendingAnswer) -> float | None:
-        if said.took_s is not None:
-            return min(max(said.took_s, 0.0), MOST_REPORTED_S)
-        shown = self._shown.get(said.lease_token)
+    def _took_s(self, action: PendingAnswer) -> float | None:
+        if action.took_s is not None:
+            return min(max(action.took_s, 0.0), MOST_REPORTED_S)
+        shown = self._shown.get(action.lease_token)
         return None if shown is None else min(time.monotonic() - shown, MOST_REPORTED_S)
 
-    def _query(self, said: PendingAnswer, classes: tuple[str, ...]) -> Query:
+    def _query(self, action: PendingAnswer, classes: tuple[str, ...]) -> Query:
         """Return the query for a call: its name, its lease, and the frame of the label."""
-        model, _, number = said.query.removeprefix("models/").partition("/queries/")
+        model, _, number = action.query.removeprefix("models/").partition("/queries/")
         if not (model and number.isascii() and number.isdigit()):
-            raise InvalidInput("query", f"is {said.query[:80]!r}, must be models/MODEL/queries/NUMBER")
+            raise InvalidInput("query", f"is {action.query[:80]!r}, must be models/MODEL/queries/NUMBER")
         return Query(
-            said.query,
+            action.query,
             model,
             int(number),
             "leased",
@@ -166,7 +168,7 @@ class LabellerQueue:
             0,
             self._labeller,
             None,
-            said.lease_token,
+            action.lease_token,
         )
 
     async def close(self) -> None:
@@ -192,10 +194,10 @@ def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
     if isinstance(given, list) and given:
         return frozenset(_known(each, classes) for each in given)
     if isinstance(given, Mapping) and given:
-        found = {_known(name, classes): _plausibility(name, value) for name, value in given.items()}
-        if not any(found.values()):
+        plausibilities = {_known(name, classes): _plausibility(name, value) for name, value in given.items()}
+        if not any(plausibilities.values()):
             raise InvalidInput("label", "is 0 for every class; refuse if nobody can tell")
-        return found
+        return plausibilities
     raise InvalidInput("label", "is none of a class, a list of classes, plausibilities by class")
 
 

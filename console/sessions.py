@@ -89,11 +89,11 @@ class Sessions:
         return len(self._open)
 
     def now(self) -> float:
-        """The time of the clock."""
+        """Return the time of the clock."""
         return self._clock()
 
     async def add(self, session: Session) -> str:
-        """Take a session in, and return its secret for the cookie; the longest unused ones make room."""
+        """Add a session, and return its secret for the cookie; the least recently used ones make room."""
         await self.expire()
         mine = [key for key, each in self._open.items() if each.labeller == session.labeller]
         await self._trim(mine, MAX_PER_CALLER)
@@ -125,7 +125,7 @@ class Sessions:
             await self._end(key)
 
     async def close(self) -> None:
-        """End all."""
+        """End all sessions."""
         for key in list(self._open):
             await self._end(key)
 
@@ -136,7 +136,7 @@ class Sessions:
 
 
 def _digest(secret: str) -> str:
-    """A key that tells nothing of the secret, and nothing by the time that a look-up takes."""
+    """Return a key that reveals nothing about the secret, not even by the time of a look-up."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

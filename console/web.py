@@ -84,19 +84,19 @@ _templates.filters["places"] = places_text
 
 
 def console_of(request: Request) -> Console:
-    """The console that answers a request."""
+    """Return the console that serves a request."""
     return cast("Console", request.app.state.console)
 
 
 def session_or_none(request: Request) -> Session | None:
-    """The session of a request's cookie."""
+    """Return the session of a request's cookie."""
     console = console_of(request)
     secret = request.cookies.get(console.cookie)
     return console.sessions.get(secret) if secret else None
 
 
 def session_of(request: Request) -> Session:
-    """The session of a request.
+    """Return the session of a request.
 
     Raises
     ------
@@ -157,26 +157,26 @@ async def posted(request: Request, session: Session) -> dict[str, Any]:
         When it is neither, or the secret of the session is not there.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    found: dict[str, Any]
+    content: dict[str, Any]
     if kind == "application/json":
-        found = await _json(request)
+        content = await _json(request)
         secret = request.headers.get("x-form-token", "")
     elif kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         form = await request.form(max_files=1, max_fields=MAX_FIELDS)
-        found = {name: form.getlist(name) for name in form}
+        content = {name: form.getlist(name) for name in form}
         secret = str(form.get("form_token", ""))
     else:
         raise HTTPException(415, "a request must be application/json or a form")
     if not session.accepts(secret):
         raise HTTPException(403, "the page is of an earlier session: load it again")
-    return found
+    return content
 
 
 async def _json(request: Request) -> dict[str, Any]:
     try:
-        found = json.loads(await request.body())
+        content = json.loads(await request.body())
     except (ValueError, RecursionError):
         raise HTTPException(400, "the request is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise HTTPException(400, "the request is not an object of JSON")
-    return found
+    return content

@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class Model(Protocol):
+class PredictiveModel(Protocol):
     """The interface of a model that predicts."""
 
     def predict(self, values: Floats) -> Predictions:
@@ -107,7 +107,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         return self
 
     @abstractmethod
-    def _learn(self, table: Table) -> Model:
+    def _learn(self, table: Table) -> PredictiveModel:
         """Return the model of a table."""
 
     def predict(self, X: Any) -> NDArray[Any]:

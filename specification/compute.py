@@ -1,4 +1,4 @@
-"""The parameter that says where tasks run; one declaration for commands, estimators and experiments."""
+"""The parameter that chooses where tasks run; one declaration for commands, estimators and experiments."""
 
 from quercus.specification.parameter import Parameter
 

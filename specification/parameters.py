@@ -82,8 +82,8 @@ ASK = Parameter(
     "ask",
     str,
     TO_THE_BUDGET,
-    "to-the-budget: query until the budget is spent; while-contested: stop earlier, when no split is contested and "
-    "every leaf has a labelled row",
+    "When queries stop: with the budget, or (while-contested) as soon as no split is contested and every leaf has a "
+    "labelled row",
     choices=(WHILE_CONTESTED, TO_THE_BUDGET),
 )
 """docs/strategies.md measures what stopping early costs and saves."""

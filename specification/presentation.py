@@ -148,7 +148,7 @@ class MediaTemplate:
         row = {"id": instance} | dict(values)
         if any(row.get(name) is None for name in self.places):
             return None
-        return _PLACE.sub(lambda found: quote(_plain(row[found[1]]), safe=""), self.url)
+        return _PLACE.sub(lambda match: quote(_plain(row[match[1]]), safe=""), self.url)
 
 
 @dataclass(frozen=True, slots=True)

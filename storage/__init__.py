@@ -41,7 +41,7 @@ from quercus.storage.queries.details import QueryDetails
 from quercus.storage.queries.leases import Eviction, LeaseRequest
 from quercus.storage.queries.policies import check as check_policy
 from quercus.storage.queries.records import (
-    Answered,
+    AnswerOutcome,
     Corrections,
     HistoryRow,
     Idle,
@@ -79,8 +79,8 @@ __all__ = [
     "AmendRule",
     "AnswerChange",
     "AnswerContext",
+    "AnswerOutcome",
     "AnswerRule",
-    "Answered",
     "AppendedBatch",
     "AuditRecord",
     "BeyondLog",

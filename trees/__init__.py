@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.predicting import LearnedModel, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
-    from quercus.trees.learners.relearning import Evidence
+    from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table, consonant_mass
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
@@ -80,7 +80,7 @@ _PLACES = {
     "learners.predicting": ["LearnedModel", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
-    "learners.relearning": ["Evidence"],
+    "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table", "consonant_mass"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
@@ -116,12 +116,12 @@ __all__ = [
     "ChosenRow",
     "Corrected",
     "Edges",
-    "Evidence",
     "FlatTree",
     "ForestModel",
     "GrowthState",
     "Induction",
     "LearnedModel",
+    "LoggedEvidence",
     "MemoryForest",
     "Node",
     "Observed",

@@ -200,10 +200,10 @@ class LabellingCalls(Connection):
         """
         classes, method = await self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        done = merge_reports([report(await self._call(method, request)) for request in requests])
-        if done.model_uid:
-            self._sequences.saw(model, done.model_uid, done.committed_sequence)
-        return done
+        merged = merge_reports([report(await self._call(method, request)) for request in requests])
+        if merged.model_uid:
+            self._sequences.saw(model, merged.model_uid, merged.committed_sequence)
+        return merged
 
     async def correct_answer(
         self,

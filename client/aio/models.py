@@ -64,9 +64,9 @@ class ModelCalls(Connection):
     async def get_model(self, name: str) -> Model:
         """Return the current state of a model."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
-        found = convert.model(await self._call(self._stubs.models.GetModel, request))
-        self._sequences.met(name, found.uid)
-        return found
+        model = convert.model(await self._call(self._stubs.models.GetModel, request))
+        self._sequences.met(name, model.uid)
+        return model
 
     model = get_model
 
@@ -99,6 +99,6 @@ class ModelCalls(Connection):
             "",
             form.uid,
         }:  # the name stands for another now
-            found = await self.get_model(model)
-            form = self._forms.learn(model, found.specification, found.uid)
+            current = await self.get_model(model)
+            form = self._forms.learn(model, current.specification, current.uid)
         return form

@@ -56,7 +56,7 @@ class TaskFormat:
 
 
 class LabelStudioBridge:
-    """Answers what Label Studio asks of a machine-learning backend.
+    """Answers the requests of Label Studio to a machine-learning backend.
 
     Parameters
     ----------
@@ -134,15 +134,15 @@ class LabelStudioBridge:
 
     async def _label_sets(self, model: Model, rows: Sequence[Instance | None]) -> Iterable[Sequence[str]]:
         """Return the classes that none dominates, for each row; none if the model withholds its belief."""
-        look = model.specification.presentation
+        presentation = model.specification.presentation
         known = [row for row in rows if row is not None]
-        if not known or (look is not None and "belief" in look.withheld):
+        if not known or (presentation is not None and "belief" in presentation.withheld):
             return [()] * len(rows)
         try:
-            found = await self._reading.classify(self._model, [row.values for row in known])
+            predictions = await self._reading.classify(self._model, [row.values for row in known])
         except FailedPrecondition:  # there is no tree yet
             return [()] * len(rows)
-        sets = iter([found.label_set(row) for row in range(len(found))])
+        sets = iter([predictions.label_set(row) for row in range(len(predictions))])
         everything = set(model.specification.classes)
         chosen = [() if row is None else next(sets) for row in rows]
         return [() if set(each) == everything else each for each in chosen]  # that would say nothing
@@ -172,8 +172,8 @@ class LabelStudioBridge:
         statements = []
         for annotation in annotations:
             task = by_number.get(str(annotation.get("task"))) or (tasks[0] if len(tasks) == 1 else {})
-            said = self._statement(task, annotation, is_new=action != "ANNOTATION_UPDATED")
-            statements += [] if said is None else [said]
+            statement = self._statement(task, annotation, is_new=action != "ANNOTATION_UPDATED")
+            statements += [] if statement is None else [statement]
         if not statements:
             return 0
         async with self._order:
@@ -204,9 +204,9 @@ class LabelStudioBridge:
 
 
 def _version(model: Model) -> str:
-    """Name what predictions came from: another tree has another name, and Label Studio asks again."""
+    """Name the version of predictions: a new tree has a new name, so Label Studio requests them again."""
     return f"{model.name}-{model.tree_version}"
 
 
-def _several(found: object) -> list[dict[str, Any]]:
-    return [fields_of(each) for each in found] if isinstance(found, list) else [fields_of(found)]
+def _several(value: object) -> list[dict[str, Any]]:
+    return [fields_of(each) for each in value] if isinstance(value, list) else [fields_of(value)]

@@ -160,7 +160,7 @@ class _Backend:
         return {"results": results}
 
     async def webhook(self, request: Request) -> dict[str, Any]:
-        """State what people said."""
+        """State the labels of the annotators."""
         sent = await _sent(request)
         stored = await self._bridge.take(sent)
         if stored:
@@ -169,14 +169,14 @@ class _Backend:
 
 
 def _text(sent: dict[str, Any], name: str) -> str:
-    found = sent.get(name)
-    if not isinstance(found, str):
+    text = sent.get(name)
+    if not isinstance(text, str):
         raise BadTaskError(f"{name}: must be a text")
-    return found
+    return text
 
 
 async def _sent(request: Request) -> dict[str, Any]:
-    """Return the object of JSON that a request brings, of a bounded size."""
+    """Return the JSON object in the body of a request, whose size is bounded."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedRequestError(415, "a request must be application/json")
@@ -189,9 +189,9 @@ async def _sent(request: Request) -> dict[str, Any]:
     except ClientDisconnect:
         raise RefusedRequestError(400, "the request ended early") from None
     try:
-        found = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         raise BadTaskError("the request is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise BadTaskError("the request is not an object of JSON")
-    return found
+    return content

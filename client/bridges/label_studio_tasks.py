@@ -12,7 +12,7 @@ MAX_CONFIG_CHARACTERS: Final = 1 << 18
 
 
 class BadTaskError(ValueError):
-    """A task, an annotation or a configuration of no use; the text says why."""
+    """A task, an annotation or a configuration that cannot be used; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,16 @@ def _controls(config: str) -> list[Control]:
         raise BadTaskError(
             f"the labelling configuration has {len(config):,} characters, may have {MAX_CONFIG_CHARACTERS:,}"
         )
-    found: list[tuple[dict[str, str], list[str]]] = []
+    controls: list[tuple[dict[str, str], list[str]]] = []
     inside = False
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal inside
         if tag == "Choices":
-            found.append((attributes, []))
+            controls.append((attributes, []))
             inside = True
         elif tag == "Choice" and inside:
-            found[-1][1].append(attributes.get("alias") or attributes.get("value", ""))
+            controls[-1][1].append(attributes.get("alias") or attributes.get("value", ""))
 
     def end(tag: str) -> None:
         nonlocal inside
@@ -133,21 +133,21 @@ def _controls(config: str) -> list[Control]:
             attributes.get("choice") == "multiple",
             tuple(choices),
         )
-        for attributes, choices in found
+        for attributes, choices in controls
     ]
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """Return an object of JSON, or an empty one in the place of anything else."""
+    """Return a JSON object, or an empty one if the value is anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def item_of(places: Sequence[Mapping[str, Any]], id_field: str) -> str | None:
     """Return the id of an item: the named field of the first place that has it, as text."""
     for place in places:
-        found = place.get(id_field)
-        if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
-            return str(found)
+        value = place.get(id_field)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            return str(value)
     return None
 
 
@@ -179,5 +179,5 @@ def choices_of(annotation: Mapping[str, Any], question: str = "") -> list[Any] |
     if len(chosen) > 1:
         names = ", ".join(str(each.get("from_name")) for each in chosen)
         raise BadTaskError(f"has several choices ({names}); name one with --question")
-    found = fields_of(chosen[0].get("value")).get("choices")
-    return found if isinstance(found, list) and found else [None]
+    choices = fields_of(chosen[0].get("value")).get("choices")
+    return choices if isinstance(choices, list) and choices else [None]

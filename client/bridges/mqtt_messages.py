@@ -15,7 +15,7 @@ MAX_ROWS: Final = 1_000
 
 
 class BadMessageError(ValueError):
-    """A message that contains no valid row; the text says why."""
+    """A message that contains no valid row; the text gives the reason."""
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,8 @@ class WebhookBridge:
             There is no such model, or no server answers at the start.
         """
         self._client.get_model(self._model)
-        done = attempt = 0
-        while not self._stopping.is_set() and (most is None or done < most):
+        handled = attempt = 0
+        while not self._stopping.is_set() and (most is None or handled < most):
             events = self._client.watch_events(
                 self._model,
                 self._position.sequence,
@@ -158,11 +158,11 @@ class WebhookBridge:
                         attempt = 0
                         if not self._deliver(event):
                             return self.tally
-                        done += 1
-                        if done == most:
+                        handled += 1
+                        if handled == most:
                             break
             except DeadlineExceeded:
-                attempt = 0  # nothing came: looks whether it is to stop
+                attempt = 0  # nothing came: checks whether it shall stop
             except QuercusError as error:
                 if not is_transient(error):
                     raise
@@ -210,8 +210,8 @@ class WebhookBridge:
             raise FailedPrecondition("the receiver wants no more events (410 Gone)")
         if 200 <= answer.status < 300:
             return "", 0.0
-        told = answer.headers.get("retry-after", "")
-        wish_s = min(float(told), LONGEST_WISH_S) if told.isdecimal() else 0.0
+        retry_after = answer.headers.get("retry-after", "")
+        wish_s = min(float(retry_after), LONGEST_WISH_S) if retry_after.isdecimal() else 0.0
         hint = ", redirects are not followed" if 300 <= answer.status < 400 else ""
         return f"HTTP {answer.status}{hint}", wish_s
 

@@ -1,4 +1,4 @@
-"""Events as signed messages: CloudEvents 1.0 in JSON, signed as Standard Webhooks says."""
+"""Events as signed messages: CloudEvents 1.0 in JSON, signed according to Standard Webhooks."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ class Signer:
 
 def message(event: LogEvent) -> bytes:
     """Return the body of a message about an event."""
-    said = event.evidence
+    evidence = event.evidence
     data: dict[str, Any] = {
         "model": event.model,
         "model_uid": event.model_uid,
         "sequence": event.sequence,
         "instance": event.instance,
-        "author": said.author,
-        "label": _plain_label(said.label),
-        "reliability": said.reliability,
-        "query": said.query,
-        "comment": said.comment,
-        "took_s": said.took_s,
+        "author": evidence.author,
+        "label": _plain_label(evidence.label),
+        "reliability": evidence.reliability,
+        "query": evidence.query,
+        "comment": evidence.comment,
+        "took_s": evidence.took_s,
         "conflict": event.conflict,
     }
     if event.values is not None:
@@ -83,7 +83,7 @@ def message(event: LogEvent) -> bytes:
         "id": event.id,
         "source": f"/models/{event.model}",
         "type": f"quercus.{event.kind}",
-        "time": said.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "time": evidence.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "datacontenttype": "application/json",
         "data": data,
     }
@@ -93,7 +93,7 @@ def message(event: LogEvent) -> bytes:
 
 
 def _plain_label(label: object) -> Any:
-    """A class as text, a set of classes as a list, plausibilities and masses as an object each."""
+    """Return the JSON form of a label: text for a class, a list for a set, an object for plausibilities or masses."""
     if isinstance(label, frozenset):
         return sorted(label)
     if isinstance(label, Mapping):
@@ -104,5 +104,5 @@ def _plain_label(label: object) -> Any:
 
 
 def _plain_value(value: object) -> Any:
-    """JSON has no infinite numbers: they are text."""
+    """Return a value for JSON, which has no infinite numbers: they become text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

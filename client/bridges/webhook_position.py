@@ -67,8 +67,8 @@ class Position:
         elif application != APPLICATION:
             raise invalid("state", f"{self._path} is not a file of this bridge; name another one")
         row = self._base.execute("SELECT model, model_uid, sequence FROM position").fetchone()
-        found: tuple[str, str, int] = row or (self._model, "", 0)
-        model, self.model_uid, self.sequence = found
+        position: tuple[str, str, int] = row or (self._model, "", 0)
+        model, self.model_uid, self.sequence = position
         if model != self._model:
             raise invalid("state", f"{self._path} is of the model {model!r}; name another file")
 

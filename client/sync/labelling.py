@@ -199,10 +199,10 @@ class LabellingCalls(Connection):
         """
         classes, method = self._classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        done = merge_reports([report(self._call(method, request)) for request in requests])
-        if done.model_uid:
-            self._sequences.saw(model, done.model_uid, done.committed_sequence)
-        return done
+        merged = merge_reports([report(self._call(method, request)) for request in requests])
+        if merged.model_uid:
+            self._sequences.saw(model, merged.model_uid, merged.committed_sequence)
+        return merged
 
     def correct_answer(
         self,

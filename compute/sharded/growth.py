@@ -148,7 +148,7 @@ class _Growth:
                 )
                 for s, (a, b) in enumerate(spans)
             ]
-            decided = [found for each in workers.all("decide", tasks) for found in each]
+            decided = [nodes_of_part for each in workers.all("decide", tasks) for nodes_of_part in each]
             frontier, split, parent, code, free = _take(tree, frontier, free, decided)
             depth += 1
 

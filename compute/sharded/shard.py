@@ -149,14 +149,17 @@ class Shard:
         self._begin = self._end = np.zeros(1, np.int64)
 
     def first_values(self) -> Floats:
-        """Return the values of as many rows as the edges of bins may need."""
-        found, wanted = [np.empty((0, len(self._specification.attributes)))], self._specification.warmup_rows
+        """Return the values of the first rows, as many as the edges of bins may need."""
+        values_of_blocks, wanted = (
+            [np.empty((0, len(self._specification.attributes)))],
+            self._specification.warmup_rows,
+        )
         for values, _ in self._blocks():
-            found.append(values[:wanted])
-            wanted -= len(found[-1])
+            values_of_blocks.append(values[:wanted])
+            wanted -= len(values_of_blocks[-1])
             if wanted <= 0:
                 break
-        return np.concatenate(found)
+        return np.concatenate(values_of_blocks)
 
     def encode(self, edges: Edges) -> Ids:
         """Read all rows, and turn values into codes; return how many codes each attribute has here, (K,)."""
@@ -235,7 +238,7 @@ class Shard:
         layout = self._layout
         room = np.minimum(layout.cells * np.minimum(sizes, self._column.size), layout.entries(sizes))
         chunk = (np.cumsum(room) - room) // MAX_ENTRIES
-        found = []
+        decided = []
         for number in np.unique(chunk).tolist():
             low, high = np.searchsorted(chunk, [number, number + 1]).tolist()
             cut = [_some(each, low, high) for each in counts]
@@ -249,8 +252,8 @@ class Shard:
                 high - low, first, slot, contour, count, free[low:high], *layout.sheet, layout.slots, rooms,
                 self._column,
             )  # fmt: skip
-            found.append(self._decider.decide(depth, book))
-        return found
+            decided.append(self._decider.decide(depth, book))
+        return decided
 
 
 def sums_of(cells: Cells, values: NDArray[Any]) -> Ints:

@@ -153,5 +153,5 @@ class _DaskShardWorkers(ShardWorkers):
                     raise WorkerLostError(f"lost {', '.join(sorted(gone))}")
             return [pickle.loads(call.result()) for call in calls]  # noqa: S301 - of a worker, over TLS
         except self._executor.lost as error:
-            self._executor.look()
+            self._executor.check_scheduler()
             raise WorkerLostError(f"{type(error).__name__}: {error}") from error

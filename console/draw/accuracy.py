@@ -59,7 +59,7 @@ def _shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
 def accuracy_text(recent: RecentAccuracy) -> str:
     """Return the accuracy in words."""
     shares = [share for _, share in _shares(recent)]
-    said = f"Accuracy {recent.expected:.2f} on the last {recent.rows:,} rows"
+    text = f"Accuracy {recent.expected:.2f} on the last {recent.rows:,} rows"
     if len(shares) > 1:
-        said += f": from {shares[0]:.2f} in the oldest block to {shares[-1]:.2f} in the newest"
-    return said
+        text += f": from {shares[0]:.2f} in the oldest block to {shares[-1]:.2f} in the newest"
+    return text

@@ -58,12 +58,12 @@ def curves(given: Sequence[Curve]) -> str:
 
 
 def _words(given: Sequence[Curve]) -> str:
-    said = []
+    parts = []
     for curve in given:
         known = [value for value in curve.values if not math.isnan(value)]
-        ends = f"{number_text(min(known))} to {number_text(max(known))} {curve.unit}" if known else "no value"
-        said.append(f"{curve.title}: {ends}".rstrip())
-    return "; ".join(said)
+        span = f"{number_text(min(known))} to {number_text(max(known))} {curve.unit}" if known else "no value"
+        parts.append(f"{curve.title}: {span}".rstrip())
+    return "; ".join(parts)
 
 
 def _pieces(curve: Curve, across: tuple[float, float], up: tuple[float, float]) -> Iterator[str]:

@@ -31,21 +31,23 @@ async def classify(request: Request) -> Response:
     name = request.path_params["model"]
     model = await session.client.get_model(name)
     attributes = tuple(model.specification.attributes)
-    look = model.specification.presentation or Presentation()
+    presentation = model.specification.presentation or Presentation()
     if len(attributes) > MAX_ATTRIBUTES:
         reason = (
             f"are {len(attributes):,}, a form has at most {MAX_ATTRIBUTES}; use quercus classify {name} FILE"
         )
         raise InvalidInput("attributes", reason)
     given: dict[str, Any] = {}
-    answer, fault, found = None, "", None
+    answer, fault, prediction = None, "", None
     if request.method == "POST":
         given = await posted(request, session)
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
             has_one_tree = not _has_members(model.specification.algorithm)
-            found = (await session.client.classify(name, [row], want_paths=has_one_tree))[0]
-            answer = _answer(found, frozenset(each.name for each in attributes if isinstance(each, Nominal)))
+            prediction = (await session.client.classify(name, [row], want_paths=has_one_tree))[0]
+            answer = _answer(
+                prediction, frozenset(each.name for each in attributes if isinstance(each, Nominal))
+            )
         except (InvalidInput, ValueError) as error:
             fault = str(error)
     return page(
@@ -55,14 +57,14 @@ async def classify(request: Request) -> Response:
         model=name,
         tab="classify",
         has_tree=bool(model.tree_version),
-        fields=[_field(each, look.view_of(each.name), k, given) for k, each in enumerate(attributes)],
+        fields=[_field(each, presentation.view_of(each.name), k, given) for k, each in enumerate(attributes)],
         answer=answer,
         beside=name_of(model.specification.algorithm) == ActiveForest.name,
         fault=fault,
     )
 
 
-def value_of(attribute: Attribute, k: int, given: Mapping[str, Any]) -> Any:
+def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> Any:
     """Return the value of an attribute as a form gives it; None: unknown.
 
     Examples
@@ -75,11 +77,13 @@ def value_of(attribute: Attribute, k: int, given: Mapping[str, Any]) -> Any:
     """
     if isinstance(attribute, Nominal):
         names = [
-            text.strip() for each in given.get(f"value-{k}", []) for text in _parts(attribute, str(each))
+            text.strip()
+            for each in given.get(f"value-{position}", [])
+            for text in _parts(attribute, str(each))
         ]
         names = [name for name in names if name]
         return None if not names else names[0] if len(names) == 1 else frozenset(names)
-    low, high = (_number(attribute.name, given.get(f"{end}-{k}", [""])) for end in ("low", "high"))
+    low, high = (_number(attribute.name, given.get(f"{end}-{position}", [""])) for end in ("low", "high"))
     if low is None or high is None:
         return low if high is None else high
     if low > high:
@@ -101,15 +105,17 @@ def _number(name: str, texts: Any) -> float | None:
     return value
 
 
-def _field(attribute: Attribute, view: AttributeView, k: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _field(
+    attribute: Attribute, view: AttributeView, position: int, given: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the form field of an attribute."""
-    named = {"title": view.title or attribute.name, "unit": view.unit, "k": k}
+    named = {"title": view.title or attribute.name, "unit": view.unit, "k": position}
     if isinstance(attribute, Nominal):
-        chosen = [str(each) for each in given.get(f"value-{k}", [])]
+        chosen = [str(each) for each in given.get(f"value-{position}", [])]
         kind = "boxes" if len(attribute.values) <= MAX_BOXES else "text"
         return named | {"kind": kind, "options": attribute.values[:MAX_BOXES], "chosen": chosen}
-    ends = {end: str(given.get(f"{end}-{k}", [""])[0]) for end in ("low", "high")}
-    return named | {"kind": "number"} | ends
+    limits = {end: str(given.get(f"{end}-{position}", [""])[0]) for end in ("low", "high")}
+    return named | {"kind": "number"} | limits
 
 
 def _has_members(algorithm: Any) -> bool:
@@ -117,18 +123,18 @@ def _has_members(algorithm: Any) -> bool:
     return name_of(algorithm) in ("forest", "total-uncertainty")
 
 
-def _answer(found: Classification, nominal: frozenset[str]) -> dict[str, Any]:
+def _answer(prediction: Classification, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the prediction for a row in the form for the page."""
     return {
-        "label": found.label,
-        "set": found.label_set,
+        "label": prediction.label,
+        "set": prediction.label_set,
         "bars": [
             (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
             for name, share, lower, upper in zip(
-                found.classes, found.theta, found.belief, found.plausibility, strict=True
+                prediction.classes, prediction.theta, prediction.belief, prediction.plausibility, strict=True
             )
         ],
-        "path": [each.text for each in merge_conditions(found.path or (), nominal)],
-        "version": found.version,
-        "node": found.node,
+        "path": [each.text for each in merge_conditions(prediction.path or (), nominal)],
+        "version": prediction.version,
+        "node": prediction.node,
     }

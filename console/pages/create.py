@@ -77,7 +77,7 @@ async def create(request: Request) -> Response:
 
 
 async def _take(session: Session, file: UploadFile) -> Upload:
-    """Keep a file for the next step."""
+    """Keep the uploaded file for the next step."""
     name = Path(file.filename or "").name
     suffix = next((each for each in SUFFIXES if name.lower().endswith(each)), None)
     if suffix is None:
@@ -98,7 +98,7 @@ async def _take(session: Session, file: UploadFile) -> Upload:
 
 
 async def _in_thread(work: Any, *given: Any) -> Any:
-    """Parse in a thread, for a bounded time."""
+    """Run a parser in a thread, for a bounded time."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(work, *given), PARSE_S)
     except TimeoutError:
@@ -108,7 +108,7 @@ async def _in_thread(work: Any, *given: Any) -> Any:
 
 
 def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
-    """Return the columns of a file with their likely kinds, the class column, and how many rows there are."""
+    """Return the columns of a file with their likely kinds, the class column, and the number of rows."""
     table = open_table(path)
     if len(table.names) > MAX_COLUMNS:
         raise InvalidInput(
@@ -164,7 +164,7 @@ async def _columns(request: Request, upload: Upload, given: dict[str, Any], faul
 
 
 async def _make(session: Session, upload: Upload, given: dict[str, Any]) -> Response:
-    """Make the model, and push the rows."""
+    """Create the model, and push the rows."""
     one = {name: str(values[0]) for name, values in given.items() if values}
     name = one.get("model", "")
     table = open_table(upload.path)

@@ -32,7 +32,7 @@ async def history(request: Request) -> Response:
     name = request.path_params["model"]
     model = await session.client.get_model(name)
     wanted = AnswerFilter(labellers=[session.labeller])
-    found = [
+    entries = [
         each async for each in session.client.answers(name, wanted, limit=MAX_ANSWERS, newest_first=True)
     ]
     return page(
@@ -40,7 +40,7 @@ async def history(request: Request) -> Response:
         "history.html",
         model=name,
         tab="label",
-        answers=found,
+        answers=entries,
         classes=tuple(model.specification.classes),
         can_change=can_change,
         is_chosen=is_chosen,

@@ -53,7 +53,7 @@ def queue_of(request: Request, session: Session) -> LabellerQueue:
 
 
 async def model_of(request: Request, session: Session) -> Model | None:
-    """Return the model of the path; None: any."""
+    """Return the model of the path; None: any model."""
     name = request.path_params["model"]
     return None if name == ANY else await session.client.get_model(name)
 
@@ -100,18 +100,18 @@ async def article(request: Request, session: Session, query: Query, model: Model
 
 def _may_compare(session: Session, model: Model) -> bool:
     """Return whether a labeller may see similar rows of known class."""
-    look = model.specification.presentation
+    presentation = model.specification.presentation
     return session.may_call("QueryService/ListNeighbours") and (
-        look is None or "neighbours" not in look.withheld
+        presentation is None or "neighbours" not in presentation.withheld
     )
 
 
 async def neighbours(request: Request) -> Response:
-    """Show rows of known class that are most like the row of a query that is held."""
+    """Show the rows of known class that are most similar to the row of a held query."""
     session = session_of(request)
     query = _held(request, session)
     model = await session.client.get_model(query.model)
-    found = await session.client.neighbours(query)
+    similar = await session.client.neighbours(query)
     rows = [
         (
             each,
@@ -120,7 +120,7 @@ async def neighbours(request: Request) -> Response:
                 for name in each.differing
             ],
         )
-        for each in found
+        for each in similar
     ]
     return HTMLResponse(fragment("neighbours.html", rows=rows, model=model.name))
 
@@ -139,49 +139,51 @@ async def beside(request: Request) -> Response:
 
 def _held(request: Request, session: Session) -> Query:
     name = f"models/{request.path_params['of']}/queries/{request.path_params['number']}"
-    found = queue_of(request, session).find(name)
-    if found is None:
+    query = queue_of(request, session).find(name)
+    if query is None:
         raise HTTPException(404, "the query is not held any more")
-    return found
+    return query
 
 
 def progress(model: Model | None) -> dict[str, int] | None:
-    """Return how many answers are given, of how many."""
+    """Return the number of answers, and the budget."""
     return None if model is None else {"answered": model.queries_answered, "budget": model.budget}
 
 
 async def next_query(request: Request) -> Response:
-    """Answer a script: a query that the page does not have yet, waiting for one."""
+    """Return a query that the page does not have yet; wait for one."""
     session = session_of(request)
     given = await posted(request, session)
     queue = queue_of(request, session)
     query = await queue.next(_names(given.get("have", [])), _wait_s(given))
-    return await _found(request, session, queue, query)
+    return await _query_response(request, session, queue, query)
 
 
 async def grown(request: Request) -> Response:
-    """Report to a script whether a newer tree may ask another query than the unseen one."""
+    """Report whether a newer tree may select another query than the unseen one."""
     session = session_of(request)
     given = await posted(request, session)
     return JSONResponse({"newer": await queue_of(request, session).has_newer_tree(_wait_s(given))})
 
 
 async def exchange(request: Request) -> Response:
-    """Send a script the query that the newest tree asks first, in the place of an unseen one."""
+    """Exchange an unseen query for the first query of the newest tree, and return that."""
     session = session_of(request)
     given = await posted(request, session)
     queue = queue_of(request, session)
-    return await _found(request, session, queue, await queue.exchange(_text(given, "unseen")))
+    return await _query_response(request, session, queue, await queue.exchange(_text(given, "unseen")))
 
 
-async def _found(request: Request, session: Session, queue: LabellerQueue, query: Query | None) -> Response:
+async def _query_response(
+    request: Request, session: Session, queue: LabellerQueue, query: Query | None
+) -> Response:
     model = await model_of(request, session)
-    found: dict[str, Any] = {"progress": progress(model)}
+    content: dict[str, Any] = {"progress": progress(model)}
     if query is None:
-        found |= {"idle": queue.idle, "why": IDLE.get(queue.idle, queue.idle)}
+        content |= {"idle": queue.idle, "why": IDLE.get(queue.idle, queue.idle)}
     else:
-        found |= {"name": query.name, "html": await article(request, session, query, model)}
-    return JSONResponse(found)
+        content |= {"name": query.name, "html": await article(request, session, query, model)}
+    return JSONResponse(content)
 
 
 async def beat(request: Request) -> Response:
@@ -206,7 +208,7 @@ async def act(request: Request) -> Response:
             "query", f"is {name[:80]!r}, must be one of the model {request.path_params['model']}"
         )
     classes = tuple((await session.client.get_model(model_name)).specification.classes)
-    said = PendingAnswer(
+    action = PendingAnswer(
         what,
         name,
         _text(given, "lease_token"),
@@ -217,9 +219,9 @@ async def act(request: Request) -> Response:
     )
     queue = queue_of(request, session)
     if not is_form:
-        return JSONResponse(_report(await queue.submit(said, classes)))
+        return JSONResponse(_report(await queue.submit(action, classes)))
     try:
-        session.flash = _sentence(said, await queue.submit(said, classes))
+        session.flash = _sentence(action, await queue.submit(action, classes))
     except QuercusError as error:
         session.flash = f"Not taken: {error}"
     back = _text(given, "back") if "back" in given else ""
@@ -233,8 +235,8 @@ def _report(report: AnswerReport | None) -> dict[str, Any]:
     return {"conflict": report.conflict, "wants_more": report.wants_more}
 
 
-def _sentence(said: PendingAnswer, report: AnswerReport | None) -> str:
-    number = said.query.rpartition("/")[2]
+def _sentence(action: PendingAnswer, report: AnswerReport | None) -> str:
+    number = action.query.rpartition("/")[2]
     words = {
         "answer": "Your answer is kept.",
         "refuse": "Refused: the row is not asked again.",
@@ -249,7 +251,7 @@ def _sentence(said: PendingAnswer, report: AnswerReport | None) -> str:
         if report is not None and report.conflict
         else ""
     )
-    return f"Query {number}: {words[said.act]}{more}"
+    return f"Query {number}: {words[action.act]}{more}"
 
 
 def _names(given: object) -> frozenset[str]:
@@ -305,13 +307,13 @@ def _label(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
         return label_of(_text(given, "class"), classes)
     if "several" in given:
         return label_of(given["several"], classes)
-    found = {}
+    plausibilities = {}
     for k, name in enumerate(classes):
         text = _text(given, f"plausibility-{k}") if f"plausibility-{k}" in given else ""
         try:
-            found[name] = float(text or 0)
+            plausibilities[name] = float(text or 0)
         except ValueError:
             raise InvalidInput(
                 "label", f"the plausibility of {name!r} is {text[:40]!r}, must be a number"
             ) from None
-    return label_of(found, classes)
+    return label_of(plausibilities, classes)

@@ -28,23 +28,23 @@ async def model(request: Request) -> Response:
     """Show a model."""
     session = session_of(request)
     name = request.path_params["model"]
-    found = await session.client.get_model(name)
+    shown = await session.client.get_model(name)
     may_list = session.may_call("QueryService/ListLabellers")
     return page(
         request,
         "model.html",
         model=name,
         tab="model",
-        info=found,
-        state=why_it_stopped(found).capitalize() or GROWTH[growth_state(found)],
-        numbers=_numbers(found),
+        info=shown,
+        state=why_it_stopped(shown).capitalize() or GROWTH[growth_state(shown)],
+        numbers=_numbers(shown),
         policy=_policy(await session.client.labelling_policy(name)),
         labellers=await session.client.labellers(name) if may_list else None,
-        attributes=[_attribute(each) for each in found.specification.attributes[:MAX_ATTRIBUTES]],
-        accuracy=accuracy_picture(found.accuracy) if found.accuracy and found.accuracy.rows else None,
-        accuracy_said=_accuracy_text(found),
-        accuracy_rows=block_rows(found.accuracy) if found.accuracy else (),
-        more=max(0, len(found.specification.attributes) - MAX_ATTRIBUTES),
+        attributes=[_attribute(each) for each in shown.specification.attributes[:MAX_ATTRIBUTES]],
+        accuracy=accuracy_picture(shown.accuracy) if shown.accuracy and shown.accuracy.rows else None,
+        accuracy_said=_accuracy_text(shown),
+        accuracy_rows=block_rows(shown.accuracy) if shown.accuracy else (),
+        more=max(0, len(shown.specification.attributes) - MAX_ATTRIBUTES),
     )
 
 

@@ -14,16 +14,16 @@ MAX_MODELS = 500
 async def models(request: Request) -> Response:
     """List the models that the caller may use."""
     session = session_of(request)
-    found: list[Model] = []
+    usable: list[Model] = []
     is_cut = False
     async for model in session.client.models():
         if session.caller.may_use(model.name):
-            found.append(model)
-        if len(found) > MAX_MODELS:
-            found.pop()
+            usable.append(model)
+        if len(usable) > MAX_MODELS:
+            usable.pop()
             is_cut = True
             break
-    return page(request, "models.html", models=found, is_cut=is_cut, state_of=growth_state)
+    return page(request, "models.html", models=usable, is_cut=is_cut, state_of=growth_state)
 
 
 def growth_state(model: Model) -> str:

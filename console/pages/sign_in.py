@@ -1,4 +1,4 @@
-"""Sign in with a token, or with a name where the server asks for no token; sign out."""
+"""Sign in with a token, or with a name if the server requires no token; sign out."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def sign_out(request: Request) -> Response:
 
 
 async def _session(console: Console, token: str, name: str) -> Session:
-    """Return a session, if the server takes the token, or asks for none and there is a name."""
+    """Return a session if the server accepts the token, or requires none and a name is given."""
     token, name = token.strip(), name.strip()
     if len(token) > MAX_TOKEN:
         raise Unauthenticated(f"token: has {len(token):,} characters; no token has more than {MAX_TOKEN}")

@@ -115,8 +115,8 @@ async def _events(session: Session, name: str) -> AsyncIterator[str]:
         try:
             async with aclosing(session.client.watch(name)) as updates:
                 async for update in updates:
-                    told = {"version": update.tree.version, "as_of": update.tree.as_of, "lag": update.lag}
-                    await queue.put(f"event: tree\ndata: {json.dumps(told)}\n\n")
+                    report = {"version": update.tree.version, "as_of": update.tree.as_of, "lag": update.lag}
+                    await queue.put(f"event: tree\ndata: {json.dumps(report)}\n\n")
         except (QuercusError, ValueError):  # the page connects again, and gets the reason if that fails
             pass
         await queue.put(None)
@@ -137,18 +137,18 @@ async def _events(session: Session, name: str) -> AsyncIterator[str]:
 
 
 async def _tree(session: Session, name: str, version: int | None, member: int) -> Tree:
-    """Return a tree; the last one that the session looked at is remembered, since versions do not change."""
+    """Return a tree; the session's last one is remembered, since versions do not change."""
     key = (name, version, member)
     if version is not None and session.tree is not None and session.tree[0] == key:
         return session.tree[1]
-    found = await session.client.tree(name, version, member)
-    if len(found.nodes) > MAX_NODES:
+    shown = await session.client.tree(name, version, member)
+    if len(shown.nodes) > MAX_NODES:
         reason = (
-            f"the tree has {len(found.nodes):,} nodes, a page shows {MAX_NODES:,}; use quercus tree {name}"
+            f"the tree has {len(shown.nodes):,} nodes, a page shows {MAX_NODES:,}; use quercus tree {name}"
         )
         raise HTTPException(413, reason)
-    session.tree = ((name, found.version, member), found)
-    return found
+    session.tree = ((name, shown.version, member), shown)
+    return shown
 
 
 def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
@@ -258,7 +258,7 @@ def _selected(tree: Tree, number: int | None) -> TreeNode:
 
 
 def _number(request: Request, name: str) -> int | None:
-    """Return a whole number of the address; None: it names none."""
+    """Return an integer parameter of the URL; None if it is missing."""
     text = request.query_params.get(name, "")
     if not text:
         return None

@@ -85,7 +85,7 @@ export function back() {
     state.latest = null;
     by("back").hidden = true;
     show(article);
-    return announce(`Taken back as if it was never said: ${entry.said}.`);
+    return announce(`Taken back, and never sent: ${entry.said}.`);
   }
   if (!state.latest.correctable) return announce("That cannot be taken back any more.");
   if (state.current !== null) state.held = state.current;

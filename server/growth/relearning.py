@@ -25,8 +25,8 @@ from quercus.trees import (
     THRESHOLD_SIDES,
     AccuracyBlock,
     Edges,
-    Evidence,
     LearnedModel,
+    LoggedEvidence,
     UncertainValues,
     branch_names,
     count_rows,
@@ -109,7 +109,7 @@ class RelearningEngine:
     """A learner that learns again from all evidence."""
 
     def __init__(self, specification: Specification) -> None:
-        self._evidence = Evidence(specification)
+        self._evidence = LoggedEvidence(specification)
         self._log = LogEvents(specification.frame.size)
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned

@@ -25,7 +25,7 @@ from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Answered, LeaseClaim, Store
+from quercus.storage import AnswerOutcome, LeaseClaim, Store
 
 T = TypeVar(
     "T",
@@ -88,7 +88,7 @@ async def refuse_query(
 
 async def _settle(
     core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer
-) -> tuple[Answered, LabellerReply] | None:
+) -> tuple[AnswerOutcome, LabellerReply] | None:
     """Look and store while the store holds the model, so that nothing comes between; None: it is another model."""
     try:
         try:
@@ -102,7 +102,7 @@ async def _settle(
 
 async def _share(
     core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer, crowd: Crowd | None
-) -> tuple[Answered, LabellerReply]:
+) -> tuple[AnswerOutcome, LabellerReply]:
     reply = LabellerReply(schema, said, crowd)
     join = label_combiner(schema.frame.size, crowd)
     return await core.share(core.store.answer_work(claim, reply, join)), reply
@@ -195,7 +195,7 @@ async def _attempt_twice(
     return done
 
 
-def _amend_answer(store: Store, number: int, rule: Amendment) -> Answered | None:
+def _amend_answer(store: Store, number: int, rule: Amendment) -> AnswerOutcome | None:
     """Make a correction while the store holds the model, so that nothing comes between; None: it is another model."""
     model, size = rule.schema.model, rule.schema.frame.size
     try:

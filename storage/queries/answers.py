@@ -20,7 +20,7 @@ from quercus.storage.queries import budgets, claims, expiry, history, policies, 
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
-from quercus.storage.queries.records import Answered, Corrections, Idle, QueryState, Step
+from quercus.storage.queries.records import AnswerOutcome, Corrections, Idle, QueryState, Step
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
@@ -105,7 +105,7 @@ def settle_query(
     reply: SubmittedAnswer | AnswerRule,
     clock: Clock,
     join: Join | None = None,
-) -> Answered:
+) -> AnswerOutcome:
     """Append the reply to the log and settle the query, or open it again for the next answer.
 
     `join` combines all labels of the instance, if some were stated.
@@ -130,7 +130,7 @@ def settle_together(
     claim: LeaseClaim,
     reply: SubmittedAnswer | AnswerRule,
     join: Join | None = None,
-) -> Answered | None:
+) -> AnswerOutcome | None:
     """Settle a query like `settle_query`, from rows read for several calls; None if they do not suffice."""
     submitted.check(reply)
     held = seen.claimed_query(claim)
@@ -146,7 +146,9 @@ def settle_together(
     return answered
 
 
-def _settle(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, join: Join | None) -> Answered:
+def _settle(
+    connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, join: Join | None
+) -> AnswerOutcome:
     now, number = held.now, held.query.number
     refused = said.label is None
     settled = QueryState.REFUSED if refused else QueryState.ANSWERED
@@ -174,7 +176,7 @@ def _settle(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, j
     if said.settles and not refused and held.query.is_spoken_of:
         deferred_writes.send(connection)
         _join_answers(connection, held.model, held.query.instance, sequence, join, now)
-    return Answered(own, repeated=False, conflict=said.conflict, settled=over)
+    return AnswerOutcome(own, repeated=False, conflict=said.conflict, settled=over)
 
 
 def amend_answer(  # noqa: PLR0917 - one step of one query
@@ -184,7 +186,7 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
     amendment: AnswerChange | AmendRule,
     clock: Clock,
     join: Join | None = None,
-) -> Answered:
+) -> AnswerOutcome:
     """Append a correction; the policy says who may do so. The same again is acknowledged again."""
     if isinstance(amendment, AnswerChange):
         amendment.check()
@@ -224,7 +226,7 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
         why=change.comment[:200],
     )
     history.write(connection, row.id, [note], now)
-    return Answered(
+    return AnswerOutcome(
         sequence, repeated=False, conflict=change.conflict, settled=lifecycle.state is QueryState.ANSWERED
     )
 
@@ -245,14 +247,14 @@ def _event_of_change(change: AnswerChange, own: Event | None) -> Correct | UndoR
     return UndoReply(every=not change.pending and change.label is None)
 
 
-def _acknowledge_again(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer) -> Answered:
+def _acknowledge_again(connection: Connection, held: ClaimedQuery, said: SubmittedAnswer) -> AnswerOutcome:
     columns = (log_table.c.label, log_table.c.reliability, log_table.c.conflict)
     sequence = held.given.sequence
     mine = (log_table.c.model_id == held.model.id, log_table.c.sequence == sequence)
     label, reliability, conflict = connection.execute(select(*columns).where(*mine)).one()
     if label == said.label and (reliability == said.reliability or not said.declared):
         settled = held.query.state in (QueryState.ANSWERED, QueryState.REFUSED)
-        return Answered(sequence, repeated=True, conflict=conflict, settled=settled)
+        return AnswerOutcome(sequence, repeated=True, conflict=conflict, settled=settled)
     if None not in (label, said.label):
         raise FailedPrecondition("already answered, with another label or reliability")
     raise FailedPrecondition("already refused" if label is None else "already answered")
@@ -332,11 +334,11 @@ def _own_words(events: list[Event], labeller: str) -> Event | None:
     return next(reversed(opinions or others), None)
 
 
-def _done_before(events: list[Event], own: Event) -> Answered:
+def _done_before(events: list[Event], own: Event) -> AnswerOutcome:
     """Return the outcome of the first time: its own event, or the correction that settled the query with it."""
     together = (event for event in events if (event.sequence, event.author) == (own.sequence + 1, own.author))
     last = next((event for event in together if event.kind is EventKind.CORRECTION), own)
-    return Answered(last.sequence, repeated=True, conflict=last.conflict)
+    return AnswerOutcome(last.sequence, repeated=True, conflict=last.conflict)
 
 
 def _check_may_amend(who: Corrections, labeller: str, events: list[Event]) -> None:

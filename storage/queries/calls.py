@@ -15,7 +15,7 @@ from quercus.storage.queries.details import QueryDetails, page_details, read_det
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
 from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import (
-    Answered,
+    AnswerOutcome,
     HistoryRow,
     LabellerCounts,
     Leased,
@@ -78,7 +78,7 @@ class QueryCalls(StoreCalls):
         declared: bool = True,
         join: Join | None = None,
         shown: str = "",
-    ) -> Answered:
+    ) -> AnswerOutcome:
         """Settle a query with a label, as an ANSWER event.
 
         The same answer again by the same token succeeds with the same sequence. An answer after the lease
@@ -118,7 +118,7 @@ class QueryCalls(StoreCalls):
         comment: str = "",
         took_s: float | None = None,
         shown: str = "",
-    ) -> Answered:
+    ) -> AnswerOutcome:
         """Settle a query without a label, as a REFUSAL event, by the rules of `answer`; it spends no budget."""
         said = SubmittedAnswer(None, comment=comment, took_s=took_s, shown=shown)
         return self._run_one(self.answer_work(LeaseClaim(model, number, token), said))
@@ -135,7 +135,7 @@ class QueryCalls(StoreCalls):
 
     def answer_work(
         self, claim: LeaseClaim, reply: SubmittedAnswer | AnswerRule, join: Join | None = None
-    ) -> GroupWork[Answered]:
+    ) -> GroupWork[AnswerOutcome]:
         """Return the work of `answer` or `refuse`, for `run_group`; a rule may make the reply from the context."""
         return GroupWork(
             claim.model,
@@ -163,7 +163,7 @@ class QueryCalls(StoreCalls):
 
     def amend(
         self, model: str, number: int, change: AnswerChange | AmendRule, join: Join | None = None
-    ) -> Answered:
+    ) -> AnswerOutcome:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
 
         If the correction depends on the state of the model, as among several answers, a rule makes it while the model

@@ -28,7 +28,13 @@ from quercus.storage.queries.choosing import NAMED
 from quercus.storage.queries.history import GrantedLease
 from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryState
-from quercus.storage.queries.transitions import Lease, QueryEvent, QueryLifecycle, RejectedStep, apply_event
+from quercus.storage.queries.transitions import (
+    LeaseRecord,
+    QueryEvent,
+    QueryLifecycle,
+    RejectedStep,
+    apply_event,
+)
 from quercus.storage.records import EventKind
 from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import lock
@@ -58,11 +64,11 @@ class ClaimedQuery:
         object.__setattr__(self, "lifecycle", lifecycle_of(self.query))
 
     @property
-    def lease(self) -> Lease:
+    def lease(self) -> LeaseRecord:
         """The lease, with its actual or future end."""
         mine = self.lifecycle.token == self.given.lease.token and self.query.ends is not None
         lease = self.given.lease
-        return Lease(lease.token, self.query.ends, lease.given_up, lease.used) if mine else lease
+        return LeaseRecord(lease.token, self.query.ends, lease.given_up, lease.used) if mine else lease
 
     @property
     def expired(self) -> str:

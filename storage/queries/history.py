@@ -22,7 +22,7 @@ from sqlalchemy import (
 from quercus.storage import checks
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
-from quercus.storage.queries.transitions import Lease
+from quercus.storage.queries.transitions import LeaseRecord
 from quercus.storage.row_writes import inserting
 from quercus.storage.rows import count_opening, find
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
@@ -79,7 +79,7 @@ def write(connection: Connection, model_id: int, notes: Sequence[HistoryNote], n
 class GrantedLease:
     """A lease that was given: to whom, when, and the event of the log that it brought (0: none)."""
 
-    lease: Lease
+    lease: LeaseRecord
     labeller: str
     since: float
     sequence: int
@@ -98,7 +98,7 @@ def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
     ends = max(row.given_until for row in rows if row.given_step in (Step.LEASED, Step.EXPIRED))
     said = next((row.given_sequence for row in reversed(rows) if row.given_step in SETTLING_STEPS), 0)
     used = bool(steps & SETTLING_STEPS) or rows[0].has_answered
-    lease = Lease(token, ends, bool(steps & GIVEN_UP), used)
+    lease = LeaseRecord(token, ends, bool(steps & GIVEN_UP), used)
     return GrantedLease(lease, rows[0].given_labeller, rows[0].given_clock, said or 0)
 
 

@@ -234,7 +234,7 @@ class Leased:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerOutcome:
     """The outcome of an answer or a refusal.
 
     Attributes

@@ -21,7 +21,7 @@ from quercus.storage.queries import choosing, claims, expiry, history
 from quercus.storage.queries.choosing import LeaseView
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.expiry import LeaseCounts
-from quercus.storage.queries.records import Answered, Policy, QueryState
+from quercus.storage.queries.records import AnswerOutcome, Policy, QueryState
 from quercus.storage.records import Event
 from quercus.storage.rows import held, lock
 from quercus.storage.schema import AnyRow
@@ -102,7 +102,7 @@ class SharedView:
             self._said = event_log.history_of(connection, self.row, sorted(claimed))
         return self._said[instance]
 
-    def note_said(self, held: ClaimedQuery, said: Answered, events: int, *, refused: bool) -> None:
+    def note_said(self, held: ClaimedQuery, said: AnswerOutcome, events: int, *, refused: bool) -> None:
         """Note that a call settled a query that it held, or gave one of its answers, with a number of events."""
         labeller = held.given.labeller
         self.touched.add(held.query.number)

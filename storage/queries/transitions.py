@@ -50,7 +50,7 @@ class QueryLifecycle:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseRecord:
     """A lease that was given once: its token, when it ends or ended, whether its holder gave it up or has answered."""
 
     token: str
@@ -71,7 +71,7 @@ class Take:
 class Extend:
     """The holder shows a sign of life: the lease ends no sooner than `ends`, and never sooner than it would have."""
 
-    lease: Lease
+    lease: LeaseRecord
     ends: float
 
 
@@ -79,7 +79,7 @@ class Extend:
 class ReturnLease:
     """The holder gives it up: released or skipped; postponed when `not_before` is given."""
 
-    lease: Lease
+    lease: LeaseRecord
     not_before: float = NEVER
 
 
@@ -87,7 +87,7 @@ class ReturnLease:
 class Reply:
     """An answer or a refusal by a present or past holder; `into` is the next state, OPEN if more answers are wanted."""
 
-    lease: Lease
+    lease: LeaseRecord
     into: QueryState
 
 
@@ -201,7 +201,7 @@ def _by_holder(
             )
 
 
-def _why_lost(lifecycle: QueryLifecycle, lease: Lease) -> str | None:
+def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord) -> str | None:
     if lifecycle.state in SETTLED:
         how = "answered" if lifecycle.state is QueryState.ANSWERED else "refused"
         return f"already {how}" + ("" if lifecycle.token == lease.token else " by another labeller")

@@ -89,7 +89,7 @@ def few_sets(mass: MassFunction) -> MassFunction:
     return mass if len(mass.focal) <= MAX_SETS_OF_A_LABEL else consonant_mass(mass.contour())
 
 
-class Evidence:
+class LoggedEvidence:
     """All evidence in the log of a model.
 
     Parameters

@@ -136,7 +136,7 @@ def test_an_answer_is_taken_back_before_it_is_said(screen: Screen, server: str, 
     screen.expect("→ o")
     assert "answer 2 of 6" in screen.expect(PROMPT)
     screen.press("b")
-    screen.expect("taken back as if it was never said: o, instance")
+    screen.expect("taken back, and never sent: o, instance")
     shown = screen.expect(PROMPT)
     assert first is not None
     assert f"instance {first[1]} " in shown

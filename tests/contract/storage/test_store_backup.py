@@ -255,7 +255,7 @@ def test_no_backup_takes_the_place_of_another_store_that_is_in_use(path: Path, t
     assert counts(tmp_path / "copy.db.part")[0] == ("a", 100)
 
 
-def test_damage_is_told_from_remarks_and_only_these_may_be_overridden(path: Path, tmp_path: Path) -> None:
+def test_damage_differs_from_remarks_and_only_remarks_may_be_overridden(path: Path, tmp_path: Path) -> None:
     copy, url = tmp_path / "copy.db", file_url(tmp_path / "new.db")
     back_up(file_url(path), copy)
     with sqlite3.connect(copy) as raw:

@@ -26,7 +26,7 @@ def test_a_commit_tells_the_models_it_changed(store, helper):
     assert change.number > seen
 
 
-def test_everything_that_is_written_of_a_model_is_told(store, helper):
+def test_every_write_to_a_model_is_reported(store, helper):
     helper.create()
 
     def leased():
@@ -52,7 +52,7 @@ def test_everything_that_is_written_of_a_model_is_told(store, helper):
     told(lambda: store.respecify("m", b"other", budget=5))
 
 
-def test_what_changed_nothing_is_not_told(store, helper):
+def test_a_call_without_effect_is_not_reported(store, helper):
     """Else every labeller who looks in vain would wake all others, for ever."""
     helper.create()
     helper.push("a")
@@ -65,7 +65,7 @@ def test_what_changed_nothing_is_not_told(store, helper):
     assert (store.newest_change(), store.changes(seen)) == (seen, [])
 
 
-def test_the_end_of_a_model_is_told_and_a_later_one_of_its_name_is_another(store, helper):
+def test_the_end_of_a_model_is_reported_and_its_successor_is_another(store, helper):
     helper.create()
     first = store.get_model("m")
     seen = store.newest_change()

@@ -217,7 +217,7 @@ def test_a_refusal_can_be_taken_back_and_not_turned_into_an_answer(asking):
         (Corrections.ANYONE, "bob", None),
     ],
 )
-def test_who_may_correct_is_said_by_the_policy(asking, who, labeller, words):
+def test_the_policy_decides_who_may_correct(asking, who, labeller, words):
     asking.set_policy("m", Policy(corrections=who))
     (query,) = take(asking)
     answer(asking, query)

@@ -167,7 +167,7 @@ def test_names_are_in_the_order_of_their_bytes(opened: Store) -> None:
     assert [record.name for record in opened.list_models(after="Z")] == ["a", "m", "é"]
 
 
-def test_who_waits_too_long_for_a_model_is_told_so(opened: Store, postgres_url: str) -> None:
+def test_waiting_too_long_for_a_model_is_an_error(opened: Store, postgres_url: str) -> None:
     with Store.open(postgres_url, busy_timeout_s=0.2) as other, opened._database.write() as connection:
         connection.exec_driver_sql("SELECT * FROM model FOR UPDATE")
         with pytest.raises(StoreBusy, match="was locked by another process for longer than the busy timeout"):
@@ -175,7 +175,7 @@ def test_who_waits_too_long_for_a_model_is_told_so(opened: Store, postgres_url: 
     push(opened, "a")
 
 
-def test_who_is_cut_off_while_it_holds_a_model_is_hung_up_on(
+def test_a_client_cut_off_while_it_holds_a_model_is_disconnected(
     opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.3)
@@ -248,7 +248,7 @@ def test_the_clock_is_the_servers_and_never_goes_back(opened: Store, postgres_ur
     assert verify_store(postgres_url) == []
 
 
-def test_other_processes_are_told_of_a_tree_and_of_nothing_else(opened: Store, postgres_url: str) -> None:
+def test_other_processes_are_notified_of_trees_only(opened: Store, postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as listener:
         listener.execute("LISTEN quercus")
         push(opened, "a")

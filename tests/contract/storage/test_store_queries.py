@@ -4,7 +4,7 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AgendaEntry,
-    Answered,
+    AnswerOutcome,
     EventKind,
     FailedPrecondition,
     Idle,
@@ -105,7 +105,7 @@ def test_bad_leases_are_named(asking, labeller, limit, duration_s, field):
 
 def test_an_answer_is_an_event_with_what_was_asked(asking):
     (query,) = take(asking)
-    assert asking.answer("m", query.number, query.token, b"!", 0.5, True) == Answered(6, False, True)
+    assert asking.answer("m", query.number, query.token, b"!", 0.5, True) == AnswerOutcome(6, False, True)
     event = asking.read_events("m", after=5)[0]
     assert (event.kind, event.instance, event.id, event.author) == (EventKind.ANSWER, 4, "d", "ann")
     assert (event.label, event.reliability, event.asked, event.conflict) == (b"!", 0.5, b"asked 4", True)
@@ -122,7 +122,7 @@ def test_a_repeated_answer_is_acknowledged_again(asking, clock):
     asking.answer("m", query.number, query.token, b"!", 1.0, True)
     clock.now += 1e6
     # The conflict is the stored one: what is known has changed by the answer itself.
-    assert asking.answer("m", query.number, query.token, b"!", 1.0, False) == Answered(6, True, True)
+    assert asking.answer("m", query.number, query.token, b"!", 1.0, False) == AnswerOutcome(6, True, True)
     assert asking.get_model("m").queries_answered == 1
     for label, reliability in ((b"other", 1.0), (b"!", 0.9)):
         with pytest.raises(FailedPrecondition, match="already answered, with another label or reliability"):
@@ -133,8 +133,8 @@ def test_a_repeated_answer_is_acknowledged_again(asking, clock):
 
 def test_a_refusal_costs_no_budget(asking):
     (query,) = take(asking)
-    assert asking.refuse("m", query.number, query.token) == Answered(6, False)
-    assert asking.refuse("m", query.number, query.token) == Answered(6, True)
+    assert asking.refuse("m", query.number, query.token) == AnswerOutcome(6, False)
+    assert asking.refuse("m", query.number, query.token) == AnswerOutcome(6, True)
     with pytest.raises(FailedPrecondition, match=r"already refused$"):
         asking.answer("m", query.number, query.token, b"!", 1.0, False)
     leased = asking.lease("m", "bob", 9, 60)
@@ -198,8 +198,8 @@ def test_an_expired_lease_goes_to_the_next(asking, clock):
 def test_a_late_answer_counts_while_nobody_else_holds_the_query(asking, clock):
     (mine,) = take(asking, duration_s=30)
     clock.now += 1000
-    assert asking.answer("m", mine.number, mine.token, b"!", 1.0, False) == Answered(6, False)
-    assert asking.answer("m", mine.number, mine.token, b"!", 1.0, False) == Answered(6, True)
+    assert asking.answer("m", mine.number, mine.token, b"!", 1.0, False) == AnswerOutcome(6, False)
+    assert asking.answer("m", mine.number, mine.token, b"!", 1.0, False) == AnswerOutcome(6, True)
 
 
 def test_a_late_answer_by_the_first_of_two_holders(asking, clock):

@@ -97,7 +97,7 @@ def test_nobody_sees_it_while_its_rows_are_removed(full: Store, store_url: str) 
     assert full.read_events("gone") == []
 
 
-def test_it_is_told_once(full: Store) -> None:
+def test_the_end_of_a_model_is_reported_once(full: Store) -> None:
     seen = full.newest_change()
     told = []
     for _ in steps(full, 3):

@@ -34,7 +34,7 @@ def at_once(url: str, work: Callable[[Store, str], Any]) -> list[Any]:
     return done
 
 
-def test_a_correction_by_rule_knows_all_that_was_said_before_it(store_url: str, store, helper) -> None:
+def test_a_correction_by_rule_knows_all_earlier_answers(store_url: str, store, helper) -> None:
     helper.create()
     helper.push("a")
     helper.publish(1)

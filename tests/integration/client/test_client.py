@@ -114,7 +114,7 @@ def test_a_push_may_be_repeated(client: Client, model: Model) -> None:
     assert caught.value.report.rows == 0
 
 
-def test_progress_is_told_and_values_seen_later_become_known(client: Client, model: Model) -> None:
+def test_progress_is_reported_and_values_seen_later_become_known(client: Client, model: Model) -> None:
     seen: list[PushReport] = []
     rows = ([f"v{i // 50}", float(i)] for i in range(500))
     report = client.push(model.name, rows, batch_rows=20, on_progress=seen.append)

@@ -17,7 +17,7 @@ from quercus.specification.attributes import Nominal as DomainNominal
 from quercus.specification.attributes import Numeric as DomainNumeric
 from quercus.specification.model import Specification as DomainSpecification
 from quercus.trees.learners.cells import Between as Range
-from quercus.trees.learners.relearning import Evidence
+from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.tree.node import Node
 
 CLASSES = ("setosa", "versicolor", "virginica")
@@ -90,7 +90,7 @@ def offline(algorithm: algorithms.Algorithm, rows: list[list[Any]], labels: list
         [np.nan if v is None else order.index(v) if k == 0 else v for k, v in enumerate(row)] for row in rows
     ]
     rules = {"min_instances": 15} if isinstance(algorithm, algorithms.BeliefEntropy) else {}  # 5 a class
-    collected = Evidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
+    collected = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
     collected.observe(np.array(values, dtype=float), labels)
     return collected.learn(), order
 

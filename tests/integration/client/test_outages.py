@@ -95,7 +95,7 @@ def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_outage_that_is_too_long_is_told(machine: Machine) -> None:
+def test_an_outage_that_is_too_long_is_reported(machine: Machine) -> None:
     with Client(machine.address, outage_s=1.0) as client:
         client.create_model("m", SPECIFICATION)
         machine.off()
@@ -241,7 +241,7 @@ def test_a_buffer_is_bounded_and_takes_all_or_nothing(machine: Machine) -> None:
         assert client.get_model("m").instance_count == 2 * count
 
 
-def test_what_the_server_refuses_is_told_to_whoever_puts_next(machine: Machine) -> None:
+def test_a_refusal_by_the_server_is_raised_by_the_next_put(machine: Machine) -> None:
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)
         client.push("m", ROWS[:1], ids=["1"])

@@ -72,7 +72,7 @@ def test_streams_of_queries_begin_anew(client: Client, second: Client, model: Mo
         assert next(stream).model == model.name
 
 
-def test_a_stream_that_is_open_is_told(client: Client, second: Client, model: Model) -> None:
+def test_an_open_stream_ends_with_an_error(client: Client, second: Client, model: Model) -> None:
     def wait() -> None:
         with client.stream_queries(model.name, "ann", idle_s=None) as stream:
             next(stream)
@@ -82,7 +82,7 @@ def test_a_stream_that_is_open_is_told(client: Client, second: Client, model: Mo
 
 
 @pytest.mark.parametrize("sequence", [None, 20, 10**6])
-def test_who_waits_for_growth_is_told(
+def test_waiting_for_growth_of_a_replaced_model_is_an_error(
     client: Client, second: Client, model: Model, sequence: int | None
 ) -> None:
     client.push(model.name, ROWS)
@@ -95,7 +95,9 @@ def test_who_waits_for_growth_is_told(
         client.wait_grown(model.name, sequence)
 
 
-def test_who_waits_for_growth_meanwhile_is_told(client: Client, second: Client, model: Model) -> None:
+def test_waiting_for_growth_ends_when_the_model_is_replaced(
+    client: Client, second: Client, model: Model
+) -> None:
     client.push(model.name, ROWS)
     ended = meanwhile(lambda: client.wait_grown(model.name, 1000), lambda: replace(second, model.name))
     assert isinstance(ended.exception(), FailedPrecondition | NotFound)
@@ -111,7 +113,7 @@ def test_classify_says_that_the_number_is_of_another(client: Client, second: Cli
     assert caught.value.violations[0].field == "min_sequence"
 
 
-def test_a_sensor_is_told_once_and_goes_on(client: Client, second: Client, model: Model) -> None:
+def test_a_sensor_gets_one_error_and_continues(client: Client, second: Client, model: Model) -> None:
     """Within a second of its last push it may not know yet; its rows never reach a model they were not made for."""
     client.push(model.name, [["a", 0.5]])
     second.delete_model(model.name)

@@ -210,7 +210,7 @@ def test_a_lease_is_ended_once_though_the_answer_is_lost(proxy: Proxy, client: C
     assert [each.number for each in client.list_queries(asking, ["leased"])] == []
 
 
-def test_what_may_be_done_twice_is_said_again_when_the_answer_is_lost(
+def test_idempotent_calls_are_repeated_when_the_response_is_lost(
     proxy: Proxy, client: Client, asking: str
 ) -> None:
     client.wait_grown(asking)

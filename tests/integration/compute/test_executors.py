@@ -192,7 +192,7 @@ def test_a_tree_of_shards_is_that_of_one_process(name, tmp_path, request):
         cluster.workers.append(cluster.add_worker())
 
 
-def test_a_shard_of_wrong_rows_is_told(name):
+def test_a_shard_with_wrong_rows_is_reported(name):
     specification, values, contours = sharded_rows()
     with pytest.raises(InvalidInput, match="contours: are 3, must be one for each of 4 rows"):
         grow_sharded(specification, [partial(given, values[:4], contours[:3])], name)

@@ -174,7 +174,7 @@ def test_the_consoles_own_token_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert "quercus_0_x" not in done.stderr
 
 
-def test_a_server_that_is_away_is_said(tmp_path: object) -> None:
+def test_an_unreachable_server_is_reported(tmp_path: object) -> None:
     console = ConsoleProcess("127.0.0.1:1")
     try:
         answer = Visitor(console.port).get("/sign-in")

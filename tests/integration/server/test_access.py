@@ -363,7 +363,7 @@ def test_no_secret_is_logged_or_shown(
         assert secret.encode() not in file.read_bytes()
 
 
-def test_grants_hold_for_all_that_is_said_on_a_stream(asking: Guarded, tools: Any) -> None:
+def test_grants_apply_to_every_message_on_a_stream(asking: Guarded, tools: Any) -> None:
     asked(asking, tools)
     asking.operator.create_model("mine", specification(budget=5))
     (query,) = asking.operator.lease("m", labeller="ann", wait_s=60).queries

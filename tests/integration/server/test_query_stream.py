@@ -178,7 +178,7 @@ def test_two_streams_never_hold_the_same_query(api: Any, tools: Any, open_stream
     second.call.cancel()
 
 
-def test_a_bad_answer_is_told_and_the_stream_goes_on(api: Any, open_stream: Any) -> None:
+def test_a_bad_answer_is_reported_and_the_stream_continues(api: Any, open_stream: Any) -> None:
     stream = open_stream("s-bad", credits=1)
     query = stream.receive("query")
     stream.answer(query, "nonsense")

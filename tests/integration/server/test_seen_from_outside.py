@@ -103,7 +103,7 @@ def growing(start_for_all: Callable[..., Any], tmp_path_factory: pytest.TempPath
     return start_for_all(tmp_path_factory.mktemp("growing") / "store.db", metrics_port=port), port
 
 
-def test_accuracy_is_told_of_labels_that_came_after_their_prediction(growing: tuple[Any, int]) -> None:
+def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[Any, int]) -> None:
     """The same numbers in `GetModel`, the metrics and `models show`."""
     live, port = growing
     with Client(live.server.address) as client:
@@ -224,7 +224,7 @@ def test_the_level_of_the_grower_changes_with_that_of_the_server(
 
 
 @pytest.mark.slow
-def test_a_grower_that_gives_no_sign_of_life_is_told(
+def test_a_grower_without_heartbeats_is_reported(
     start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "SILENCE_S", 3.0)
@@ -256,7 +256,7 @@ def test_a_grower_that_gives_no_sign_of_life_is_told(
 
 
 @pytest.mark.slow
-def test_a_grower_that_hangs_is_told_with_the_model_that_it_is_at(
+def test_a_hanging_grower_is_reported_with_its_model(
     start_live: Callable[..., Any], tmp_path: Path, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process runs, and its other threads: no progress is made, and that counts."""
@@ -282,7 +282,7 @@ def test_a_grower_that_hangs_is_told_with_the_model_that_it_is_at(
 
 
 @pytest.mark.slow
-def test_kernels_that_no_folder_keeps_are_compiled_and_that_is_told(
+def test_kernels_without_a_cache_are_compiled_and_reported(
     start_child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "folder"))

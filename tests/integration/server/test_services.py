@@ -188,7 +188,7 @@ LABELS = [
 CONTOURS = [[1, 1, 1], [0, 1, 0], [1, 0, 1], [0.25, 1, 0], [0.75, 0.5, 0.5]]
 
 
-def test_labels_come_back_as_they_were_said(api: Any, tools: Any) -> None:
+def test_labels_come_back_unchanged(api: Any, tools: Any) -> None:
     api.create("labels")
     labels = values_pb2.Labels(list=values_pb2.LabelList(labels=LABELS))
     api.push(tools.batch("labels", [[0, 0]] * 5, ids=list("abcde"), labels=labels))

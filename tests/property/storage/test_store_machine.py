@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from support.histories import check_history
 
-from quercus.storage import AgendaEntry, Answered, EventKind, FailedPrecondition, Idle, QueryState, Store
+from quercus.storage import AgendaEntry, AnswerOutcome, EventKind, FailedPrecondition, Idle, QueryState, Store
 from quercus.storage.errors import BeyondLog
 
 LABELLERS = ("ann", "bob", "cleo")
@@ -246,7 +246,7 @@ class Queries(RuleBasedStateMachine):
         world = self.world
         query = world.queries[lease.number]
         if query.settled is not None and query.settled[:2] == (lease.token, said):
-            assert call() == Answered(query.settled[2], True, query.settled[3])
+            assert call() == AnswerOutcome(query.settled[2], True, query.settled[3])
             return
         reason = world.why_not(lease, said)
         if reason is not None:
@@ -254,7 +254,7 @@ class Queries(RuleBasedStateMachine):
                 call()
             return
         world.committed += 1
-        assert call() == Answered(world.committed, False, conflict)
+        assert call() == AnswerOutcome(world.committed, False, conflict)
         query.settled = (lease.token, said, world.committed, conflict)
         query.holder = lease
 

@@ -9,7 +9,7 @@ from quercus.storage.queries.transitions import (
     Correct,
     Evict,
     Extend,
-    Lease,
+    LeaseRecord,
     NoLongerWanted,
     QueryLifecycle,
     RejectedStep,
@@ -25,7 +25,7 @@ OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
 SETTLED = {ANSWERED, REFUSED}
 TOKENS = st.sampled_from(("a", "b", "c"))
 TIMES = st.sampled_from((0.0, 5.0, 10.0, 20.0))
-leases = st.builds(Lease, TOKENS, TIMES, st.booleans(), st.booleans())
+leases = st.builds(LeaseRecord, TOKENS, TIMES, st.booleans(), st.booleans())
 events = st.one_of(
     st.builds(Take, TOKENS, st.sampled_from((15.0, 30.0))),
     st.builds(Extend, leases, st.sampled_from((15.0, 30.0))),
@@ -145,7 +145,7 @@ def test_what_growth_does_not_want_is_withdrawn_when_it_comes_back(
     lifecycle = after_expiry(lifecycle, now)
     if lifecycle.state is LEASED:
         assert after.state is LEASED
-        assert apply_event(after, ReturnLease(Lease(lifecycle.token, lifecycle.ends)), now) == (
+        assert apply_event(after, ReturnLease(LeaseRecord(lifecycle.token, lifecycle.ends)), now) == (
             QueryLifecycle(OPEN, wanted=False, answers=lifecycle.answers)
             if lifecycle.answers
             else QueryLifecycle(WITHDRAWN)

@@ -28,7 +28,7 @@ def test_parts(name, parts):
         "tcp://host:8786", "dask://host:8786/", "ray://host:1", "x" * 10_000,
     ],
 )  # fmt: skip
-def test_a_wrong_name_is_told_the_form_and_the_bounds(name):
+def test_the_error_of_a_wrong_name_gives_form_and_bounds(name):
     with pytest.raises(InvalidInput) as caught:
         open_executor(name)
     assert caught.value.field == "executor"

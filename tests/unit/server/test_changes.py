@@ -131,7 +131,7 @@ def test_time_is_up() -> None:
     asyncio.run(run())
 
 
-def test_trouble_is_told_once_and_taken_back(
+def test_trouble_is_reported_once_and_cleared(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes_module, "RETRY_S", 0.001)

@@ -154,7 +154,7 @@ def test_what_was_solved_some_looks_ago_is_let_go():
     assert max(held[100:]) <= 1.1 * max(held[:100])
 
 
-def test_a_large_look_is_remembered_by_the_next_ones(monkeypatch):
+def test_a_large_look_is_cached_for_the_next_ones(monkeypatch):
     monkeypatch.setattr(cell_cache, "SPARED_BYTES", 0)
     solver, counts = IntervalSolver(CONTOURS, 0.8), random_counts(5)
     asked = []

@@ -39,7 +39,9 @@ def loaded(file: Path) -> ModuleType:
     return module
 
 
-def test_compiling_is_told_once_and_loading_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_is_reported_once_and_loading_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     file = tmp_path / "kernel.py"
     file.write_text(KERNEL)
@@ -61,13 +63,13 @@ def test_kernels_are_kept_in_a_folder() -> None:
     assert list(Path(folder).glob("*.nbi"))
 
 
-def test_nothing_is_told_where_all_kernels_are_loaded() -> None:
+def test_nothing_is_reported_if_all_kernels_are_loaded() -> None:
     told: list[Progress] = []
     prepare(told.append)
     assert told == []
 
 
-def test_each_step_is_told_while_a_helper_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_step_is_reported_while_a_helper_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precompile, "is_helped", lambda: True)
     told: list[Progress] = []
     prepare(told.append)

@@ -159,7 +159,7 @@ def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_numbers_far_from_zero_are_told_apart_as_well(kind: Kind) -> None:
+def test_numbers_far_from_zero_are_distinguished_as_well(kind: Kind) -> None:
     rng = np.random.default_rng(1)
     contours = np.eye(3)[IRIS.target]
     contours[rng.random(150) < 0.5] = 1.0

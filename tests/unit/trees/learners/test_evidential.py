@@ -138,7 +138,7 @@ def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
             assert counts.tolist() == sample.counts(np.flatnonzero(side)).tolist()
 
 
-def test_missing_values_are_a_branch_and_may_be_told_from_the_others():
+def test_missing_values_are_a_branch_of_their_own():
     tree = e2m(two_classes([5.0, 5.0, NAN, NAN], [0, 0, 1, 1]))
     assert (tree.threshold, {code: child.klass for code, child in tree.children.items()}) == (
         5.0,

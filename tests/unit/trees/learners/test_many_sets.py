@@ -11,7 +11,7 @@ from quercus.specification.algorithms import Averaging
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees.learners.averaging import mean_mass
-from quercus.trees.learners.relearning import Evidence, combined
+from quercus.trees.learners.relearning import LoggedEvidence, combined
 
 CLASSES = 20
 FRAME = Frame(tuple(f"c{i}" for i in range(CLASSES)))
@@ -25,7 +25,7 @@ def many(seed: int, sets: int, least: int = 1) -> MassFunction:
 
 def test_a_model_learns_from_answers_of_thousands_of_sets() -> None:
     specification = Specification((Numeric("x"),), FRAME, algorithm=Averaging())
-    evidence = Evidence(specification)
+    evidence = LoggedEvidence(specification)
     labels: list[Label] = [Masses(many(0, 3_000)), vacuous(FRAME)]
     evidence.observe(np.array([[0.0], [1.0]]), labels)
     for instance in (0, 1):

@@ -50,7 +50,7 @@ def test_tied_ones_go_together_to_the_largest_of_their_sets(
     assert nested.order[0].tolist() == order
 
 
-def test_a_mass_that_underflows_is_still_told_apart() -> None:
+def test_a_mass_that_underflows_keeps_its_contour() -> None:
     nested = ConsonantMasses.of(np.array([[0.0, -2000.0, -1000.0]]))
     np.testing.assert_allclose(nested.log_contours(), [[0.0, -2000.0, -1000.0]])
     assert nested.mass(0).focal == ((0b001, 1.0),)
@@ -111,7 +111,7 @@ def test_too_many_classes_to_combine_are_refused() -> None:
         log_commonalities_of(MassFunction.vacuous(17))
 
 
-def test_rows_are_normalised_at_once_and_conflict_is_told_row_by_row() -> None:
+def test_rows_are_normalised_together_and_conflict_is_reported_by_row() -> None:
     with np.errstate(divide="ignore"):
         logs = np.log([[[1.0, 2.0, 4.0], [3.0, 1.0, 0.0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     summed = log_commonalities(ConsonantMasses.of(logs).log_contours()).sum(axis=1)

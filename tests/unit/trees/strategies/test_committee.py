@@ -99,7 +99,7 @@ def test_an_opinion_is_the_mean_of_what_the_leaves_say(seed: int) -> None:
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
 
 
-def test_a_region_told_only_two_classes_is_not_unanimous() -> None:
+def test_a_region_known_to_be_of_two_classes_is_not_unanimous() -> None:
     """Half of the rows are known to be a or b and no more, half to be c: the doubt is where a and b are."""
     rows = codes(40)
     rows[:, 1] = np.arange(40) % 2

@@ -6,7 +6,7 @@ from quercus.trees.ask.strategies.covering import covering_gains
 from quercus.trees.ask.strategies.taken import take_candidate
 
 
-def test_gains_are_those_of_a_look_at_all_rows() -> None:
+def test_gains_equal_those_computed_from_all_rows() -> None:
     chance = np.random.default_rng(7)
     far = chance.integers(0, 3_000, (40, 60))
     near = chance.integers(1_000, 4_000, 60)
