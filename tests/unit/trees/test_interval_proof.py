@@ -182,3 +182,23 @@ def test_no_effort_is_spent_below_rounding(weight, alpha):
     )
     assert reached - bound <= 5e-7
     assert examined < 200
+
+
+@pytest.mark.parametrize(("seed", "tolerance"), [(4647, 0.01), (8848, 0.03)])
+def test_the_bound_holds_for_boxes_that_were_finished_before_a_better_minimum(seed, tolerance):
+    # boxes are finished within the tolerance of the minimum known so far; then the search finds a smaller one
+    rng = np.random.default_rng(seed)
+    l, n = int(rng.integers(3, 7)), int(rng.integers(3, 30))
+    assert l == 3
+    P, w = rng.random((n, l)) ** rng.choice([1, 3, 8]), np.ones(n) * rng.choice([0.1, 0.3, 1.0])
+    c = float(np.log(rng.choice([0.05, 0.3, 0.6, 0.9])))
+    theta, worst = kernels.maximise(P, w)
+    P = problem.rescale_rows(P, theta)
+    bound, reached, _ = search.least_entropy(P, w, c, c, theta, worst, tolerance, 3_000)
+    i, j = np.triu_indices(801)
+    lattice = np.column_stack([i, j - i, 800 - j]) / 800
+    with np.errstate(divide="ignore"):
+        inside = lattice[np.log(lattice @ P.T) @ w >= c]
+    nats = -np.sum(inside * np.log(np.where(inside > 0, inside, 1.0)), axis=1)
+    assert bound <= nats.min()
+    assert reached - bound <= tolerance

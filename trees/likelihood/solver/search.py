@@ -203,6 +203,7 @@ def least_entropy(
     heap = np.empty((16, node.shape[0]))
     count = 0
     examined = 0
+    finished = np.inf  # least bound of the boxes that are not cut; `reached` may have decreased since
     sides = 1  # first the whole box, then the two sides of every cut
     while True:
         cut = int(parent[1]) if sides == 2 else 0
@@ -217,13 +218,14 @@ def least_entropy(
             if node[0] < reached - tolerance:
                 heap = push_node(heap, count, node)
                 count += 1
+            else:
+                finished = min(finished, node[0])
         if count == 0:
-            bound = node[0] if sides == 1 else max(reached - tolerance, 0.0)
-            return min(bound, reached), reached, examined
+            return min(finished, reached), reached, examined
         pop_node(heap, count, parent)
         count -= 1
         if parent[0] >= reached - tolerance or examined + 2 > effort:
-            return min(parent[0], reached), reached, examined
+            return min(parent[0], finished, reached), reached, examined
         sides = 2
 
 
