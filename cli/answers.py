@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     ModelArgument,
     ServerOption,
+    StandardOutput,
     connect,
     default_labeller,
     err,
@@ -27,6 +27,7 @@ from quercus.cli.common import (
     report,
 )
 from quercus.cli.completion import complete_labeller
+from quercus.cli.whole_files import refuse_existing, written_whole
 from quercus.client.answers import Answer, AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Specification
@@ -202,8 +203,8 @@ def _target(
         raise typer.BadParameter(f"{output}: Parquet is packed already, name the file without .gz")
     if for_spreadsheets and chosen != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
-    if output is not None and output.exists() and not force:
-        raise typer.BadParameter(f"{output} exists; give --force to replace it")
+    if output is not None:
+        refuse_existing(output, force)
     return Target(output, chosen, values, for_spreadsheets, force)
 
 
@@ -260,25 +261,20 @@ def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, 
         answers = list(newest)[::-1]
     output = _as_output(answers, specification, target)
     if target.file is None:
+        stream = StandardOutput()
         if target.form == "csv":
-            writing.write_csv(output, sys.stdout, for_spreadsheets=target.for_spreadsheets)
+            writing.write_csv(output, stream, for_spreadsheets=target.for_spreadsheets)
         else:
-            writing.write_jsonl(output, sys.stdout)
+            writing.write_jsonl(output, stream)
         return 0
-    part = target.file.with_name(target.file.name + ".part")
-    part.unlink(missing_ok=True)
+    packed = writing.is_packed(target.file)
     try:
-        part.touch(exist_ok=False)  # never through a planted link
-        packed = writing.is_packed(target.file)
-        count = writing.write(
-            output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets
-        )
-        part.replace(target.file)
+        with written_whole(target.file) as part:
+            return writing.write(
+                output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets
+            )
     except writing.CannotWrite as error:
         fail(str(error))
-    finally:
-        part.unlink(missing_ok=True)
-    return count
 
 
 def _as_output(answers: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -23,11 +24,11 @@ from quercus.cli.common import (
     bar,
     connect,
     err,
-    fail,
     out,
     print_json_line,
     words_of,
 )
+from quercus.cli.whole_files import refuse_existing, written_whole
 from quercus.client.client import Client
 from quercus.client.results import Classifications
 from quercus.files import FileError, FileRecord, open_table
@@ -60,6 +61,7 @@ def classify(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write CSV to a file.", dir_okay=False),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --output.")] = False,
     class_name: Annotated[
         str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
     ] = None,
@@ -86,6 +88,7 @@ def classify(
     """
     if output is not None and (as_json or form in {OutputFormat.TABLE, OutputFormat.JSON}):
         raise typer.BadParameter("--output writes CSV: omit --format and --json")
+    _check_output(output, file, force)
     chosen = (
         OutputFormat.JSON
         if as_json
@@ -130,22 +133,23 @@ def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
     return " ".join(f"{'|'.join(names)}:{value:.6g}" for names, value in (mass or {}).items())
 
 
-class _opened:  # noqa: N801  (a context manager used like a function)
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._stream: _Stream = StandardOutput()
+def _check_output(output: Path | None, file: Path, force: bool) -> None:
+    if output is None:
+        if force:
+            raise typer.BadParameter("--force is for files: give -o FILE")
+        return
+    if output.exists() and output.samefile(file):
+        raise typer.BadParameter(f"--output {output} is the file with the rows: name another")
+    refuse_existing(output, force)
 
-    def __enter__(self) -> _Stream:
-        if self._path is not None:
-            try:
-                self._stream = self._path.open("w", encoding="utf-8", newline="")
-            except OSError as error:
-                fail(f"cannot write {self._path}: {error.strerror}")
-        return self._stream
 
-    def __exit__(self, *_: object) -> None:
-        if not isinstance(self._stream, StandardOutput):
-            self._stream.close()
+@contextmanager
+def _opened(path: Path | None) -> Iterator[_Stream]:
+    if path is None:
+        yield StandardOutput()
+        return
+    with written_whole(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
+        yield stream
 
 
 class _CsvWriter:

@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS = 0.0, 2000.0, 3
 SPLITS, QUICK_SPLITS = 10, 3
 """Other splits to compare on."""
+MARK = ".quercus-demo"
+"""Name of the file that marks a folder as one of the demo."""
 LOGS = ("server", "sensor", "ann", "bob", "classifier", "comparison")
 
 
 def demo(
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", file_okay=False, help="Folder for all files.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DIR", file_okay=False, help="New or empty folder for all files."
+        ),
     ] = Path("quercus-demo"),
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the split of the data.")] = 0,
     labeller_delay_s: Annotated[
@@ -79,12 +84,19 @@ def demo(
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folder, and remove only the files of an earlier demo."""
+    """Make the folder, or remove the files of an earlier demo from it; refuse a folder with other files."""
     from quercus.demo import report  # noqa: PLC0415  (the server extra)
     from quercus.demo.play import STORE  # noqa: PLC0415
     from quercus.demo.tables import HOLDOUT, TRAINING, TRUTH  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / MARK).exists() and any(folder.iterdir()):
+        fail(
+            f"{folder} has files, and no mark of an earlier demo ({MARK}): name a new or an empty folder with --output"
+        )
+    (folder / MARK).write_text(
+        "quercus demo made this folder, and replaces its files here when it runs again.\n"
+    )
     stores = [STORE + ending for ending in ("", "-wal", "-shm")]
     results = [report.TREE_TEXT, report.TREE_SVG, report.CURVE_PNG, report.CURVE_CSV]
     for name in (*stores, *results, TRAINING, TRUTH, HOLDOUT, *(f"{log}.log" for log in LOGS)):

@@ -13,6 +13,7 @@ from quercus.cli.common import JsonOption, err, fail, out, print_json, report
 from quercus.cli.completion import complete_model
 from quercus.cli.progress import progress_bar
 from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
+from quercus.cli.whole_files import refuse_existing, written_whole
 from quercus.files import writing
 
 if TYPE_CHECKING:
@@ -154,21 +155,13 @@ def export(
         )
     if for_spreadsheets and kind != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
-    if file.exists() and not force:
-        raise typer.BadParameter(f"{file} exists; give --force to replace it")
-    with opened_store("export", store) as opened:
-        part = file.with_name(file.name + ".part")
-        part.unlink(missing_ok=True)
-        try:
-            part.touch(exist_ok=False)  # never through a planted link
-            if kind == "jsonl":
-                rows = _write_log(opened, name, part, file)
-            else:
-                packed = writing.is_packed(file)
-                rows = _write_table(opened, name, part, kind, packed, for_spreadsheets=for_spreadsheets)
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
+    refuse_existing(file, force)
+    with opened_store("export", store) as opened, written_whole(file) as part:
+        if kind == "jsonl":
+            rows = _write_log(opened, name, part, file)
+        else:
+            packed = writing.is_packed(file)
+            rows = _write_table(opened, name, part, kind, packed, for_spreadsheets=for_spreadsheets)
     unit = "events" if kind == "jsonl" else "rows"
     report(as_json, {"file": str(file), unit: rows}, f"wrote {file}, {rows:,} {unit}")
 

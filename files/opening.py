@@ -6,6 +6,7 @@ from pathlib import Path
 
 from quercus.files.arff_format import open_arff
 from quercus.files.csv_format import open_csv
+from quercus.files.errors import FileError
 from quercus.files.parquet_format import open_parquet
 from quercus.files.table import FileTable
 
@@ -25,10 +26,13 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
     Raises
     ------
     FileError
-        When the file is missing, empty, or its header is malformed; later, while it is read, for a
+        When the file is missing, a pipe, empty, or its header is malformed; later, while it is read, for a
         malformed row.
     """
     path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        reason = "is a pipe or a device, and a table is read more than once: write it to a file first"
+        raise FileError(path, f"{reason} (.csv.gz and .arff.gz are read as they are)")
     name = path.name.lower().removesuffix(".gz")
     if path.name.lower().endswith(".parquet"):
         table = open_parquet(path)

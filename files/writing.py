@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, Literal, cast
+from typing import IO, Any, Final, Literal, Protocol, cast
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: Final = ("csv", "jsonl", "parquet")
@@ -17,6 +17,13 @@ CHUNK: Final = 10_000  # rows written to Parquet at once
 FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
 """First characters of cells that a spreadsheet takes for a formula; their compatible forms, such as full-width, too."""
 Row = list[Any]
+
+
+class TextTarget(Protocol):
+    """Takes text, as a file does."""
+
+    def write(self, text: str, /) -> object:
+        """Write a text."""
 
 
 class CannotWrite(Exception):  # noqa: N818 - a name that says what is wrong
@@ -72,7 +79,7 @@ def _text(path: Path, *, packed: bool) -> IO[str]:
     return path.open("w", encoding="utf-8", newline="")
 
 
-def write_csv(found: OutputTable, stream: IO[str], *, for_spreadsheets: bool = False) -> int:
+def write_csv(found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool = False) -> int:
     """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
 
     Parameters
@@ -94,7 +101,7 @@ def write_csv(found: OutputTable, stream: IO[str], *, for_spreadsheets: bool = F
     return count
 
 
-def write_jsonl(found: OutputTable, stream: IO[str]) -> int:
+def write_jsonl(found: OutputTable, stream: TextTarget) -> int:
     """Write a table as lines of JSON, an object a row, unknown cells null; return how many rows."""
     count = 0
     for row in found.rows:

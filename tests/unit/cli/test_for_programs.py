@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.checkout import ROOT
 
-from quercus.cli import failures, main
+from quercus.cli import demo, failures, main
 from quercus.cli.main import COMMANDS, command
 
 WITHOUT_JSON = {
@@ -82,6 +82,24 @@ def test_an_error_is_one_line_of_json(
     assert list(error) == KEYS
     assert (error["kind"], error["exit_code"]) == (kind, code)
     assert words in error["message"]
+
+
+def test_the_demo_removes_nothing_from_a_folder_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "quercus.db").write_text("the store of quercus serve")
+    monkeypatch.chdir(tmp_path)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(demo, "_play", lambda _: pytest.fail("the demo has begun"))
+        assert run(monkeypatch, "demo", "-o", ".") == 1
+    assert "has files, and no mark of an earlier demo" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["quercus.db"]
+    own = tmp_path / "new"
+    demo._prepare(own)
+    (own / "quercus.db").touch()
+    (own / "notes.txt").touch()
+    demo._prepare(own)
+    assert sorted(each.name for each in own.iterdir()) == [demo.MARK, "notes.txt"]
 
 
 def test_an_error_without_json_is_for_people(

@@ -1,6 +1,7 @@
 """CSV and ARFF files: what is read, and for every malformed one the line and column of the trouble."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def test_csv_with_byte_order_mark_windows_line_ends_and_no_last_one(tmp_path: Pa
 def test_compressed_files(tmp_path: Path) -> None:
     assert cells(table(tmp_path, "t.csv.gz", gzip.compress(b"a\n1\n"))) == [(2, ["1"])]
     assert cells(table(tmp_path, "t.arff.gz", gzip.compress((ARFF + "x,1\n").encode()))) == [(5, ["x", "1"])]
+
+
+def test_a_pipe_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    """A table is read more than once: of a pipe, rows would be lost."""
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(FileError, match=r"t\.csv: is a pipe or a device, .* write it to a file first"):
+        open_table(tmp_path / "t.csv")
 
 
 def test_another_delimiter(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""Commands of the command line that need a server, run in this process."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from integration.client.serving import Serving
+
+from quercus.cli import main
+from quercus.client import Client, Model
+
+
+def run(monkeypatch: pytest.MonkeyPatch, serving: Serving, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["quercus", *arguments])
+    monkeypatch.setenv("QUERCUS_SERVER", serving.address)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    return int(ended.value.code or 0)
+
+
+def test_classify_never_loses_a_file(
+    serving: Serving,
+    client: Client,
+    model: Model,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither the one it reads nor the one it replaces, and what it writes appears when it is whole."""
+    client.push(model.name, [["a", 0.5]], ["o"])
+    client.wait_grown(model.name)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("X,y\na,0.5\nb,2.5\n")
+    (tmp_path / "link.csv").symlink_to(rows)
+    for own in ("rows.csv", "link.csv"):
+        assert (
+            run(monkeypatch, serving, "classify", model.name, str(rows), "-o", str(tmp_path / own), "--force")
+            == 2
+        )
+        assert "is the file with the rows" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert rows.read_text() == "X,y\na,0.5\nb,2.5\n"
+    found = tmp_path / "found.csv"
+    arguments = ("classify", model.name, str(rows), "-o", str(found))
+    assert run(monkeypatch, serving, *arguments) == 0
+    written = found.read_text()
+    assert len(written.splitlines()) == 3
+    assert run(monkeypatch, serving, *arguments) == 2
+    rows.write_text("X,y\na,0.5\nb\n")
+    assert run(monkeypatch, serving, *arguments, "--force") == 1
+    assert found.read_text() == written
+    rows.write_text("X,y\na,0.5\n")
+    assert run(monkeypatch, serving, *arguments, "--force") == 0
+    assert len(found.read_text().splitlines()) == 2
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["found.csv", "link.csv", "rows.csv"]
