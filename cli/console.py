@@ -40,6 +40,16 @@ def console(
             help="Origin of pictures and sounds that pages may show, as in https://cam.example; again for another.",
         ),
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            envvar="QUERCUS_CONSOLE_TRUSTED_PROXY",
+            help="Address or network of a reverse proxy on another machine; repeatable. Failures to sign in then count "
+            "for the browser's address, which the proxy gives in X-Forwarded-For.",
+        ),
+    ] = None,
     tls_cert: Annotated[str, configured(parameters.TLS_CERT, metavar="FILE")] = "",
     tls_key: Annotated[str, configured(parameters.TLS_KEY, metavar="FILE")] = "",
     plaintext: Annotated[bool, configured(parameters.PLAINTEXT)] = False,
@@ -69,6 +79,7 @@ def console(
         port=port,
         names=tuple(name or ()),
         media=tuple(media or ()),
+        trusted_proxies=tuple(trusted_proxy or ()),
         tls_cert=tls_cert,
         tls_key=tls_key,
         plaintext=plaintext,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         Specification,
         Status,
     )
-    from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+    from quercus.client.treeview import Tree, TreeNode, TreeUpdate, TreeVersion
     from quercus.specification.algorithms import Pruning
     from quercus.specification.attributes import Nominal, Numeric
     from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
@@ -121,6 +121,7 @@ __all__ = [
     "Tree",
     "TreeNode",
     "TreeUpdate",
+    "TreeVersion",
     "Unauthenticated",
     "Unavailable",
 ]
@@ -187,6 +188,7 @@ _HOMES = {
         "Tree",
         "TreeNode",
         "TreeUpdate",
+        "TreeVersion",
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
+from collections.abc import Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -13,6 +14,7 @@ from quercus.belief.errors import InvalidInput
 
 GRACE_S = 3
 MAX_CONNECTIONS = 2_000
+LOOPBACK = ("127.0.0.1", "::1")
 MAX_HEADER_BYTES = 16 * 1024
 
 
@@ -44,8 +46,12 @@ def serve(
     tls_key: str = "",
     *,
     max_connections: int = MAX_CONNECTIONS,
+    trusted_proxies: Sequence[str] = (),
 ) -> None:
     """Answer until SIGINT or SIGTERM; requests beyond ``max_connections`` at once get status 503.
+
+    A request from a proxy on this machine, or from one of ``trusted_proxies`` (addresses or networks), counts as one
+    from the address in its header X-Forwarded-For.
 
     Raises
     ------
@@ -64,6 +70,7 @@ def serve(
             limit_concurrency=max_connections,
             h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             http="h11",
+            forwarded_allow_ips=[*LOOPBACK, *trusted_proxies],
             ssl_certfile=tls_cert or None,
             ssl_keyfile=tls_key or None,
         )

@@ -145,6 +145,20 @@ class TreeUpdate:
         return max(0, self.committed_sequence - self.tree.as_of)
 
 
+@dataclass(frozen=True)
+class TreeVersion:
+    """An update from :meth:`Client.watch_versions`: which tree is newest, and the end of the log when it was sent."""
+
+    version: int
+    as_of: int
+    committed_sequence: int
+
+    @property
+    def lag(self) -> int:
+        """Events committed but not in this tree."""
+        return max(0, self.committed_sequence - self.as_of)
+
+
 class WatchState:
     """The state of a watch, which may continue after an outage, but not with another model.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import quote
@@ -19,8 +20,10 @@ from quercus.client import errors
 from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
 from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
+from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, wants_json
 
+EXPIRY_S = 60.0
 _STATUS: dict[type[Exception], int] = {
     errors.InvalidArgument: 400,
     InvalidInput: 400,
@@ -83,7 +86,9 @@ def application(config: ConsoleConfig) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        cleaning = asyncio.create_task(_expire_sessions(console.sessions), name="console-expiry")
         yield
+        cleaning.cancel()
         await console.sessions.close()
 
     app = Starlette(
@@ -98,6 +103,13 @@ def application(config: ConsoleConfig) -> ASGIApp:
     )
     app.state.console = console
     return RequestGuard(app, config.allowed_names, config.media, config.encrypted)
+
+
+async def _expire_sessions(sessions: Sessions) -> None:
+    """End idle sessions every minute, so that no token stays in memory longer than its session."""
+    while True:
+        await asyncio.sleep(EXPIRY_S)
+        await sessions.expire()
 
 
 async def _sign_in_first(request: Request, _: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ class ConsoleConfig:
         Host names that browsers may use for the console, without port.
     media
         Origins from which pages may show pictures and sounds, as in ``https://cam.example``.
+    trusted_proxies
+        Addresses or networks of reverse proxies; their header X-Forwarded-For names the browser's address.
     host, port, tls_cert, tls_key, plaintext, access, send_delay_s, lease_s
         Parameters declared in `quercus.specification.console`.
 
@@ -43,6 +46,7 @@ class ConsoleConfig:
     port: int = console.PORT.default
     names: tuple[str, ...] = ()
     media: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     tls_cert: str = ""
     tls_key: str = ""
     plaintext: bool = False
@@ -59,6 +63,8 @@ class ConsoleConfig:
                 raise InvalidInput("name", f"is {name!r}, must be a host name without port")
         for origin in self.media:
             _check_origin(origin)
+        for proxy in self.trusted_proxies:
+            _check_network(proxy)
         self._check_encryption()
 
     def _check_encryption(self) -> None:
@@ -97,6 +103,15 @@ class ConsoleConfig:
         return frozenset(
             each.lower() for each in (*self.names, *(LOOPBACK_NAMES if self.on_loopback else ()))
         )
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        raise InvalidInput(
+            "trusted_proxy", f"is {text!r}, must be an address or a network, as in 10.0.0.7 or 10.0.0.0/24"
+        ) from None
 
 
 def _check_origin(origin: str) -> None:

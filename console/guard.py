@@ -126,8 +126,11 @@ def _is_own(headers: Headers, host: str) -> bool:
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == host and bool(host)
+    try:
+        origin = urlsplit(headers.get("origin", "")).netloc
+    except ValueError:  # it is no address
+        return False
+    return bool(host) and origin == host
 
 
 def _bounded(receive: Receive, bound: int) -> Receive:

@@ -37,7 +37,13 @@ def listen(config: ConsoleConfig) -> socket.socket:
 
 def serve(config: ConsoleConfig, listening: socket.socket) -> None:
     """Answer browsers until SIGINT or SIGTERM."""
-    http_serving.serve(application(config), listening, config.tls_cert, config.tls_key)
+    http_serving.serve(
+        application(config),
+        listening,
+        config.tls_cert,
+        config.tls_key,
+        trusted_proxies=config.trusted_proxies,
+    )
 
 
 def url(config: ConsoleConfig, listening: socket.socket) -> str:

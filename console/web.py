@@ -60,10 +60,10 @@ def number_text(value: float) -> str:
 
     Examples
     --------
-    >>> number_text(13.0), number_text(0.1234567), number_text(12345)
-    ('13', '0.123457', '12,345')
+    >>> number_text(13.0), number_text(0.1234567), number_text(12345), number_text(float("inf"))
+    ('13', '0.123457', '12,345', 'inf')
     """
-    if value == int(value) and abs(value) < 1e15:
+    if abs(value) < 1e15 and value == int(value):
         return f"{int(value):,}"
     return f"{value:.6g}"
 
@@ -179,4 +179,15 @@ async def _json(request: Request) -> dict[str, Any]:
         raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(content, dict):
         raise HTTPException(400, "the request is not an object of JSON")
+    if not _is_unicode(content):
+        raise HTTPException(400, "the request contains half a character (a lone surrogate)")
     return content
+
+
+def _is_unicode(value: Any) -> bool:
+    """Return whether every text in a value of JSON can be sent on; JavaScript may cut a character in two."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

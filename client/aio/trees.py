@@ -12,7 +12,7 @@ from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
-from quercus.client.treeview import Tree, TreeUpdate, WatchState, wanted_sequence
+from quercus.client.treeview import Tree, TreeUpdate, TreeVersion, WatchState, wanted_sequence
 from quercus.proto.v1 import tree_pb2
 
 
@@ -86,18 +86,29 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is away for longer than ``outage_s``.
         """
-        async with aclosing(self._watch(model, timeout_s, WatchState(model))) as updates:
+        async with aclosing(self._watch(model, timeout_s, WatchState(model), without_nodes=False)) as updates:
             async for update in updates:
-                yield update
+                yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
+
+    async def watch_versions(
+        self, model: str, *, timeout_s: float | None = None
+    ) -> AsyncGenerator[TreeVersion, None]:
+        """Yield the version of the newest tree, then of every newer one, as :meth:`watch` does but without the nodes.
+
+        A large tree costs no more than a small one. For the parameters, see :meth:`watch`.
+        """
+        async with aclosing(self._watch(model, timeout_s, WatchState(model), without_nodes=True)) as updates:
+            async for update in updates:
+                yield TreeVersion(update.tree.version, update.tree.as_of, update.committed_sequence)
 
     async def _watch(
-        self, model: str, timeout_s: float | None, watched: WatchState
-    ) -> AsyncGenerator[TreeUpdate, None]:
-        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
+        self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
+    ) -> AsyncGenerator[tree_pb2.WatchTreeResponse, None]:
+        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model), without_nodes=without_nodes)
         async with aclosing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
             async for update in updates:
                 if watched.is_new(update):  # after an outage the newest comes again
-                    yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
+                    yield update
 
     async def wait_grown(
         self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0
@@ -116,7 +127,8 @@ class TreeCalls(ModelCalls):
         before, now = self._sequences.uid(model), await self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
-            async with aclosing(self._watch(model, timeout_s, WatchState(model, now.uid))) as updates:
+            watched = WatchState(model, now.uid)
+            async with aclosing(self._watch(model, timeout_s, watched, without_nodes=True)) as updates:
                 async for update in updates:
                     if update.tree.as_of >= wanted:
                         return await self.get_model(model)

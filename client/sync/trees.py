@@ -13,7 +13,7 @@ from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
 from quercus.client.sync.models import ModelCalls
-from quercus.client.treeview import Tree, TreeUpdate, WatchState, wanted_sequence
+from quercus.client.treeview import Tree, TreeUpdate, TreeVersion, WatchState, wanted_sequence
 from quercus.proto.v1 import tree_pb2
 
 
@@ -87,18 +87,29 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is away for longer than ``outage_s``.
         """
-        with closing(self._watch(model, timeout_s, WatchState(model))) as updates:
+        with closing(self._watch(model, timeout_s, WatchState(model), without_nodes=False)) as updates:
             for update in updates:
-                yield update
+                yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
+
+    def watch_versions(
+        self, model: str, *, timeout_s: float | None = None
+    ) -> Generator[TreeVersion, None, None]:
+        """Yield the version of the newest tree, then of every newer one, as :meth:`watch` does but without the nodes.
+
+        A large tree costs no more than a small one. For the parameters, see :meth:`watch`.
+        """
+        with closing(self._watch(model, timeout_s, WatchState(model), without_nodes=True)) as updates:
+            for update in updates:
+                yield TreeVersion(update.tree.version, update.tree.as_of, update.committed_sequence)
 
     def _watch(
-        self, model: str, timeout_s: float | None, watched: WatchState
-    ) -> Generator[TreeUpdate, None, None]:
-        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model))
+        self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
+    ) -> Generator[tree_pb2.WatchTreeResponse, None, None]:
+        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model), without_nodes=without_nodes)
         with closing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
             for update in updates:
                 if watched.is_new(update):  # after an outage the newest comes again
-                    yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
+                    yield update
 
     def wait_grown(self, model: str, sequence: int | None = None, timeout_s: float | None = 60.0) -> Model:
         """Wait until the tree is a function of the log up to ``sequence`` (default: all of it).
@@ -115,7 +126,8 @@ class TreeCalls(ModelCalls):
         before, now = self._sequences.uid(model), self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
-            with closing(self._watch(model, timeout_s, WatchState(model, now.uid))) as updates:
+            watched = WatchState(model, now.uid)
+            with closing(self._watch(model, timeout_s, watched, without_nodes=True)) as updates:
                 for update in updates:
                     if update.tree.as_of >= wanted:
                         return self.get_model(model)

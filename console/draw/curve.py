@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from markupsafe import escape
 from quercus.console.web import number_text
 
 WIDTH, HEIGHT = 600.0, 120.0
+LARGEST = sys.float_info.max
 MAX_POINTS = 1_200
 """More are thinned: of each piece the least and the largest value stay."""
 
@@ -29,7 +31,11 @@ class Curve:
     @property
     def end(self) -> float:
         """Position of the last value on the axis."""
-        return self.start + self.step * (len(self.values) - 1)
+        return self.position(len(self.values) - 1)
+
+    def position(self, number: int) -> float:
+        """Return the position of a value on the axis, finite also where the sum is not."""
+        return max(-LARGEST, min(LARGEST, self.start + number * self.step))
 
 
 def curves(given: Sequence[Curve]) -> str:
@@ -75,7 +81,7 @@ def _pieces(curve: Curve, across: tuple[float, float], up: tuple[float, float]) 
                 yield " ".join(run)
             run = []
             continue
-        x = _place(curve.start + k * curve.step, *across) * WIDTH
+        x = _place(curve.position(k), *across) * WIDTH
         y = HEIGHT - 4 - _place(value, *up) * (HEIGHT - 8)
         run.append(f"{x:.1f},{y:.1f}")
     if run:
@@ -83,7 +89,8 @@ def _pieces(curve: Curve, across: tuple[float, float], up: tuple[float, float]) 
 
 
 def _place(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low) if high > low else 0.5
+    """Return where a value lies between two others, from 0 to 1; halves, since the difference may be infinite."""
+    return (value / 2 - low / 2) / (high / 2 - low / 2) if high / 2 > low / 2 else 0.5
 
 
 def _thinned(values: Sequence[float]) -> Iterator[tuple[int, float]]:

@@ -113,9 +113,9 @@ async def _events(session: Session, name: str) -> AsyncIterator[str]:
 
     async def pump() -> None:
         try:
-            async with aclosing(session.client.watch(name)) as updates:
+            async with aclosing(session.client.watch_versions(name)) as updates:
                 async for update in updates:
-                    report = {"version": update.tree.version, "as_of": update.tree.as_of, "lag": update.lag}
+                    report = {"version": update.version, "as_of": update.as_of, "lag": update.lag}
                     await queue.put(f"event: tree\ndata: {json.dumps(report)}\n\n")
         except (QuercusError, ValueError):  # the page connects again, and gets the reason if that fails
             pass

@@ -110,6 +110,13 @@ export class Outbox {
     this.#store();
   }
 
+  /** Move the entries of a query behind those of the others: a request that the console fails at may never succeed. */
+  #postpone(query) {
+    const own = this.entries.filter((each) => each.body.query === query);
+    this.entries = [...this.entries.filter((each) => each.body.query !== query), ...own];
+    this.#store();
+  }
+
   async #send() {
     const entry = this.entries[0];
     if (entry === undefined || this.sending !== null) return;
@@ -123,6 +130,7 @@ export class Outbox {
       if (!(error instanceof Failure)) throw error;
       if (error.status === 401 || error.status === 403 || TEMPORARY.has(error.status)) {
         this.sending = null;
+        if (error.status === 500) this.#postpone(entry.body.query);
         this.events.onTrouble(error.status, this.entries.length);
         this.#wake(this.pauseMs * (0.5 + Math.random() / 2));
         this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);

@@ -332,15 +332,19 @@ class WatchTreeRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
+    WITHOUT_NODES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
+    without_nodes: _builtins.bool
+    """Sends name, version and as_of of each tree alone, to a reader who needs to know only that a newer one is there."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
+        without_nodes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "without_nodes", b"without_nodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

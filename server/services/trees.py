@@ -13,7 +13,7 @@ from quercus.server.services.tree_drawings import MEDIA_TYPES, draw_tree
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_WATCHED_TREES
 from quercus.server.wire.names import parse_model, parse_tree
-from quercus.server.wire.trees import decode_snapshot
+from quercus.server.wire.trees import decode_snapshot, encode_tree_head
 from quercus.storage import FailedPrecondition, Snapshot, Store
 
 LOOK_AGAIN_S: Final = 60.0
@@ -50,7 +50,10 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
                 raise FailedPrecondition(f"model {model} was deleted and another has its name: watch again")
             key = record.key
             if record.tree_version > sent:
-                tree = await self._newest(model, (record.key, record.tree_version))
+                if request.without_nodes:
+                    tree = encode_tree_head(model, record.tree_version, record.sequence_grown)
+                else:
+                    tree = await self._newest(model, (record.key, record.tree_version))
                 sent = tree.version
                 yield tree_pb2.WatchTreeResponse(
                     tree=tree, committed_sequence=record.sequence_committed, model_uid=record.uid

@@ -235,6 +235,29 @@ def test_a_lost_console_loses_no_answer(
         console.stop()
 
 
+def test_an_answer_at_which_the_console_fails_delays_no_other(
+    visit: Visit, client: Client, wine: str
+) -> None:
+    page = visit(f"/m/{wine}/label")
+    name = page.locator("#stage article").get_attribute("data-name")
+
+    def fail_for_the_first(route: Route) -> None:
+        if name is not None and name in (route.request.post_data or ""):
+            route.fulfill(status=500, body="Internal Server Error")
+        else:
+            route.continue_()
+
+    page.route("**/label/answer", fail_for_the_first)
+    first = answer(page, "1")
+    with page.expect_response(lambda each: each.url.endswith("/answer") and each.status == 200):
+        second = answer(page, "2")
+    assert log(client, wine) == [(second, "answered", "Grignolino")]
+    expect(page.locator("#away")).to_have_text(re.compile("1 answer is kept here"))
+    page.unroute("**/label/answer")
+    kept(page)
+    assert log(client, wine)[1:] == [(first, "answered", "Barolo")]
+
+
 @pytest.mark.slow
 def test_a_lost_server_loses_no_answer(visit: Visit, tmp_path: Path) -> None:
     server = Serving(tmp_path)

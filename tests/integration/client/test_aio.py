@@ -136,6 +136,9 @@ def test_watching_and_waiting(serving: Serving, model: Model) -> None:
                 if update.tree.as_of >= report.committed_sequence:
                     break
             assert update.tree.root.attribute == "X"
+        async with aclosing(client.watch_versions(model.name, timeout_s=60.0)) as versions:
+            newest = await anext(versions)
+        assert (newest.version, newest.as_of, newest.lag) == (update.tree.version, update.tree.as_of, 0)
         with pytest.raises(DeadlineExceeded, match=r"after 0\.5 s"):
             await client.wait_grown(model.name, 10_000, timeout_s=0.5)
 

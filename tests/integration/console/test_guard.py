@@ -58,6 +58,7 @@ def test_names_of_this_machine_are_answered(visitor: Visitor, name: str) -> None
         {"sec_fetch_site": ""},
         {"sec_fetch_site": "", "origin": "https://evil.example"},
         {"sec_fetch_site": "", "origin": "null"},
+        {"sec_fetch_site": "", "origin": "http://["},
     ],
 )
 def test_posts_of_other_sites_are_refused(ann: Visitor, headers: dict[str, str]) -> None:

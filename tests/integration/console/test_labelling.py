@@ -223,5 +223,7 @@ def test_a_script_needs_the_secret_and_json(ann: Visitor, model: str) -> None:
     assert Visitor(ann.port).script(f"{base}/beat", {}).status == 401
     assert ann.script(f"{base}/next", {"have": [1]}).status == 400
     assert ann.script(f"{base}/next", {"wait_s": 1e9}).status == 400
+    halved = ann.script(f"{base}/answer", {"comment": "\ud83d"})  # half of an emoji, as JavaScript cuts one
+    assert (halved.status, "half a character" in halved.json["error"]) == (400, True)
     assert ann.script(f"{base}/nothing", {}).status == 404
     assert ann.get("/m/none/label").status == 404

@@ -1,7 +1,9 @@
 """A server that asks for tokens: each page is for who may see it, and a token stands nowhere."""
 
+import http.client
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,24 @@ def test_wrong_tokens_are_refused_and_throttled(guarded: Guarded) -> None:
         answer = visitor.sign_in(token=guarded.tokens["reader"])
         assert answer.status == 429
         assert "Try again in 5 min" in answer.text
+    finally:
+        console.stop()
+
+
+def test_failures_behind_a_proxy_count_for_the_browser(guarded: Guarded) -> None:
+    console = ConsoleProcess(guarded.serving.address, 0, "--trusted-proxy", "127.0.0.0/30")
+    own = {"Host": f"127.0.0.1:{console.port}", "Sec-Fetch-Site": "same-origin"}
+    own["Content-Type"] = "application/x-www-form-urlencoded"
+
+    def status(proxy: str, browser: str) -> int:
+        with closing(http.client.HTTPConnection("127.0.0.1", console.port, 30, (proxy, 0))) as connection:
+            connection.request("POST", "/sign-in", "token=no", own | {"X-Forwarded-For": browser})
+            return connection.getresponse().status
+
+    try:
+        assert [status("127.0.0.2", "10.0.0.8") for _ in range(11)] == [403] * 10 + [429]
+        assert status("127.0.0.2", "10.0.0.9") == 403
+        assert [status("127.0.0.9", f"10.0.1.{k}") for k in range(11)] == [403] * 10 + [429]  # not trusted
     finally:
         console.stop()
 

@@ -81,6 +81,26 @@ def test_all_callers_together_have_a_bounded_number(monkeypatch: pytest.MonkeyPa
     asyncio.run(run())
 
 
+def test_all_sessions_end_at_the_same_time() -> None:
+    """Each gives back its queries, which takes seconds if the server hangs."""
+
+    async def run() -> None:
+        all_closing = asyncio.Barrier(3)
+
+        class Waiting(Session):
+            async def close(self) -> None:
+                await asyncio.wait_for(all_closing.wait(), 10)
+                await super().close()
+
+        sessions = Sessions(Clock())
+        for each in map(session, ("ann", "bob", "eve")):
+            await sessions.add(Waiting(each.caller, each.labeller, each.client, each.used))
+        await sessions.close()
+        assert len(sessions) == 0
+
+    asyncio.run(run())
+
+
 def test_signing_out_closes_the_connection() -> None:
     async def run() -> None:
         sessions = Sessions()
