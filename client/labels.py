@@ -89,7 +89,7 @@ class LabelEncoder:
             return values_pb2.Labels(all_vacuous=values_pb2.Vacuous())
         if kinds == {"set"}:
             return values_pb2.Labels(sets=values_pb2.SetLabels(masks=[content for _, content in parsed]))
-        if "mass" in kinds:
+        if not kinds <= {"set", "contour"}:
             each = [self.one(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
             return values_pb2.Labels(list=values_pb2.LabelList(labels=each))
         rows = [self._indicator(content) if kind == "set" else content for kind, content in parsed]

@@ -63,8 +63,12 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
         return _of_committee(reason.committee, query.classes)
     if reason.attribute:
         return _of_rivals(reason, nominal)
-    sentence = _LEAF_SENTENCES.get(reason.strategy)
-    return sentence or f"Its label is worth most by the strategy {reason.strategy}."
+    return _LEAF_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
+
+
+def _by_strategy(name: str) -> str:
+    """Return the sentence for a strategy that this client does not know: a newer server's."""
+    return f"Its label is worth most by the strategy {name}."
 
 
 def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
@@ -121,7 +125,7 @@ def _stands_for(count: int) -> str:
 
 def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:
     child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
-    sentence = _CHILD_SENTENCES.get(reason.strategy, "This label tells most about the rows where {child}.")
+    sentence = _CHILD_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
     names = list(dict.fromkeys(rival.name for rival in reason.rivals))
     if not names:
         return sentence.format(child=child)

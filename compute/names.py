@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.compute.executor import Executor
@@ -85,6 +85,8 @@ def open_executor(name: str = EXECUTOR.default) -> Executor:
         from quercus.compute.processes import ProcessExecutor  # noqa: PLC0415  (started only when asked for)
 
         return ProcessExecutor(parts.processes)
-    from quercus.compute.dask_cluster import DaskExecutor  # noqa: PLC0415  (the dask extra)
+    if parts.kind == "dask":
+        from quercus.compute.dask_cluster import DaskExecutor  # noqa: PLC0415  (the dask extra)
 
-    return DaskExecutor(parts.host, parts.port)
+        return DaskExecutor(parts.host, parts.port)
+    assert_never(parts.kind)

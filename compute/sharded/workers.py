@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, assert_never
 
 from quercus.compute.dask_cluster import DaskExecutor
 from quercus.compute.errors import WorkerLostError
 from quercus.compute.kept import KeptObject, call_kept
-from quercus.compute.names import open_executor, parse_executor
+from quercus.compute.names import parse_executor
 from quercus.compute.pooled import WORKERS_POLL_S
 from quercus.compute.processes import ProcessPool, give_out
 from quercus.compute.sharded.shard import Rows, Shard
@@ -68,11 +68,11 @@ def open_shard_workers(
             yield workers
         finally:
             workers.close()
-    else:
-        with open_executor(executor) as opened:
-            if not isinstance(opened, DaskExecutor):
-                raise TypeError(f"{type(opened).__name__} is no Dask executor")
+    elif parts.kind == "dask":
+        with DaskExecutor(parts.host, parts.port) as opened:
             yield _DaskShardWorkers(opened, specification, rows)
+    else:
+        assert_never(parts.kind)
 
 
 class _LocalShardWorkers(ShardWorkers):

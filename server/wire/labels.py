@@ -62,8 +62,10 @@ def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -
                 label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
             )
             return Plausibilities(tuple(values.tolist()))
-        case _:
+        case "mass":
             return Masses(_decode_mass(label.mass, frame, f"{field}.mass"))
+        case _:
+            raise TypeError(f"labels of kind {kind} are not decoded")
 
 
 def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> MassFunction:

@@ -70,8 +70,10 @@ def form_of(model: LearnedModel) -> StoredForm:
             return StoredForm("belief-entropy", leaf=model.kind)
         case ServedForest():
             return StoredForm("active-forest")
-        case _:
+        case TreeModel():
             return StoredForm("tree")
+        case _:
+            raise TypeError(f"no stored form is known for {type(model).__name__}")
 
 
 def restore_model(

@@ -1,4 +1,4 @@
-"""Laws of every learner. Another one joins by a line in ALGORITHMS."""
+"""Laws of every learner. Another one joins by a line in BASES."""
 
 import pickle
 

@@ -109,6 +109,13 @@ def same(tree: Tree, root: Node) -> None:
             assert tuple(served.mass.values()) == tuple(value for _, value in node.mass.focal)
 
 
+def test_no_learner_is_missing() -> None:
+    domain = [each for _, each in ALGORITHMS.values()]
+    bases = [each.base for each in domain if isinstance(each, algorithms.Forest)]
+    elsewhere = algorithms.Abc45  # which tests/integration/service/test_same_as_offline.py serves
+    assert {elsewhere, *map(type, domain), *map(type, bases)} == set(algorithms.ALGORITHMS.values())
+
+
 @pytest.mark.parametrize("which", ALGORITHMS)
 def test_a_model_of_every_learner(client: Client, name: str, which: str) -> None:
     wire, domain = ALGORITHMS[which]
