@@ -39,6 +39,7 @@ from quercus.storage.queries.answers import AmendContext, AmendRule, AnswerChang
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.details import QueryDetails
 from quercus.storage.queries.leases import Eviction, LeaseRequest
+from quercus.storage.queries.pending import CombinedAnswer, PendingContext, PendingRule
 from quercus.storage.queries.policies import check as check_policy
 from quercus.storage.queries.records import (
     AnswerOutcome,
@@ -53,7 +54,7 @@ from quercus.storage.queries.records import (
     Reliability,
     Step,
 )
-from quercus.storage.queries.submitted import AnswerContext, AnswerRule, CombinedAnswer, SubmittedAnswer
+from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
 from quercus.storage.records import (
     AgendaEntry,
     AppendedBatch,
@@ -113,6 +114,8 @@ __all__ = [
     "NewerSchema",
     "NoSpace",
     "NotFound",
+    "PendingContext",
+    "PendingRule",
     "Policy",
     "Push",
     "QueryDetails",

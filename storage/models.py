@@ -14,6 +14,7 @@ from quercus.storage.inserts import insert_new
 from quercus.storage.log.event_log import CHUNK
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
+from quercus.storage.queries.pending import PendingRule, settle_pending
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
 from quercus.storage.rows import count_opening, lock
@@ -124,8 +125,17 @@ def count(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
 
-def respecify(connection: Connection, name: str, rule: SpecificationRule, clock: Clock) -> ModelRecord:
-    """Change the present specification while the model is held, as an event of the log."""
+def respecify(
+    connection: Connection,
+    name: str,
+    rule: SpecificationRule,
+    clock: Clock,
+    pending: PendingRule | None = None,
+) -> ModelRecord:
+    """Change the present specification while the model is held, as an event of the log.
+
+    If the new budget is spent, `pending` settles the queries that have some of several answers.
+    """
     row = lock(connection, name)
     now = clock()
     revised = rule(row.specification)
@@ -156,6 +166,8 @@ def respecify(connection: Connection, name: str, rule: SpecificationRule, clock:
     )
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
+    if pending is not None and budget == row.queries_answered:
+        settle_pending(connection, row, pending, now)
     count_opening(connection, row.id)
     return get(connection, name, now)
 

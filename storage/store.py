@@ -21,6 +21,7 @@ from quercus.storage.log.append import Outcome, append_all
 from quercus.storage.log.displays import read_displays
 from quercus.storage.migrate import ensure_schema
 from quercus.storage.queries.calls import QueryCalls
+from quercus.storage.queries.pending import PendingRule
 from quercus.storage.records import (
     AppendedBatch,
     Event,
@@ -294,10 +295,15 @@ class Store(QueryCalls, GrowthCalls):
         """
         return self.revise(name, lambda _: (specification, budget))
 
-    def revise(self, name: str, rule: models.SpecificationRule) -> ModelRecord:
-        """Change a model like `respecify`, by a rule that runs while the model is locked: no other change is lost."""
+    def revise(
+        self, name: str, rule: models.SpecificationRule, pending: PendingRule | None = None
+    ) -> ModelRecord:
+        """Change a model like `respecify`, by a rule that runs while the model is locked: no other change is lost.
+
+        If the new budget is spent, `pending` settles the queries that have some of several answers.
+        """
         with self._database.write() as connection:
-            return models.respecify(connection, name, rule, self._clock(connection))
+            return models.respecify(connection, name, rule, self._clock(connection), pending)
 
     # The log
 

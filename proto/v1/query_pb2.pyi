@@ -69,6 +69,8 @@ class _QueryStepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QuerySt
     QUERY_STEP_KIND_UNDONE: _QueryStepKind.ValueType  # 11
     QUERY_STEP_KIND_EVICTED: _QueryStepKind.ValueType  # 12
     """An operator ended the lease, or its access token was revoked or expired; `why` has the reason."""
+    QUERY_STEP_KIND_SETTLED: _QueryStepKind.ValueType  # 13
+    """The budget is spent: the query is settled with those of several answers that it has."""
 
 class QueryStepKind(_QueryStepKind, metaclass=_QueryStepKindEnumTypeWrapper): ...
 
@@ -86,6 +88,8 @@ QUERY_STEP_KIND_CORRECTED: QueryStepKind.ValueType  # 10
 QUERY_STEP_KIND_UNDONE: QueryStepKind.ValueType  # 11
 QUERY_STEP_KIND_EVICTED: QueryStepKind.ValueType  # 12
 """An operator ended the lease, or its access token was revoked or expired; `why` has the reason."""
+QUERY_STEP_KIND_SETTLED: QueryStepKind.ValueType  # 13
+"""The budget is spent: the query is settled with those of several answers that it has."""
 Global___QueryStepKind: _TypeAlias = QueryStepKind  # noqa: Y015
 
 class _AnswerKind:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from quercus.belief import evidence
@@ -15,6 +15,7 @@ from quercus.server.labelling.combined_labels import (
     LabellerLabel,
     combine_answers,
     decode_labeller_label,
+    label_combiner,
     weighed_label,
 )
 from quercus.server.labelling.reliability import Crowd
@@ -29,6 +30,8 @@ from quercus.storage import (
     Event,
     EventKind,
     FailedPrecondition,
+    PendingContext,
+    PendingRule,
     Policy,
     Reliability,
     SubmittedAnswer,
@@ -93,12 +96,13 @@ class LabellerReply:
         is_one_of_several = context.policy.answers_per_query > 1 or labellers_with_partial_answers(
             context.history, context.number
         )
-        return self._among(context, partial) if is_one_of_several else self._alone(context)
+        submitted = self._among(context, partial) if is_one_of_several else self._alone(context)
+        pending = pending_rule(self._schema, self._crowd) if context.spends_budget else None
+        return replace(submitted, pending=pending)
 
     def _alone(self, context: AnswerContext) -> SubmittedAnswer:
         size = self._schema.frame.size
-        known = known_contour(context.history, size)
-        conflict = evidence.update(known, contour(self._said.label, size), self.reliability).conflict
+        conflict = _conflicts(context.history, self._said.label, self.reliability, size)
         self.together = None
         return self._submitted(conflict, settles=True, combined=None)
 
@@ -110,15 +114,12 @@ class LabellerReply:
             context.labeller: LabellerLabel(said.label, self.reliability, said.declared is None)
         }
         self.together = together = combine_answers(list(labels.values()), size)
-        last = context.queries_answered + 1 >= context.budget  # nobody else will be asked
-        settles = last or _is_enough(context.policy, len(others) + 1, together.conflict)
-        combined, conflict = None, False
+        # nobody else is asked when the budget is spent
+        settles = context.spends_budget or _is_enough(context.policy, len(others) + 1, together.conflict)
+        combined: CombinedAnswer | None = None
+        conflict = False
         if settles:
-            label = weighed_label(labels, size, self._crowd) or Masses(together.mass)
-            conflict = evidence.update(
-                known_contour(context.history, size), contour(label, size), 1.0
-            ).conflict
-            combined = CombinedAnswer(encode(label), " + ".join(labels)[:MAX_AUTHOR_CHARACTERS])
+            combined, conflict = _combined(labels, together, context.history, size, self._crowd)
         return self._submitted(conflict, settles=settles, combined=combined)
 
     def _submitted(
@@ -166,7 +167,7 @@ class Amendment:
         )  # fmt: skip
         if self.labeller not in labellers_with_partial_answers(context.history, context.number):
             # the one answer, or (who may) what overrules all
-            conflict = label is not None and _conflicts(context.history, label, reliability, size)
+            conflict = label is not None and _conflicts(context.history[:1], label, reliability, size)
             return make(label=said, conflict=conflict)
         if not context.settled:
             return make(label=None, among=True, pending=True)
@@ -184,8 +185,40 @@ class Amendment:
         if not given:
             return make(label=None)
         together = combine_answers(list(given.values()), size)
-        label = weighed_label(given, size, self.crowd) or Masses(together.mass)
-        return make(label=encode(label), conflict=_conflicts(context.history, label, 1.0, size))
+        combined, conflict = _combined(given, together, context.history[:1], size, self.crowd)
+        return make(label=combined.label, conflict=conflict)
+
+
+def pending_rule(schema: ModelSchema, crowd: Crowd | None) -> PendingRule:
+    """Return what settles queries with the answers that they have; `ModelReplaced` when the model is another one.
+
+    Parameters
+    ----------
+    schema : schema of the model, as far as it is known.
+    crowd : the labellers, where reliability is estimated.
+    """
+    size = schema.frame.size
+
+    def combine(context: PendingContext) -> tuple[CombinedAnswer, bool]:
+        _check_same_model(schema, context.key)
+        given = partial_answers(context.history, context.number, size)
+        together = combine_answers(list(given.values()), size)
+        return _combined(given, together, context.history, size, crowd)
+
+    return PendingRule(combine, label_combiner(size, crowd))
+
+
+def _combined(
+    labels: Mapping[str, LabellerLabel],
+    together: Consensus,
+    history: Sequence[Event],
+    size: int,
+    crowd: Crowd | None,
+) -> tuple[CombinedAnswer, bool]:
+    """Return the label of several answers, `together` their combination, and whether it contradicts the history."""
+    label = weighed_label(labels, size, crowd) or Masses(together.mass)
+    author = " + ".join(labels)[:MAX_AUTHOR_CHARACTERS]
+    return CombinedAnswer(encode(label), author), _conflicts(history, label, 1.0, size)
 
 
 def _check_same_model(schema: ModelSchema, key: int) -> None:
@@ -194,8 +227,8 @@ def _check_same_model(schema: ModelSchema, key: int) -> None:
 
 
 def _conflicts(history: Sequence[Event], label: Label, reliability: float, size: int) -> bool:
-    """Return whether a label contradicts the one that the instance was pushed with."""
-    return evidence.update(known_contour(history[:1], size), contour(label, size), reliability).conflict
+    """Return whether a label contradicts what is known of an instance by these events."""
+    return evidence.update(known_contour(history, size), contour(label, size), reliability).conflict
 
 
 def _is_enough(policy: Policy, count: int, conflict: float) -> bool:

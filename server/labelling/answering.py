@@ -16,6 +16,7 @@ from quercus.server.labelling.answer_rules import (
     LabellerReply,
     ModelReplaced,
     NewAnswer,
+    pending_rule,
 )
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.leasing import check_lease_token
@@ -25,7 +26,7 @@ from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import AnswerOutcome, LeaseClaim, Store
+from quercus.storage import AnswerOutcome, LeaseClaim, PendingRule, Store
 
 T = TypeVar(
     "T",
@@ -106,6 +107,11 @@ async def _share(
     reply = LabellerReply(schema, said, crowd)
     join = label_combiner(schema.frame.size, crowd)
     return await core.share(core.store.answer_work(claim, reply, join)), reply
+
+
+async def pending_rule_of(core: ServiceCore, schema: ModelSchema) -> PendingRule:
+    """Return what settles queries with the answers that they have, when the budget of a model is lowered."""
+    return pending_rule(schema, await crowd_where_estimated(core, schema))
 
 
 async def _decode(

@@ -12,6 +12,8 @@ from google.protobuf import empty_pb2
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import current_caller
+from quercus.server.labelling.answer_rules import ModelReplaced
+from quercus.server.labelling.answering import pending_rule_of
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.models import (
     check_sizes,
@@ -21,7 +23,7 @@ from quercus.server.wire.models import (
 )
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
 from quercus.specification.bounds import check_model_id
-from quercus.storage import ModelRecord, NotFound, Store
+from quercus.storage import ModelRecord, NotFound, PendingRule, Store
 
 
 class ModelService(model_pb2_grpc.ModelServiceServicer):
@@ -68,7 +70,15 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
 
     async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Change the fields of the mask; the change is an event of the log."""
-        return await self._core.write(_update_in_store, self._core.store, parse_model(request.name), request)
+        model, store = parse_model(request.name), self._core.store
+        if "budget" not in request.update_mask.paths:
+            return await self._core.write(_update_in_store, store, model, request)
+        try:
+            pending = await pending_rule_of(self._core, await self._core.catalogue.schema(model))
+            return await self._core.write(_update_in_store, store, model, request, pending)
+        except ModelReplaced:
+            pending = await pending_rule_of(self._core, await self._core.catalogue.reload_schema(model))
+            return await self._core.write(_update_in_store, store, model, request, pending)
 
     async def DeleteModel(self, request: model_pb2.DeleteModelRequest, context: Any) -> empty_pb2.Empty:  # noqa: N802
         """Remove a model and all that belongs to it."""
@@ -121,7 +131,9 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
                 yield store.get_model(name)
 
 
-def _update_in_store(store: Store, model: str, request: model_pb2.UpdateModelRequest) -> model_pb2.Model:
+def _update_in_store(
+    store: Store, model: str, request: model_pb2.UpdateModelRequest, pending: PendingRule | None = None
+) -> model_pb2.Model:
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised(stored: bytes) -> tuple[bytes, int] | None:
@@ -129,4 +141,4 @@ def _update_in_store(store: Store, model: str, request: model_pb2.UpdateModelReq
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 
-    return encode_model(store.revise(model, revised), store.vocabulary(model))
+    return encode_model(store.revise(model, revised, pending), store.vocabulary(model))

@@ -24,6 +24,7 @@ ALLOWED_STATES: dict[Step, tuple[set[QueryState], set[QueryState]]] = {
     Step.ANSWERED: ({OPEN, LEASED}, {ANSWERED, OPEN}),
     Step.REFUSED: ({OPEN, LEASED}, {REFUSED}),
     Step.WITHDRAWN: ({OPEN}, {WITHDRAWN}),
+    Step.SETTLED: ({OPEN}, {ANSWERED}),
     Step.CORRECTED: ({ANSWERED, OPEN, LEASED}, {ANSWERED, OPEN, LEASED}),
     # of several answers one: the query stays as it is
     Step.UNDONE: ({ANSWERED, REFUSED, OPEN, LEASED}, {WITHDRAWN, ANSWERED, OPEN, LEASED}),

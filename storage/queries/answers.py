@@ -16,10 +16,10 @@ from quercus.storage.deferred_writes import Write
 from quercus.storage.errors import FailedPrecondition
 from quercus.storage.log import event_log
 from quercus.storage.log.statements import Join, append_joint
-from quercus.storage.queries import budgets, claims, expiry, history, policies, submitted
+from quercus.storage.queries import budgets, claims, expiry, history, pending, policies, submitted
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
+from quercus.storage.queries.query_state import SETTLE, columns_of, lifecycle_of, updated
 from quercus.storage.queries.records import AnswerOutcome, Corrections, Idle, QueryState, Step
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
@@ -29,7 +29,6 @@ from quercus.storage.rows import lock
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
-_SETTLE = updating("settle", "sequence")
 _COUNT = (
     update(model)
     .where(model.c.id == bindparam("counted"))
@@ -141,6 +140,8 @@ def settle_together(
         return AnswerContext.of(held, seen.policy, seen.said_of(connection, held.query.instance))
 
     said = submitted.reply_in(reply, context)
+    if said.pending is not None:  # what it settles was not read
+        return None
     answered = _settle(connection, held, said, join)
     seen.note_said(held, answered, 1 if said.combined is None else 2, refused=said.label is None)
     return answered
@@ -170,12 +171,15 @@ def _settle(
         connection,
         Write(event_log.ADD, said_rows),
         Write(_COUNT, [_counted(held, said, len(said_rows), opened=not over)], counts="counted"),
-        Write(_SETTLE, [updated("settle", held.model.id, number, columns)]),
+        Write(SETTLE, [updated("settle", held.model.id, number, columns)]),
         Write(history.ADD, [history.added(held.model.id, note, now)]),
     )
     if said.settles and not refused and held.query.is_spoken_of:
         deferred_writes.send(connection)
         _join_answers(connection, held.model, held.query.instance, sequence, join, now)
+    if said.pending is not None:
+        deferred_writes.send(connection)
+        pending.settle_pending(connection, held.model, said.pending, now)
     return AnswerOutcome(own, repeated=False, conflict=said.conflict, settled=over)
 
 
@@ -295,10 +299,10 @@ def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> l
     )  # fmt: skip
     if said.combined is None:
         return [own]
-    return [own, event_log.added(
-        sequence=sequence + 1, kind=int(EventKind.ANSWER), label=said.combined.label,
-        author=said.combined.author, reliability=1.0, asked=held.query.asked, **about,
-    )]  # fmt: skip
+    return [
+        own,
+        pending.combined_row(held.query, sequence + 1, said.combined, now, conflict=said.conflict),
+    ]
 
 
 def _counted(held: ClaimedQuery, said: SubmittedAnswer, events: int, *, opened: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from quercus.storage.queries.answers import AmendRule, AnswerChange
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.details import QueryDetails, page_details, read_details, said_details
 from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
+from quercus.storage.queries.pending import CombinedAnswer
 from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import (
     AnswerOutcome,
@@ -24,7 +25,7 @@ from quercus.storage.queries.records import (
     QueryState,
     Step,
 )
-from quercus.storage.queries.submitted import AnswerRule, CombinedAnswer, SubmittedAnswer
+from quercus.storage.queries.submitted import AnswerRule, SubmittedAnswer
 from quercus.storage.records import Event, EventSelection
 
 T = TypeVar("T")

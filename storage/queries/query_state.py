@@ -52,6 +52,8 @@ def updated(prefix: str, model_id: int, number: int, columns: Mapping[str, Any])
     return {f"{prefix}_of": model_id, f"{prefix}_which": number} | changed
 
 
+SETTLE = updating("settle", "sequence")
+"""Update of a query that is settled, with the event that settled it; `updated("settle", ...)` makes its parameters."""
 _WRITE = updating("life")
 
 

@@ -48,6 +48,8 @@ class Step(IntEnum):
     UNDONE = 11
     EVICTED = 12
     """An operator ended the lease, or the access token that took it became invalid."""
+    SETTLED = 13
+    """The budget is spent: the query is settled with those of several answers that it has."""
 
 
 class Corrections(IntEnum):

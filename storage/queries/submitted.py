@@ -6,16 +6,9 @@ from typing import TypeAlias
 
 from quercus.storage import checks
 from quercus.storage.queries.claims import ClaimedQuery
+from quercus.storage.queries.pending import CombinedAnswer, PendingRule
 from quercus.storage.queries.records import Policy
 from quercus.storage.records import Event
-
-
-@dataclass(frozen=True, slots=True)
-class CombinedAnswer:
-    """The combination of several answers to a settled query; `author` names the labellers."""
-
-    label: bytes
-    author: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +18,7 @@ class SubmittedAnswer:
     `took_s` None: since it was leased. `settles` False: the query wants more answers. `combined`: the query wanted
     several answers, and this is the last of them. `declared` False: the reliability is an
     estimate, which may be another one when the same is said again. `shown` names what the labeller's screen showed.
+    `pending`: the answer spends the budget, and this settles the queries that wanted more answers.
     """
 
     label: bytes | None
@@ -36,6 +30,7 @@ class SubmittedAnswer:
     combined: CombinedAnswer | None = None
     declared: bool = True
     shown: str = ""
+    pending: PendingRule | None = None
 
     def check(self) -> None:
         """Raise `InvalidInput` where something is out of bounds."""
@@ -53,8 +48,8 @@ class AnswerContext:
     ----------
     key : int
         `ModelRecord.key`.
-    budget, queries_answered : int
-        Budget of the model, and number of its answers.
+    spends_budget : bool
+        Whether an answer is the last one of the budget.
     policy : Policy
     number : int
         Number of the query.
@@ -65,8 +60,7 @@ class AnswerContext:
     """
 
     key: int
-    budget: int
-    queries_answered: int
+    spends_budget: bool
     policy: Policy
     number: int
     labeller: str
@@ -76,8 +70,8 @@ class AnswerContext:
     def of(cls, held: ClaimedQuery, policy: Policy, history: Sequence[Event]) -> "AnswerContext":
         """Return the context of an answer by this lease."""
         row = held.model
-        counts = (row.id, row.budget, row.queries_answered)
-        return cls(*counts, policy, held.query.number, held.given.labeller, history)
+        spends_budget = row.queries_answered + 1 >= row.budget
+        return cls(row.id, spends_budget, policy, held.query.number, held.given.labeller, history)
 
 
 AnswerRule: TypeAlias = Callable[[AnswerContext], SubmittedAnswer]

@@ -7,6 +7,7 @@ Every change of a query's state goes through `apply_event`; the SQL around it on
     open -> leased -> answered | refused        settled by its holder (or late, while nobody else holds it)
     leased -> open                              released, skipped, postponed, expired, ended by an operator, or more
                                                 answers are wanted
+    open -> answered                            the budget is spent: with the answers that it has
     open | leased -> withdrawn                  growth does not want it any more (a leased one: when it comes back)
     answered | refused -> withdrawn             taken back by who said it; of several answers, the last one
 """
@@ -97,6 +98,11 @@ class NoLongerWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class NoMoreAnswers:
+    """The budget is spent, so the answers that the query has are all that it gets."""
+
+
+@dataclass(frozen=True, slots=True)
 class Correct:
     """Another answer comes into the place of one that was given; `again`: of one that was taken back."""
 
@@ -115,7 +121,9 @@ class Evict:
     """The lease is ended by another than its holder."""
 
 
-QueryEvent: TypeAlias = Take | Extend | ReturnLease | Evict | Reply | NoLongerWanted | Correct | UndoReply
+QueryEvent: TypeAlias = (
+    Take | Extend | ReturnLease | Evict | Reply | NoLongerWanted | NoMoreAnswers | Correct | UndoReply
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,10 @@ def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> Que
             if lifecycle.state is not OPEN:
                 return lifecycle
             return replace(lifecycle, wanted=False) if lifecycle.answers else QueryLifecycle(WITHDRAWN)
+        case NoMoreAnswers():
+            if lifecycle.state is not OPEN or not lifecycle.answers:
+                return RejectedStep("it is not open with some of several answers")
+            return QueryLifecycle(QueryState.ANSWERED, answers=lifecycle.answers)
         case Evict():
             return _after_return(lifecycle) if lifecycle.state is LEASED else RejectedStep("nobody holds it")
         case Correct(again):
@@ -204,7 +216,8 @@ def _by_holder(
 def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord) -> str | None:
     if lifecycle.state in SETTLED:
         how = "answered" if lifecycle.state is QueryState.ANSWERED else "refused"
-        return f"already {how}" + ("" if lifecycle.token == lease.token else " by another labeller")
+        by_another = " by another labeller" if lifecycle.token else ", when the budget was spent"
+        return f"already {how}" + ("" if lifecycle.token == lease.token else by_another)
     if lease.used:  # the query is open again, because it wants more answers
         return "already answered"
     if lease.given_up:

@@ -19,6 +19,7 @@ MAY = {
     Step.ANSWERED: ({OPEN, LEASED}, {QueryState.ANSWERED, OPEN}),
     Step.REFUSED: ({OPEN, LEASED}, {QueryState.REFUSED}),
     Step.WITHDRAWN: ({OPEN}, {WITHDRAWN}),
+    Step.SETTLED: ({OPEN}, {QueryState.ANSWERED}),
     # of one of several answers also before it is settled
     Step.CORRECTED: ({QueryState.ANSWERED, OPEN, LEASED}, {QueryState.ANSWERED, OPEN, LEASED}),
     Step.UNDONE: ({*SETTLED, OPEN, LEASED}, {WITHDRAWN, QueryState.ANSWERED, OPEN, LEASED}),

@@ -11,6 +11,7 @@ from quercus.storage.queries.transitions import (
     Extend,
     LeaseRecord,
     NoLongerWanted,
+    NoMoreAnswers,
     QueryLifecycle,
     RejectedStep,
     Reply,
@@ -32,6 +33,7 @@ events = st.one_of(
     st.builds(ReturnLease, leases, st.sampled_from((NEVER, 25.0))),
     st.builds(Reply, leases, st.sampled_from((OPEN, ANSWERED, REFUSED))),
     st.just(NoLongerWanted()),
+    st.just(NoMoreAnswers()),
     st.just(Evict()),
     st.builds(Correct, st.booleans()),
     st.builds(UndoReply, st.booleans()),
@@ -64,7 +66,8 @@ def test_a_step_follows_the_rules(before: QueryLifecycle, event: object, now: fl
         return
     # what holds of every life
     assert (after.state is LEASED) == (after.ends != NEVER)
-    assert (after.token != "") == (after.state in {LEASED, *SETTLED})
+    no_lease = isinstance(event, NoMoreAnswers)  # what the store itself settles has no lease
+    assert (after.token != "") == (after.state in {LEASED, *SETTLED} and not no_lease)
     assert after.not_before == NEVER or after.state is OPEN
     # nobody loses a live lease but by the own word
     if lifecycle.state is LEASED and after.token != lifecycle.token:
@@ -103,6 +106,8 @@ def may(lifecycle: QueryLifecycle, event: object, now: float) -> bool:  # noqa: 
             return lifecycle.state is OPEN and lifecycle.not_before <= now
         case NoLongerWanted():
             return True
+        case NoMoreAnswers():
+            return lifecycle.state is OPEN and lifecycle.answers > 0
         case Evict():
             return lifecycle.state is LEASED
         case UndoReply():
