@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from quercus.cli.common import JsonOption, fail, out, report
+from quercus.cli.common import JsonOption, err, fail, out, report
 from quercus.cli.completion import complete_model
 from quercus.cli.progress import progress_bar
 from quercus.cli.stores import StoreOption, opened_store
@@ -17,6 +19,8 @@ from quercus.cli.stores import StoreOption, opened_store
 if TYPE_CHECKING:
     from quercus.storage.store import Store
 
+NAMED: Final = 5
+"""Models that an error names."""
 SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -42,7 +46,7 @@ def archive(
     """Add the new events of a model to an archive of Parquet files.
 
     Each file is read back before it counts. After an interruption, the next run continues. Servers may use the store
-    meanwhile. Nothing is removed from the store.
+    meanwhile. Nothing is removed from the store. With --all, a model that fails does not stop the others.
 
     Try:
 
@@ -53,27 +57,44 @@ def archive(
         raise typer.BadParameter("give the name of one model, or --all")
     older_than_s = 0.0 if older_than is None else parse_age(older_than)
     with opened_store("archive", store) as opened:
-        from quercus.storage.archive.writing import archive_model  # noqa: PLC0415  (the server extra)
-        from quercus.storage.errors import NotFound  # noqa: PLC0415
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.storage.archive.writing import archive_model  # noqa: PLC0415
+        from quercus.storage.errors import NotFound, StorageError  # noqa: PLC0415
 
-        archived = []
+        archived, failed = [], {}
         for each in _all_names(opened) if name is None else [name]:
             try:
                 with progress_bar(each) as progress:
                     result = archive_model(opened, each, target, older_than_s=older_than_s, progress=progress)
-            except NotFound:
+            except (StorageError, InvalidInput) as error:
                 if name is not None:
                     raise
-                continue  # deleted since the names were read
+                if not isinstance(error, NotFound):  # deleted since the names were read
+                    failed[each] = str(error)
+                    _show_failure(each, str(error), as_json=as_json)
+                continue
             archived.append(result)
             if not as_json:
                 text = f"{each}: {result.added:,} events added, archived up to event {result.last:,}"
                 out.print(text, markup=False, highlight=False)
-    report(
-        as_json,
-        {"models": [asdict(each) for each in archived]},
-        f"archived to {target}; models: {len(archived):,}",
-    )
+    content = {
+        "models": [asdict(each) for each in archived],
+        "failed": [{"name": each, "error": error} for each, error in failed.items()],
+    }
+    report(as_json, content, f"archived to {target}; models: {len(archived):,}")
+    if failed:
+        fail(f"{len(failed):,} of {len(archived) + len(failed):,} models were not archived: {_some(failed)}")
+
+
+def _show_failure(name: str, error: str, *, as_json: bool) -> None:
+    if not as_json:  # the results have it
+        err.print(f"{name}: {error}", markup=False, highlight=False)
+
+
+def _some(names: Collection[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - NAMED
+    return ", ".join(islice(names, NAMED)) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _all_names(opened: Store) -> list[str]:

@@ -8,12 +8,17 @@ changes up to a number has missed none, however many write at once; and the lock
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from quercus.storage import deferred_writes
 from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
+KEPT_COMMITS: Final = 1_000_000
+"""The deletion of a model can be read during so many later commits, which take minutes at least.
+
+Readers look many times a second. A process that was stopped for longer finds that the model is gone when it uses it.
+"""
 _HELD: Final = "quercus_held"  # models whose row the transaction holds: the key, and the name
 
 
@@ -55,6 +60,11 @@ _MARK_TOGETHER = (
     .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
+_FORGET = delete(model_change).where(
+    model_change.c.number <= _NEWEST.scalar_subquery() - KEPT_COMMITS,
+    model_change.c.model_id.not_in(select(model.c.id)),
+    model_change.c.model_id < select(func.max(model_change.c.model_id)).scalar_subquery(),
+)
 SINCE: Final = Prepared(
     select(
         model_change.c.number,
@@ -86,6 +96,14 @@ def introduce(connection: Connection, key: int, name: str) -> None:
     """The transaction made a model."""
     connection.execute(insert(model_change).values(model_id=key, name=name, number=0))
     connection.info[_HELD].add(key)
+
+
+def forget_removed(connection: Connection) -> None:
+    """Remove the changes of models that are gone, but for the newest `KEPT_COMMITS` commits.
+
+    The greatest key stays: it is the last that was given, so `quercus migrate` gives it to no other model.
+    """
+    connection.execute(_FORGET)
 
 
 def hold_counter(connection: Connection) -> None:

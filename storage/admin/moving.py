@@ -40,7 +40,8 @@ ROWS: Final = 1000
 
 # What refers to a table comes after it.
 OF_MODELS: Final = (model, model_change, policy, vocabulary, log, display, snapshot, query, query_history)
-OF_ALL: Final = (token, audit)
+OF_ALL: Final = {token: "access tokens", audit: "entries in the audit log"}
+"""Tables whose rows belong to no model, in words."""
 NUMBERED: Final = (model, query_history, audit)
 """Tables whose keys the database chooses."""
 
@@ -71,7 +72,7 @@ def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _
     StoreBusy
         A server uses the source, or it was written meanwhile.
     FailedPrecondition
-        The target has something that the source does not have.
+        The target has a model, an access token or an entry in the audit log that the source does not have.
     CorruptStore
         If the rows read back differ from those written, or the target is inconsistent.
     """
@@ -115,11 +116,27 @@ def _check_target(source: Store, target: Store) -> None:
         others = connection.execute(select(model.c.name).where(~LIVE)).first()
     strange = [name for key, (uid, name) in there.items() if known.get(key) != (uid, name)]
     if strange or others is not None:
-        what = f"model {strange[0]}" if strange else "models that are being deleted"
-        raise FailedPrecondition(
-            f"the target has {what}, which the source does not have: move to a new store, or to one that an "
-            "interrupted move of the same source began"
-        )
+        raise _has_more(f"model {strange[0]}" if strange else "models that are being deleted")
+    with source._database.read() as reading, target._database.read() as connection:
+        for table, name in OF_ALL.items():
+            if not _has_all(reading, connection, table):
+                raise _has_more(name)
+
+
+def _has_more(what: str) -> FailedPrecondition:
+    return FailedPrecondition(
+        f"the target has {what}, which the source does not have: move to a new store, or to one that an "
+        "interrupted move of the same source began"
+    )
+
+
+def _has_all(reading: Connection, target: Connection, table: Table) -> bool:
+    """Return whether the source has each row of a table that the target has; both are read in order of their key."""
+    wanted = _in_order(table).execution_options(yield_per=ROWS)
+    with reading.execute(wanted) as of_source, target.execute(wanted) as of_target:
+        known = map(_canonical, of_source)
+        # `in` goes on behind the row that it found last
+        return all(row in known for row in map(_canonical, of_target))
 
 
 def _move_model(source: Store, target: Store, key: int) -> MovedModel:
@@ -144,7 +161,7 @@ def _move_rest(source: Store, target: Store) -> None:
     """Move the rows that belong to no model, and continue the numbers and the clock of the source."""
     with source._database.read() as reading, target._database.write(unhurried=True) as writing:
         for table in OF_ALL:
-            writing.execute(delete(table))  # of an interrupted move
+            writing.execute(delete(table))  # of an earlier move of this source: `_check_target`
             _copy(reading, writing, table, _in_order(table))
         number = reading.execute(select(change_counter.c.number)).scalar_one()
         writing.execute(update(change_counter).values(number=number))

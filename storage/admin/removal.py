@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Table, delete, select, tuple_, update
 
+from quercus.storage import changes
 from quercus.storage.rows import lock
 from quercus.storage.schema import display, log, model, query, query_history, snapshot, vocabulary
 
@@ -51,4 +52,5 @@ def remove_some(connection: Connection, rows: int) -> bool:
         if connection.execute(delete(table).where(*mine)).rowcount:
             return True
     connection.execute(delete(model).where(model.c.id == key))
+    changes.forget_removed(connection)
     return True

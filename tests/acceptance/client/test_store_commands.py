@@ -15,6 +15,7 @@ from support.published import published_model
 
 from quercus.client import Client
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.storage import Store
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,29 @@ def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_pat
     piece.write_bytes(piece.read_bytes()[:-1])
     said = run("rebuild", archive, "--store", str(tmp_path / "other.db"), "--create", code=1)
     assert f"{piece.name} is damaged: it has" in " ".join(said.split())
+
+
+def test_a_model_that_cannot_be_archived_does_not_stop_the_others(tmp_path: Path) -> None:
+    store, archive = str(tmp_path / "quercus.db"), tmp_path / "archive"
+    with Store.open(f"sqlite:///{store}") as opened:
+        uids = {name: opened.create_model(name, b"", budget=0).uid for name in ("a", "b", "c")}
+    archive.mkdir()
+    for name in ("a", "b"):  # files where their folders should be
+        (archive / uids[name]).touch()
+    said = quercus("archive", "--all", "--out", str(archive), "--store", store)
+    assert said.returncode == 1
+    assert "c: 0 events added" in said.stdout
+    assert [name for name in "abc" if f"{name}: {archive / uids[name]} cannot be opened" in said.stderr] == [
+        *"ab"
+    ]
+    assert "2 of 3 models were not archived: a, b" in said.stderr
+    said = quercus("archive", "--all", "--out", str(archive), "--store", store, "--json")
+    assert said.returncode == 1
+    found = json.loads(said.stdout)
+    assert [each["name"] for each in found["models"]] == ["c"]
+    assert [each["name"] for each in found["failed"]] == ["a", "b"]
+    assert "cannot be opened as a folder" in found["failed"][0]["error"]
+    assert json.loads(said.stderr)["error"]["exit_code"] == 1
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+from sqlalchemy import update
 
 from quercus.storage import FailedPrecondition, Policy
-from quercus.storage.changes import Change
+from quercus.storage.changes import KEPT_COMMITS, Change
+from quercus.storage.schema import change_counter
 
 
 def names(changes: list[Change]) -> list[str]:
@@ -79,6 +81,34 @@ def test_the_end_of_a_model_is_reported_and_its_successor_is_another(store, help
     ]
     assert first.uid != second.uid
     assert len(first.uid) == 36
+
+
+def test_the_end_of_a_model_is_told_for_a_million_commits(store, helper):
+    """A model that is there stays, and so does the greatest key, which no other model may get."""
+    for name in ("kept", "one", "two"):
+        helper.create(name=name)
+    end(store, "one")
+    end(store, "two")
+    assert names(store.changes(0)) == ["kept", "one", "two"]
+    pass_commits(store, KEPT_COMMITS - 3)
+    helper.create(name="three")
+    end(store, "three")
+    assert names(store.changes(0)) == ["kept", "two", "three"]
+    pass_commits(store, KEPT_COMMITS)
+    end(store, "kept")
+    assert names(store.changes(0)) == ["three", "kept"]
+
+
+def end(store, name):
+    store.delete_model(name)
+    while store.remove_deleted():
+        pass
+
+
+def pass_commits(store, count):
+    """Count on, as so many commits would."""
+    with store._database.write() as connection:
+        connection.execute(update(change_counter).values(number=change_counter.c.number + count))
 
 
 def test_models_are_read_by_key(store, helper):

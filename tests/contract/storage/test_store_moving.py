@@ -167,6 +167,40 @@ def test_a_target_that_has_something_else_is_refused(
         move_store(store_url, store_url)
 
 
+@pytest.mark.parametrize("what", ["access tokens", "entries in the audit log"])
+def test_what_belongs_to_no_model_is_not_deleted_in_the_target(
+    filled: Callable[[], Store], store_url: str, other_url: str, what: str
+) -> None:
+    """Neither in a store without models, nor in one to which an earlier move brought the rows of the source."""
+    with Store.open(other_url) as store:
+        add_own(store, what)
+        kept = store.access.tokens(), store.access.audit()
+    with pytest.raises(FailedPrecondition, match=f"the target has {what}, which the source does not have"):
+        move_store(store_url, other_url)
+    with Store.open(other_url) as store:
+        assert (store.access.tokens(), store.access.audit()) == kept
+        assert store.list_models() == []
+
+
+def test_tokens_made_after_a_move_are_not_deleted_by_the_next(
+    filled: Callable[[], Store], store_url: str, other_url: str
+) -> None:
+    move_store(store_url, other_url)
+    with Store.open(other_url) as store:
+        add_own(store, "access tokens")
+    with pytest.raises(FailedPrecondition, match="the target has access tokens"):
+        move_store(store_url, other_url)
+    with Store.open(other_url) as store:
+        assert {token.name for token in store.access.tokens()} == {"robot", "mine"}
+
+
+def add_own(store: Store, what: str) -> None:
+    if what == "access tokens":
+        store.access.create_token("t0", "mine", b"own", roles=frozenset({"labeller"}), duration_s=60.0)
+    else:
+        store.access.record("eve", "did", "this", "OK")
+
+
 def test_a_target_that_went_on_is_refused(
     filled: Callable[[], Store], store_url: str, other_url: str
 ) -> None:

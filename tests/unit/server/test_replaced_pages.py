@@ -1,12 +1,11 @@
-"""A model is replaced again and again while its pages are read: each page is of one of the models, or of none."""
+"""A model is replaced between any two statements that read a page: the page is of one of the models, or of none."""
 
-import random
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import event
 
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
@@ -17,9 +16,8 @@ from quercus.server.transfer.exporting import export_table
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import AgendaEntry, EventSelection, FailedPrecondition, NotFound, Store
 
-READS = 12
-MOST = 100_000  # most of them find no model
-LONGEST_S = 0.02  # that a model stays, some times as long as a page takes
+MOST_STATEMENTS = 100
+GONE = {"model m", "model m was deleted, and another has its name: start again"}
 
 
 def lines_of(store: Store, attributes: int, classes: list[str], rows: int) -> list[str]:
@@ -42,54 +40,102 @@ def lines_of(store: Store, attributes: int, classes: list[str], rows: int) -> li
     return found
 
 
+class Replacing:
+    """A store, and another process's view of it, which replaces the model between two statements of the store.
+
+    Parameters
+    ----------
+    store : reads the pages.
+    other : the same store.
+    models : two models of one name, as they are exported.
+    """
+
+    def __init__(self, store: Store, other: Store, models: list[list[str]]) -> None:
+        self.store, self._other, self._models = store, other, models
+        self._left: int | None = None
+        event.listen(store._database._engine, "after_cursor_execute", self._count)
+        other.load(models[0])
+
+    def after(self, statements: int) -> None:
+        """Replace the first model by the second when so many statements have been executed from now on."""
+        self._left = None
+        self._put(0)
+        if statements:
+            self._left = statements
+        else:
+            self._put(1)
+
+    @property
+    def is_done(self) -> bool:
+        """True if the model was replaced."""
+        return self._left is None
+
+    def _put(self, number: int) -> None:
+        self._other.delete_model("m")
+        while self._other.remove_deleted():
+            pass
+        self._other.load(self._models[number])
+
+    def _count(self, *_: object) -> None:
+        if self._left == 1:
+            self._left = None
+            self._put(1)
+        elif self._left is not None:
+            self._left -= 1
+
+
 @pytest.fixture
-def replaced(tmp_path: Path) -> Iterator[Store]:
-    """A store whose only model is replaced all the time."""
-    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
-        both = [lines_of(store, 3, ["p", "q", "r"], 9), lines_of(store, 1, ["s", "t"], 4)]
-        stop = threading.Event()
-
-        def replace() -> None:
-            lots = random.Random(1)  # noqa: S311
-            while not stop.is_set():
-                for lines in both:
-                    store.load(lines)
-                    stop.wait(lots.uniform(0.0, LONGEST_S))
-                    store.delete_model("m")
-                    store.remove_deleted()
-
-        thread = threading.Thread(target=replace)
-        thread.start()
-        try:
-            yield store
-        finally:
-            stop.set()
-            thread.join()
+def replacing(tmp_path: Path) -> Iterator[Replacing]:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with Store.open(url) as store, Store.open(url) as other:
+        both = [lines_of(other, 3, ["p", "q", "r"], 9), lines_of(other, 1, ["s", "t"], 4)]
+        yield Replacing(store, other, both)
 
 
-def read(store: Store) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of values and of classes of each row that is read."""
-    page = instances._list_page(store, "m", 0, 20).instances
-    assert len(page) in {9, 4}
-    for row in (*page, instances._read_instance(store, "m", "i0")):
-        yield len(row.values.values), len(row.contour.plausibilities)
+def page(store: Store) -> set[tuple[int, int]]:
+    """Return the numbers of values and of classes of each row of a page; so do those below."""
+    found = instances._list_page(store, "m", 0, 20).instances
+    assert len(found) in {9, 4}
+    return {(len(row.values.values), len(row.contour.plausibilities)) for row in found}
+
+
+def one_row(store: Store) -> set[tuple[int, int]]:
+    row = instances._read_instance(store, "m", "i0")
+    return {(len(row.values.values), len(row.contour.plausibilities))}
+
+
+def answers(store: Store) -> set[tuple[int, int]]:
     schema = ModelSchema.read(store, "m")
-    answer_pages._read_page(store, schema, AnswerSelection(), EventSelection(), with_values=True)
-    list(export_table(store, "m").rows)
+    found, _ = answer_pages._read_page(store, schema, AnswerSelection(), EventSelection(), with_values=True)
+    return {(len(row.values.values), len(row.contour.plausibilities)) for row in found}
 
 
-def test_a_page_is_of_one_model(replaced: Store) -> None:
-    """Numbers of values and of classes belong together in each row; the model may be gone, and nothing else fails."""
-    seen: set[tuple[int, int]] = set()
-    failed: set[str] = set()
-    reads = 0
-    for _ in range(MOST):
+def table(store: Store) -> set[tuple[int, int]]:
+    found = export_table(store, "m")
+    return {(len(found.header), len(row)) for row in found.rows}
+
+
+@pytest.mark.parametrize(
+    ("read", "first", "second"),
+    [(page, (3, 3), (1, 2)), (one_row, (3, 3), (1, 2)), (answers, (3, 3), (1, 2)), (table, (10, 10), (7, 7))],
+)
+def test_a_page_is_of_one_model(
+    replacing: Replacing, read: Callable[[Store], set[tuple[int, int]]], first: object, second: object
+) -> None:
+    """Whenever the model is replaced, a page is of one of the models, or the error says that the model is gone."""
+    seen: list[object] = []
+    said: set[str] = set()
+    for statements in range(MOST_STATEMENTS):
+        replacing.after(statements)
         try:
-            seen.update(read(replaced))
-            reads += 1
+            (found,) = read(replacing.store)
+            seen.append(found)
         except (NotFound, FailedPrecondition) as error:
-            failed.add(str(error).partition(" does")[0])
-        if reads >= READS and len(seen) > 1:
+            said.add(str(error).partition(" does")[0])
+        if not replacing.is_done:
             break
-    assert failed <= {"model m", "model m was deleted, and another has its name: start again"}
-    assert seen == {(3, 3), (1, 2)}
+    else:
+        raise AssertionError(f"more than {MOST_STATEMENTS} statements")
+    assert said <= GONE
+    assert set(seen) == {first, second}
+    assert seen[-1] == first  # nobody replaced it

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 from support.published import published_message
 
 from quercus.belief.codec import encode, encode_sets
@@ -26,7 +27,7 @@ from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.saved_columns import UnreadableFileError, read_columns, write_columns
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AnswerChange, Store
-from quercus.storage.records import Event
+from quercus.storage.schema import log
 
 FIELDS = ("codes", "ids", "askable")
 
@@ -207,18 +208,9 @@ def test_another_log_with_the_same_name_and_length_is_found_out(store: Store) ->
     spoken(store)
     folder = LogFolder(store, store.get_model("m"), 2, 0.25, 0.5)
     assert folder._folded > 0
-    whole = Store.read_events
-    try:
-        Store.read_events = lambda self, *given: [  # type: ignore[method-assign]
-            Event(
-                **{name: getattr(event, name) for name in Event.__slots__}
-                | {"created_at": event.created_at + 1}
-            )
-            for event in whole(self, *given)
-        ]
-        assert LogFolder(store, store.get_model("m"), 2, 0.25, 0.5)._folded == 0
-    finally:
-        Store.read_events = whole  # type: ignore[method-assign]
+    with store._database.write() as connection:
+        connection.execute(update(log).values(created_at=log.c.created_at + 1))
+    assert LogFolder(store, store.get_model("m"), 2, 0.25, 0.5)._folded == 0
 
 
 def test_files_of_models_that_are_gone_are_removed(store: Store) -> None:
