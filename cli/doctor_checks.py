@@ -94,7 +94,7 @@ def check_kernels() -> CheckFinding:
         return CheckFinding("kernels", "fault", "no folder for compiled kernels may be written", fix)
     compiled = sum(1 for _ in _compiled_kernels(Path(folder)))
     if not compiled:
-        text = f"none compiled yet in {folder}; the first start takes some minutes more"
+        text = f"none compiled yet in {folder}; the first start takes about a minute more"
         return CheckFinding("kernels", "warning", text, "none needed; or keep this folder between starts")
     return CheckFinding("kernels", "ok", f"{compiled} compiled, in {folder}")
 

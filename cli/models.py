@@ -195,7 +195,7 @@ def create_model(
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     attribute: AttributeOption = None,
-    bins: Annotated[int, option(parameters.BINS)] = parameters.BINS.default,
+    bins: Annotated[int | None, option(parameters.BINS, show_default=str(parameters.BINS.default))] = None,
     cuts: Annotated[int | None, option(parameters.CUTS)] = None,
     alpha: AlphaOption = None,
     prediction_level: PredictionLevelOption = None,
@@ -226,7 +226,10 @@ def create_model(
         quercus models create triage triage.toml
     """
     if file.suffix.lower() in {".toml", ".json"}:
-        specification = _from_spec_file(file, class_name, classes, ignore, nominal, attribute, missing)
+        specification = _from_spec_file(
+            file,
+            (class_name, classes, ignore, nominal, attribute, missing, bins is not None, cuts is not None),
+        )
     else:
         specification = _from_data(
             class_name=class_name,
@@ -234,7 +237,7 @@ def create_model(
             ignore=ignore or [],
             nominal=nominal or [],
             kept=attribute or [],
-            bins=bins,
+            bins=parameters.BINS.default if bins is None else bins,
             cuts=cuts,
             table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
         )
@@ -265,12 +268,12 @@ def create_model(
         out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
 
 
-def _from_spec_file(file: Path, *column_flags: object) -> Specification:
+def _from_spec_file(file: Path, column_flags: tuple[object, ...]) -> Specification:
     from quercus.cli.specfile import read_specification  # noqa: PLC0415  (one of two ways)
 
     if any(column_flags):
         reason = (
-            "--class, --classes, --ignore, --nominal, --attribute and --missing describe a data file, "
+            "--class, --classes, --ignore, --nominal, --attribute, --missing, --bins and --cuts describe a data file, "
             "not a specification"
         )
         raise typer.BadParameter(reason)

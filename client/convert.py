@@ -35,12 +35,6 @@ from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
 
-_EVIDENCE_KINDS = {
-    instance_pb2.Evidence.KIND_UNSPECIFIED: "statement",
-    instance_pb2.Evidence.KIND_CORRECTION: "correction",
-    instance_pb2.Evidence.KIND_OPINION: "opinion",
-    instance_pb2.Evidence.KIND_STATEMENT: "stated",
-}
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
 
@@ -317,11 +311,19 @@ def evidence(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Eviden
         message.refused,
         message.reliability,
         moment(message.create_time),
-        _EVIDENCE_KINDS[message.kind],
+        _evidence_kind(message),
         int(leaf(message.query)) if message.query else None,
         message.comment,
         _seconds(message.took) if message.HasField("took") else None,
     )
+
+
+def _evidence_kind(message: instance_pb2.Evidence) -> str:
+    """Return the word for evidence, that of its event in the log; "unspecified" if only a later server knows it."""
+    if message.kind == instance_pb2.Evidence.KIND_UNSPECIFIED:
+        return "refusal" if message.refused else "answer" if message.query else "instance"
+    found: str = word(instance_pb2.Evidence.Kind, message.kind, "KIND")
+    return found
 
 
 def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:

@@ -64,9 +64,10 @@ class Reason:
 
     ``path`` and ``node_count`` describe the node. An undecided node has ``rivals``, and the instance stands for its
     child ``attribute = value``. If the node is the leaf in which the instance ends, these are empty. ``score`` is the
-    value of the label in the measure of the ``strategy``; published: by how much it narrows the child's entropy
-    interval, in bits. If a ``forest`` asks, the node belongs to the tree beside it: the deepest contested node on the
-    instance's path, or the leaf. Strategies that ask a committee set ``committee``; queries of earlier versions do not.
+    value of the label in the measure of the ``strategy``; published: by how much the child's entropy interval
+    narrows without this label, in bits, and 1 more if the label is vacuous. If a ``forest`` asks, the node belongs to
+    the tree beside it: the deepest contested node on the instance's path, or the leaf. Strategies that ask a committee
+    set ``committee``; queries of earlier versions do not.
     """
 
     path: tuple[tuple[str, str], ...]

@@ -252,8 +252,10 @@ class PushReport:
 class Evidence:
     """One statement about an instance's label; ``label`` has the form that :meth:`Client.answer` takes.
 
-    ``kind``: ``"statement"``; ``"opinion"``: one of several answers, which count through the answer that follows them;
-    ``"correction"``: replaces all earlier answers (without a label, it takes them back).
+    ``kind`` is that of its event in the log. ``"instance"``: the label that was pushed with the row; ``"answer"``;
+    ``"refusal"``; ``"opinion"``: one of several answers, which count through the answer that follows them;
+    ``"statement"``: a label without a query, which counts through the correction that follows it; ``"correction"``:
+    replaces all earlier answers (without a label, it takes them back).
     """
 
     sequence: int
@@ -262,7 +264,7 @@ class Evidence:
     refused: bool
     reliability: float
     created_at: datetime
-    kind: str = "statement"
+    kind: str = "answer"
     query: int | None = None
     comment: str = ""
     took_s: float | None = None

@@ -224,7 +224,9 @@ class LabellingCalls(Connection):
         request = amendment(model, await self._classes(model), answer, label, words)
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence
-        return int((await self._call(self._stubs.queries.CorrectAnswer, request)).committed_sequence)
+        done = await self._call(self._stubs.queries.CorrectAnswer, request)
+        self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        return int(done.committed_sequence)
 
     async def undo_answer(
         self, model: str, answer: Answer, *, labeller: str | None = None, comment: str = ""
@@ -234,7 +236,9 @@ class LabellingCalls(Connection):
         request = taking_back(model, answer, words)
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence
-        return int((await self._call(self._stubs.queries.UndoAnswer, request)).committed_sequence)
+        done = await self._call(self._stubs.queries.UndoAnswer, request)
+        self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        return int(done.committed_sequence)
 
     async def labellers(self, model: str) -> list[Labeller]:
         """Return the statistics of each labeller of a model, in order of name."""

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
+from quercus.client.errors import QuercusError
 from quercus.client.results import Specification
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, page, posted, session_of
@@ -23,7 +24,9 @@ from quercus.files.errors import FileError
 from quercus.files.opening import open_table
 from quercus.files.schema import Binding, FileSchema, class_column, infer, number
 from quercus.files.table import FileTable
+from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
+from quercus.specification.parameter import Parameter
 
 MAX_COLUMNS = 500
 MAX_ROWS = 200_000
@@ -177,16 +180,19 @@ async def _make(session: Session, upload: Upload, given: dict[str, Any]) -> Resp
     nominal = {column for column, kind in kinds.items() if kind == "names"} - ignore
     kept = set(table.names) - ignore - {class_name}
     schema: FileSchema = await _in_thread(_schema, table, class_name, ignore, nominal, kept)
-    cuts = _parse_integer(one, "cuts", 0, 255)
+    cuts = _parse_integer(one, "cuts", parameters.CUTS)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
-    specification = Specification(
-        attributes, schema.classes, budget=_parse_integer(one, "budget", 0, 4_294_967_295)
-    )
+    budget = _parse_integer(one, "budget", parameters.BUDGET)
+    specification = Specification(attributes, schema.classes, budget=budget)
     await session.client.create_model(name, specification)
     if one.get("labels") != "none":
         rows = _Rows(table, specification, class_name, id_name, upload.name)
         labels = rows.labels() if one.get("labels") == "known" else None
-        await session.client.push(name, rows.values(), labels, rows.ids())
+        try:
+            await session.client.push(name, rows.values(), labels, rows.ids())
+        except (FileError, InvalidInput, QuercusError, ValueError):
+            await session.client.delete_model(name)  # the form is shown again, and would find its name taken
+            raise
     session.drop_upload()
     return RedirectResponse(f"/m/{name}", 303)
 
@@ -234,8 +240,9 @@ class _Rows:
             yield cell
 
 
-def _parse_integer(given: dict[str, str], name: str, least: int, most: int) -> int:
-    text = given.get(name, "").strip()
-    if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
-        raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number in [{least}, {most:,}]")
+def _parse_integer(given: dict[str, str], name: str, parameter: Parameter) -> int:
+    """Return a whole number from 0 to the parameter's upper bound."""
+    text, highest = given.get(name, "").strip(), int(parameter.highest)
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) <= highest):
+        raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number in [0, {highest:,}]")
     return int(text)

@@ -103,8 +103,9 @@ class Query:
     attribute, code
         The child of the node that the instance stands for; None where it stands for the node itself.
     score
-        Why this one: how much it is worth, in the strategy's own measure. Published: how much asking narrows the
-        child, in bits (theory §3.3). Other strategies document their own scores.
+        Why this one: how much it is worth, in the strategy's own measure. Published: how much the
+        child's interval narrows without this label, in bits, and 1 more if the label is vacuous (theory §3.3). Other
+        strategies document their own scores.
     rivals
         Attribute, lower and upper end of the gain ratio of each rival, now; empty where the query stands for the node
         itself.

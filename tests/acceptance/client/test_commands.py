@@ -351,6 +351,8 @@ MISTAKES = [
     (("models", "create", "m", "t.csv", "--classes", "o,s,o", "--class", "class"), 1, "classes"),
     (("models", "create", "m", "t.csv", "--alpha", "2"), 2, "alpha"),
     (("models", "create", "m", "spec.toml", "--class", "x"), 2, "describe a data file"),
+    (("models", "create", "m", "spec.toml", "--bins", "4"), 2, "--bins and --cuts describe a data file"),
+    (("models", "create", "m", "spec.toml", "--cuts", "8"), 2, "--bins and --cuts describe a data file"),
     (("models", "create", "m", "spec.toml"), 1, "attributes is not given"),
     (("models", "update", "m"), 2, "nothing to change"),
     (("push", "no-such-model", "t.csv"), 1, "no-such-model"),

@@ -205,7 +205,7 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     with Client(server) as client:
         (answered,) = client.list_queries(model, ["answered"])
         said, corrected, again = client.get_instance(model, answered.instance).history[-3:]
-        assert (said.label, said.comment, said.kind) == ("s", "a twin of row 3", "statement")
+        assert (said.label, said.comment, said.kind) == ("s", "a twin of row 3", "answer")
         assert (corrected.label, corrected.kind, corrected.query) == ("x", "correction", answered.number)
         assert (again.label, again.kind) == ("o", "correction")
         assert said.took_s is not None

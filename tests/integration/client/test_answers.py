@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from functools import partial
 from typing import Any
 
 import pytest
@@ -90,6 +91,15 @@ def test_the_asyncio_client_says_and_reads_the_same(serving: Serving, client: Cl
         ("stated", "o", "undone", "s"),
         ("retracted", "", "empty", "o"),
     ]
+
+
+def test_a_client_waits_for_trees_with_its_corrections(client: Client) -> None:
+    client.create_model("corrected", Specification([Nominal("X", "ab")], ["o", "s"], budget=3))
+    client.push("corrected", [{"X": "a"}, {"X": "b"}])
+    client.answer(client.lease("corrected", "ann", wait_s=30.0).queries[0], "o")
+    for change in (partial(client.correct_answer, label="s"), client.undo_answer):
+        (own,) = client.answers("corrected", AnswerFilter(states=["counts"]))
+        assert change("corrected", own) == client._sequences.newest("corrected")
 
 
 @pytest.mark.slow

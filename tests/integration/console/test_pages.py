@@ -9,7 +9,7 @@ import pytest
 from integration.client.serving import Serving
 from support.consoles import Response, Visitor
 
-from quercus.client import Client, Nominal, Numeric, Specification
+from quercus.client import Client, Nominal, NotFound, Numeric, Specification
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,17 @@ def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> No
     assert ann.get(f"/m/{model}/tree?version=999").status == 404
     assert ann.get(f"/m/{model}/tree?version=1e3").status == 400
     assert ann.get(f"/m/{model}/tree?node=999").status == 200  # of an earlier version: the root
+
+
+def test_an_undecided_leaf_says_so_and_why(ann: Visitor, client: Client) -> None:
+    name = "c-undecided"
+    client.create_model(name, Specification([Nominal("X", "ab")], ["o", "s"], budget=2))
+    client.push(name, [{"X": "ab"[k % 2]} for k in range(8)])
+    client.wait_grown(name)
+    (root,) = client.tree(name).nodes
+    assert (root.stop, root.undecided) == ("not_significant", True)
+    panel = ann.get(f"/m/{name}/tree/node?node=0").text
+    assert "Undecided, a leaf until labels settle whether to split it: no split separates" in panel
 
 
 def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visitor, client: Client) -> None:
@@ -154,6 +165,19 @@ def test_a_file_is_kept_until_the_model_is_made(ann: Visitor, client: Client) ->
     assert client.get_instance("c-things", "3").values == {}
     again = ann.form("/create", fields | {"class": "kind"})
     assert again.status == 409  # the file is gone
+
+
+def test_a_row_that_cannot_be_pushed_leaves_no_model(ann: Visitor, client: Client) -> None:
+    assert uploaded(ann, "things.csv", b"id,a,kind\n1,2,x\n2,3,y\n?,4,x\n").status == 200
+    fields = {"model": "c-no-id", "budget": "5", "cuts": "8", "class": "kind", "id": "id", "labels": "ask",
+              "kind-0": "names", "kind-1": "number", "kind-2": "names"}  # fmt: skip
+    answer = ann.form("/create", fields)
+    assert (answer.status, "has no id" in answer.text) == (400, True)
+    with pytest.raises(NotFound):
+        client.get_model("c-no-id")
+    answer = ann.form("/create", fields | {"budget": "1000001"})
+    assert (answer.status, "must be a whole number in [0, 1,000,000]" in answer.text) == (400, True)
+    assert ann.form("/create", fields | {"id": ""}).headers["location"] == "/m/c-no-id"
 
 
 def test_signing_out_removes_the_file(ann: Visitor) -> None:
