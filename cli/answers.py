@@ -65,35 +65,56 @@ def answers(
         typer.Option(
             "--labeller",
             metavar="NAME",
-            help="Of this labeller; repeatable.",
+            help="Only answers of this labeller; repeatable.",
             autocompletion=complete_labeller,
         ),
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="TIME", help="From this time on: 2026-11-22, 2026-11-22T09:30, 2h, 3d."
+            "--since",
+            metavar="TIME",
+            help="Only answers since this time: 2026-11-22, 2026-11-22T09:30, 2h, 3d.",
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this time.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Only answers before this time.")
+    ] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option("--likeliest", metavar="CLASS", help="Only with this likeliest class; repeatable."),
+        typer.Option(
+            "--likeliest",
+            metavar="CLASS",
+            help="Only answers whose most likely class is this one; repeatable.",
+        ),
     ] = None,
     instance: Annotated[
-        list[str] | None, typer.Option("--instance", metavar="ID", help="Only about this row; repeatable.")
+        list[str] | None,
+        typer.Option("--instance", metavar="ID", help="Only answers about the row with this id; repeatable."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--newest", min=1, help="Number of newest answers; default 20 on a screen.")
+        int | None,
+        typer.Option(
+            "--newest",
+            min=1,
+            help="Only this number of newest answers (default: 20 as a table, all otherwise).",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help=".csv, .jsonl (also .gz) or .parquet."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the answers to this file: .csv, .jsonl (also .gz) or .parquet.",
+        ),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="FORMAT", help="csv, jsonl or parquet (default: by the ending of FILE)."
+            "--format",
+            metavar="FORMAT",
+            help="Format: csv, jsonl or parquet (default: by the ending of FILE).",
         ),
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write the values of the rows as well.")] = False,
@@ -101,30 +122,38 @@ def answers(
         bool,
         typer.Option(
             "--for-spreadsheets",
-            help="In CSV: an apostrophe before cells that a spreadsheet would run as formulas.",
+            help="In CSV, put an apostrophe before cells that a spreadsheet would run as formulas.",
         ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     correct: Annotated[
         tuple[int, str] | None,
-        typer.Option("--correct", metavar="NUMBER LABEL", help="Replace your answer by a label."),
+        typer.Option(
+            "--correct", metavar="NUMBER LABEL", help="Replace your answer with this number by another label."
+        ),
     ] = None,
     undo: Annotated[
-        int | None, typer.Option("--undo", metavar="NUMBER", min=1, help="Take your answer back.")
+        int | None,
+        typer.Option("--undo", metavar="NUMBER", min=1, help="Take back your answer with this number."),
     ] = None,
-    comment: Annotated[str, typer.Option("--comment", metavar="TEXT", help="Kept with a correction.")] = "",
+    comment: Annotated[
+        str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored with a correction.")
+    ] = "",
     name: Annotated[
-        str | None, typer.Option("--corrector", metavar="NAME", help="Name of the corrector (default: you).")
+        str | None,
+        typer.Option(
+            "--corrector", metavar="NAME", help="Name under which you correct (default: your user name)."
+        ),
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON per answer, or the change as JSON.")
     ] = False,
 ) -> None:
-    """Show the answers about a model's rows, with labeller, time and present state.
+    """Show the answers about a model's rows, with labeller, time and state.
 
     Times are UTC. A label is a class, a set A|B, plausibilities A:1 B:0.4, or masses {A|B}:0.7 {A}:0.3; ? is a vacuous
-    label. A file holds all selected answers, in the order they came; quercus push --labels reads it.
+    label. A file contains all selected answers in chronological order; quercus push --labels reads it.
 
     Try:
 

@@ -32,13 +32,17 @@ def archive(
             metavar="MODEL", help="Name of the model.", show_default=False, autocompletion=complete_model
         ),
     ] = None,
-    all_models: Annotated[bool, typer.Option("--all", help="All models of the store.")] = False,
+    all_models: Annotated[bool, typer.Option("--all", help="Archive all models of the store.")] = False,
     target: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder of the archive; created if there is none.")
     ],
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", help="End before the first younger event: 12h, 30d."),
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            help="Stop before the first event that is younger than this: 12h, 30d.",
+        ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -114,7 +118,8 @@ def rebuild(
         ),
     ],
     model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Only the model with this name or uid.")
+        str | None,
+        typer.Option("--model", metavar="NAME", help="Rebuild only the model with this name or uid."),
     ] = None,
     new_name: Annotated[
         str | None, typer.Option("--as", metavar="MODEL", help="Give the model another name.")
@@ -125,8 +130,8 @@ def rebuild(
 ) -> None:
     """Create models from an archive: each completely, or not at all if a file is wrong.
 
-    The next server with a grower grows their trees from the events; open queries are asked anew. A model that the store
-    has already with the same events is left as it is.
+    The next server with a grower grows the trees from the events, and selects open queries anew. A model that the store
+    already has with the same events stays unchanged.
 
     Try:
 

@@ -42,31 +42,55 @@ def bridge() -> None:
 def mqtt(
     *,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="Model that gets the rows.", show_default=False)
+        str, typer.Option("--model", "-m", help="Model to which the rows are pushed.", show_default=False)
     ],
     topic: Annotated[
-        list[str], typer.Option("--topic", "-t", help="As in plant/+/wine; repeatable.", show_default=False)
+        list[str],
+        typer.Option(
+            "--topic",
+            "-t",
+            help="Topic to subscribe to, such as plant/+/wine; repeatable.",
+            show_default=False,
+        ),
     ],
     broker: Annotated[
-        str, typer.Option("--broker", metavar="URL", help="mqtt://HOST:PORT; mqtts:// for TLS.")
+        str,
+        typer.Option(
+            "--broker", metavar="URL", help="Address of the broker: mqtt://HOST:PORT, or mqtts:// for TLS."
+        ),
     ] = "mqtt://127.0.0.1:1883",
     client_id: Annotated[
         str | None,
-        typer.Option("--client-id", metavar="ID", help="Id of the session at the broker (quercus-MODEL)."),
+        typer.Option(
+            "--client-id", metavar="ID", help="Id of the session at the broker (default: quercus-MODEL)."
+        ),
     ] = None,
-    id_field: Annotated[str, typer.Option("--id-field", metavar="NAME", help="Field with the id.")] = "id",
+    id_field: Annotated[
+        str,
+        typer.Option(
+            "--id-field", metavar="NAME", help="Field of a message that contains the id of the row."
+        ),
+    ] = "id",
     label_field: Annotated[
-        str, typer.Option("--label-field", metavar="NAME", help="Field with the label (none).")
+        str,
+        typer.Option(
+            "--label-field",
+            metavar="NAME",
+            help="Field of a message that contains the label (default: no labels).",
+        ),
     ] = "",
     ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="NAME", help="Field that is no attribute.")
+        list[str] | None, typer.Option("--ignore", metavar="NAME", help="Ignore this field; repeatable.")
     ] = None,
     rejected: Annotated[
         Path | None,
-        typer.Option("--rejected", metavar="FILE", help="Append messages that are no rows, as JSON lines."),
+        typer.Option(
+            "--rejected", metavar="FILE", help="Append invalid messages to this file, as JSON lines."
+        ),
     ] = None,
     broker_ca: Annotated[
-        Path | None, typer.Option("--broker-ca", metavar="FILE", help="Authorities of the broker, PEM.")
+        Path | None,
+        typer.Option("--broker-ca", metavar="FILE", help="Certificates of the broker's authorities (PEM)."),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--stop-after", min=1, help="Number of messages after which to stop.")
@@ -76,8 +100,8 @@ def mqtt(
 ) -> None:
     """Push the messages of an MQTT broker to a model, until Ctrl-C or SIGTERM.
 
-    A message is a JSON object of attributes, or a list of them. It is acknowledged to the broker after the server has
-    committed its rows, so none is lost, and its id makes it count once. Name and password are read from
+    A message is a JSON object of attributes, or a list of objects. The bridge acknowledges it to the broker after the
+    server has committed its rows, so none is lost; the ids prevent duplicates. Name and password are read from
     QUERCUS_MQTT_USERNAME and QUERCUS_MQTT_PASSWORD.
 
     Try:
@@ -131,24 +155,46 @@ def webhook(
     ],
     state: Annotated[
         Path | None,
-        typer.Option("--state", metavar="FILE", help="File of the position reached (MODEL.webhook)."),
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="File that stores the position of the last delivered event (default: MODEL.webhook).",
+        ),
     ] = None,
     secret_file: Annotated[
         Path | None,
-        typer.Option("--secret-file", metavar="FILE", help="The secret (QUERCUS_WEBHOOK_SECRET)."),
+        typer.Option(
+            "--secret-file",
+            metavar="FILE",
+            help="File that contains the signing secret (default: QUERCUS_WEBHOOK_SECRET).",
+        ),
     ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", metavar="KIND", help="Kind of events; repeatable (all).")
+        list[str] | None,
+        typer.Option(
+            "--kind", metavar="KIND", help="Send only events of this kind; repeatable (default: all)."
+        ),
     ] = None,
-    with_values: Annotated[bool, typer.Option("--values", help="Send the values of rows.")] = False,
+    with_values: Annotated[
+        bool, typer.Option("--values", help="Send the values of the rows as well.")
+    ] = False,
     max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", min=1, help="Attempts per event (unlimited).")
+        int | None,
+        typer.Option(
+            "--max-attempts", min=1, help="Attempts per event before it is given up (default: unlimited)."
+        ),
     ] = None,
     given_up: Annotated[
-        Path | None, typer.Option("--given-up", metavar="FILE", help="Append events given up, as JSON lines.")
+        Path | None,
+        typer.Option(
+            "--given-up", metavar="FILE", help="Append events that were given up to this file, as JSON lines."
+        ),
     ] = None,
     receiver_ca: Annotated[
-        Path | None, typer.Option("--receiver-ca", metavar="FILE", help="Authorities of the receiver, PEM.")
+        Path | None,
+        typer.Option(
+            "--receiver-ca", metavar="FILE", help="Certificates of the receiver's authorities (PEM)."
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Number of events after which to stop.")
@@ -158,9 +204,9 @@ def webhook(
 ) -> None:
     """Post the events of a model to a webhook, signed, until Ctrl-C or SIGTERM.
 
-    Each event of the log is posted as a CloudEvent, in order, and again until the receiver answers 2xx. A file keeps
-    the position reached, from which the next run continues. The secret is whsec_ and base64 of 24 to 64 random bytes;
-    the receiver checks the signature with it (standardwebhooks.com).
+    The bridge posts each event of the log as a CloudEvent, in order, and repeats it until the receiver answers 2xx. A
+    file stores the position, from which the next run continues. The secret is whsec_ and base64 of 24 to 64 random
+    bytes; the receiver checks the signature with it (standardwebhooks.com).
 
     Kinds: instance, answer, refusal, specification, correction, opinion, statement.
 

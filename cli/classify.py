@@ -59,24 +59,30 @@ def classify(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write CSV to a file.", dir_okay=False),
+        typer.Option("--output", "-o", metavar="FILE", help="Write CSV to this file.", dir_okay=False),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --output.")] = False,
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="True classes: also print the accuracy.")
+        str | None,
+        typer.Option(
+            "--class", metavar="COLUMN", help="Column of the true classes; the accuracy is printed as well."
+        ),
     ] = None,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     masses: Annotated[
-        bool, typer.Option("--masses", help="Also the mass function of each row, if the model has them.")
+        bool,
+        typer.Option(
+            "--masses", help="Print the mass function of each row as well, if the model predicts them."
+        ),
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
     """Classify the rows of a CSV or ARFF file.
 
-    For each row: the class, the classes that cannot be ruled out, then for each class its estimated probability and
-    the bounds (belief, plausibility) within which the evidence leaves it. The tree's version is named: while it
-    grows, answers may change.
+    The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
+    probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions
+    may change.
 
     A cell may be uncertain: ? or empty, red|green (one of these), or 2..3 (a number from 2 to 3).
 

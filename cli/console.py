@@ -28,7 +28,7 @@ def console(
             "--name",
             metavar="HOST",
             envvar="QUERCUS_CONSOLE_NAME",
-            help="Host name that browsers may use for the console; again for another.",
+            help="Host name that browsers may use for the console; repeatable.",
         ),
     ] = None,
     media: Annotated[
@@ -37,7 +37,7 @@ def console(
             "--media",
             metavar="ORIGIN",
             envvar="QUERCUS_CONSOLE_MEDIA",
-            help="Origin of pictures and sounds that pages may show, as in https://cam.example; again for another.",
+            help="Origin of pictures and sounds that pages may load, such as https://cam.example; repeatable.",
         ),
     ] = None,
     trusted_proxy: Annotated[
@@ -57,10 +57,10 @@ def console(
     send_delay_s: Annotated[float, configured(parameters.SEND_DELAY_S)] = parameters.SEND_DELAY_S.default,
     lease_s: Annotated[float, configured(parameters.LEASE_S)] = parameters.LEASE_S.default,
 ) -> None:
-    """Label, look at trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
+    """Label rows, view trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
 
     Users sign in with their own token (quercus tokens create), or with a name if the server
-    needs no tokens. The console keeps nothing on disk and has no other rights. It prints "console at URL"
+    needs no tokens. The console stores nothing on disk and has no rights of its own. It prints "console at URL"
     once it answers.
 
     Try:

@@ -1,4 +1,4 @@
-"""``quercus demo``: the whole thing at work on real data."""
+"""``quercus demo``: a complete example on real data."""
 
 from __future__ import annotations
 
@@ -33,22 +33,37 @@ def demo(
             "--output", "-o", metavar="DIR", file_okay=False, help="New or empty folder for all files."
         ),
     ] = Path("quercus-demo"),
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of the split of the data.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the split into training and test rows."),
+    ] = 0,
     labeller_delay_s: Annotated[
-        float, typer.Option("--labeller-delay-s", min=0, max=60, help="How long a labeller thinks.")
+        float,
+        typer.Option(
+            "--labeller-delay-s", min=0, max=60, help="Seconds that a labeller waits before each answer."
+        ),
     ] = 0.6,
     rows_per_s: Annotated[
-        float, typer.Option("--rows-per-s", min=1, help="How fast the sensor measures.")
+        float, typer.Option("--rows-per-s", min=1, help="Rows that the sensor pushes per second.")
     ] = 40.0,
     repeats: Annotated[
-        int, typer.Option("--random-orders", min=1, max=1000, help="Random orders to compare with.")
+        int,
+        typer.Option(
+            "--random-orders", min=1, max=1000, help="Number of random orders of labels for the comparison."
+        ),
     ] = 10,
-    timeout_s: Annotated[float, typer.Option("--timeout-s", min=1, help="Give up after so long.")] = 300.0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout-s", min=1, help="Seconds after which the demo gives up.")
+    ] = 300.0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="No thinking, a fast sensor, little to compare with.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run faster: labellers do not wait, the sensor is fast, and the comparison is small.",
+        ),
     ] = False,
 ) -> None:
-    """See the whole service work: a server, a sensor, two labellers and a classifier, each a process.
+    """Run a complete example: a server, a sensor, two labellers and a classifier, each a process.
 
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
     classifies 54 other wines while the forest grows (algorithm active-forest). At the end: how accuracy grew with the

@@ -27,10 +27,10 @@ def doctor(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on.")] = None,
     tls_cert: Annotated[
-        str | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate of the server, PEM.")
+        str | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate of the server (PEM).")
     ] = None,
     tls_key: Annotated[
-        str | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")
+        str | None, typer.Option("--tls-key", metavar="FILE", help="Private key of the certificate (PEM).")
     ] = None,
     config: Annotated[
         Path | None,
@@ -43,7 +43,7 @@ def doctor(
     Checks Python, packages, the cache of compiled kernels, the configuration, the store and its schema, the disk, the
     port, the certificate, the clock and the limit of open files. Run it as the user of the server. Nothing is changed.
 
-    Exit code 1 if there is a fault. A warning does not keep a server from running.
+    Exit code 1 if there is a fault. A server can run in spite of warnings.
 
     Try:
 

@@ -46,24 +46,36 @@ KindsOption = Annotated[
         metavar="FILE",
         exists=True,
         dir_okay=False,
-        help="JSON: for each file the kind of each column, numeric, nominal or id.",
+        help="JSON file with the kind of each column of each data file: numeric, nominal or id.",
     ),
 ]
 ClassOption = Annotated[
-    str | None, typer.Option("--class", metavar="COLUMN", help="Class column (class, else the last).")
+    str | None,
+    typer.Option("--class", metavar="COLUMN", help="Class column (default: class, else the last)."),
 ]
 SetsOption = Annotated[
-    str | None, typer.Option("--sets", metavar="NAMES", help="Data sets, with commas. Default: see the list.")
+    str | None,
+    typer.Option(
+        "--sets",
+        metavar="NAMES",
+        help="Names of data sets, with commas (default: see quercus experiment list).",
+    ),
 ]
 MethodsOption = Annotated[
-    str | None, typer.Option("--methods", metavar="NAMES", help="Methods, with commas; all: every one.")
+    str | None, typer.Option("--methods", metavar="NAMES", help="Names of methods, with commas, or all.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")]
-RepeatsOption = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="Cross-validations.")]
-FoldsOption = Annotated[int, typer.Option("--folds", min=2, max=1000, help="Folds of a cross-validation.")]
+RepeatsOption = Annotated[
+    int, typer.Option("--repeats", min=1, max=1000, help="Number of cross-validations.")
+]
+FoldsOption = Annotated[
+    int, typer.Option("--folds", min=2, max=1000, help="Number of folds of a cross-validation.")
+]
 BinsOption = Annotated[
     int,
-    typer.Option("--bins", min=0, max=256, help="Bins of each number; 0: leave numbers as they are."),
+    typer.Option(
+        "--bins", min=0, max=256, help="Number of equal-width bins of a numeric column; 0: no binning."
+    ),
 ]
 ExecutorOption = Annotated[str, option(EXECUTOR, metavar="NAME")]
 OutOption = Annotated[
@@ -78,13 +90,18 @@ FolderArgument = Annotated[
 def labels(
     *,
     corruption: Annotated[
-        str, typer.Option("--corruption", metavar="V,I,N,U", help="Quantities to vary, with commas.")
+        str,
+        typer.Option(
+            "--corruption", metavar="V,I,N,U", help="Kinds of corruption to vary, with commas: V, I, N, U."
+        ),
     ] = "V",
     levels: Annotated[
-        str, typer.Option("--levels", metavar="LEVELS", help="FROM:TO:STEP, or numbers with commas.")
+        str, typer.Option("--levels", metavar="LEVELS", help="Levels: FROM:TO:STEP, or numbers with commas.")
     ] = "0:1:0.1",
-    noise: Annotated[float, typer.Option("--noise", min=0, max=1, help="N while U is varied.")] = 0.2,
-    uncertain: Annotated[float, typer.Option("--uncertain", min=0, max=1, help="U while N is varied.")] = 0.5,
+    noise: Annotated[float, typer.Option("--noise", min=0, max=1, help="Level of N while U varies.")] = 0.2,
+    uncertain: Annotated[
+        float, typer.Option("--uncertain", min=0, max=1, help="Level of U while N varies.")
+    ] = 0.5,
     unit: Annotated[
         bool, typer.Option("--unit", help="Draw uncertain plausibilities from [0, 1], not [0, U].")
     ] = False,
@@ -100,15 +117,16 @@ def labels(
     executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-labels"),
 ) -> None:
-    """Accuracy against the quality of the labels: the figures of the papers.
+    """Measure accuracy against the quality of the labels: the figures of the papers.
 
-    The labels of the training rows are made worse, more and more: V, the share of labels that say nothing; I, the
-    share that are sets of classes, and how large; N, the share that are drawn anew; U, the share that are
-    plausibilities, and how high. The test rows keep their classes. Every method sees the same labels.
+    The labels of the training rows are corrupted, level by level. V: probability of a vacuous label; I: probability
+    of a set of classes, and of each other class in it; N: probability of a random class; U: probability that another
+    class gets a plausibility, and the largest plausibility. The test rows keep their classes. All methods see the
+    same labels.
 
-    Results are in results.csv in the folder, one line per fold. An interrupted run continues where it
-    was, and more repeats, sets, levels or methods are added to those there. The figures are drawn from the file
-    alone. For the belief-entropy paper's protocol: --bins 0 --folds 5 --repeats 10 --noise 0 --unit.
+    The folder gets results.csv with one line per fold. An interrupted run continues where it stopped, and more
+    repeats, sets, levels or methods are added to those in the file. The figures are drawn from the file alone. For
+    the belief-entropy paper's protocol: --bins 0 --folds 5 --repeats 10 --noise 0 --unit.
 
     Try:
 
@@ -143,7 +161,7 @@ def labels(
 def learners(
     *,
     vacuous: Annotated[
-        float, typer.Option("--vacuous", min=0, max=1, help="V, for sets that came with precise labels.")
+        float, typer.Option("--vacuous", min=0, max=1, help="Level of V for data sets with precise labels.")
     ] = 0.9,
     data: DataOption = None,
     kinds: KindsOption = None,
@@ -157,10 +175,10 @@ def learners(
     executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-learners"),
 ) -> None:
-    """All learners side by side: a table.
+    """Compare all learners in a table.
 
-    A set with its own labels (NAME_masses.csv beside NAME.csv: one column per focal set, A|B, and
-    one mass function per row) is learned from those, any other from its classes, a share V of which is withheld.
+    If a data set has labels of its own (NAME_masses.csv beside NAME.csv: one column per focal set, A|B, and one mass
+    function per row), the learners use them; otherwise they use its classes, a share V of which is withheld.
 
     Try:
 
@@ -187,14 +205,20 @@ def learners(
 @app.command("queries")
 def queries(
     *,
-    max_answers: Annotated[int, typer.Option("--max-answers", min=1, max=100_000, help="Most answers.")] = 60,
-    step: Annotated[int, typer.Option("--step", min=1, help="Answers between two measurements.")] = 5,
+    max_answers: Annotated[
+        int, typer.Option("--max-answers", min=1, max=100_000, help="Maximum number of answers.")
+    ] = 60,
+    step: Annotated[
+        int, typer.Option("--step", min=1, help="Number of answers between two measurements.")
+    ] = 5,
     vacuous: Annotated[
-        float, typer.Option("--vacuous", min=0, max=1, help="V of the labels at first.")
+        float, typer.Option("--vacuous", min=0, max=1, help="Level of V of the initial labels.")
     ] = 1.0,
-    noise: Annotated[float, typer.Option("--noise", min=0, max=1, help="N of the labels at first.")] = 0.0,
+    noise: Annotated[
+        float, typer.Option("--noise", min=0, max=1, help="Level of N of the initial labels.")
+    ] = 0.0,
     uncertain: Annotated[
-        float, typer.Option("--uncertain", min=0, max=1, help="U of the labels at first.")
+        float, typer.Option("--uncertain", min=0, max=1, help="Level of U of the initial labels.")
     ] = 0.0,
     data: DataOption = None,
     kinds: KindsOption = None,
@@ -208,11 +232,10 @@ def queries(
     executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-queries"),
 ) -> None:
-    """Accuracy against the number of queries: which strategy earns most with an answer.
+    """Measure accuracy against the number of queries, for each strategy.
 
-    Strategies ask for the labels of training rows, one at a time; the true class is answered. At first
-    nothing is known (V = 1) by default. Beside the strategies of the service: random queries, and what
-    scikit-activeml asks.
+    Strategies query the labels of training rows, one at a time; the answer is the true class. By default, no label is
+    known at first (V = 1). The comparison includes random queries and strategies of scikit-activeml.
 
     Try:
 
@@ -248,25 +271,30 @@ def restaurant(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Read the examples from a CSV or ARFF file. Default: by the textbook's rule.",
+            help="Read the examples from a CSV or ARFF file. Default: generate them by the textbook's rule.",
         ),
     ] = None,
-    examples: Annotated[int, typer.Option("--examples", min=1, max=100_000, help="How many to make.")] = 100,
+    examples: Annotated[
+        int, typer.Option("--examples", min=1, max=100_000, help="Number of examples to generate.")
+    ] = 100,
     sizes: Annotated[
-        str, typer.Option("--sizes", metavar="SIZES", help="FROM:TO:STEP, or numbers with commas.")
+        str,
+        typer.Option(
+            "--sizes", metavar="SIZES", help="Numbers of examples: FROM:TO:STEP, or numbers with commas."
+        ),
     ] = "5:100:5",
     class_name: ClassOption = None,
     methods: MethodsOption = None,
     seed: SeedOption = 0,
-    repeats: Annotated[int, typer.Option("--trials", min=1, max=1000, help="Trials.")] = 20,
+    repeats: Annotated[int, typer.Option("--trials", min=1, max=1000, help="Number of trials.")] = 20,
     executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-restaurant"),
 ) -> None:
-    """The learning curve of the textbook's restaurants.
+    """Measure the learning curve of the textbook's restaurants.
 
-    Will they wait for a table? Accuracy against the number of examples, which are drawn with replacement
-    from 100 restaurants whose class the textbook's tree decides; tested on other restaurants. Examples of a file are
-    tested on its rows not drawn.
+    The class is whether guests wait for a table. The figure shows accuracy against the number of examples, drawn with
+    replacement from 100 restaurants that the textbook's tree classifies, and tested on other restaurants. Examples
+    from a file are tested on its other rows.
 
     Try:
 
@@ -292,7 +320,7 @@ def restaurant(
 
 @app.command("plot")
 def plot(folder: FolderArgument) -> None:
-    """Draw the figures of a folder again, from its results.csv alone.
+    """Redraw the figures of a folder from its results.csv.
 
     One figure per sweep: accuracy against the varied level, one panel per data set, with standard errors.
 
@@ -307,12 +335,14 @@ def plot(folder: FolderArgument) -> None:
 @app.command("table")
 def table(
     folder: FolderArgument,
-    level: Annotated[float | None, typer.Option("--level", help="Level of the table (the last).")] = None,
+    level: Annotated[
+        float | None, typer.Option("--level", help="Level that the table shows (default: the last).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print a folder's results as Markdown tables.
 
-    Mean accuracy ± standard error over all folds, in percent, a column a data set; means over the sets of u65, u80
+    Mean accuracy ± standard error over all folds, in percent, one column per data set; means over the sets of u65, u80
     (utility-discounted accuracy of set-valued predictions), nodes and time to fit.
 
     Try:

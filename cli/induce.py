@@ -46,7 +46,8 @@ def induce(
     *,
     file: FileArgument,
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Class column (class; ARFF: the last).")
+        str | None,
+        typer.Option("--class", metavar="COLUMN", help="Class column (default: class; ARFF: the last)."),
     ] = None,
     label_file: LabelFileOption = None,
     label_column: LabelColumnOption = None,
@@ -75,17 +76,19 @@ def induce(
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture.", dir_okay=False)
+        Path | None,
+        typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", min=0, help="Levels to show below the root. Default: all.")
+        int | None,
+        typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all)."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grow an active belief decision tree (ABC4.5) from files, without a server.
 
-    Nominal values are sorted (ARFF: as declared); the frame is in the order of the label file's
-    header, else sorted. Numeric columns are cut into equal-width bins over the file.
+    Nominal values are sorted (ARFF: in declared order); the classes are in the order of the label file's header, else
+    sorted. Numeric columns are divided into equal-width bins over the file.
 
     Try:
 

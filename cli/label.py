@@ -44,7 +44,7 @@ def label(
     model: Annotated[
         str,
         typer.Argument(
-            help="Name of the model, or - for any of them, in turn.",
+            help="Name of the model, or - for all models in turn.",
             show_default=False,
             autocompletion=complete_model,
         ),
@@ -61,11 +61,16 @@ def label(
     truth_file: Annotated[
         Path | None,
         typer.Option(
-            "--truth", metavar="FILE", exists=True, dir_okay=False, help="Answer from a file, by instance id."
+            "--truth",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Answer from this file, by instance id.",
         ),
     ] = None,
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Class column of --truth (class).")
+        str | None,
+        typer.Option("--class", metavar="COLUMN", help="Class column of --truth (default: class)."),
     ] = None,
     id_column: Annotated[
         str | None,
@@ -78,26 +83,35 @@ def label(
     reliability: Annotated[
         float | None,
         typer.Option(
-            "--reliability", min=0, max=1, help="Chance that the answers are right (default: by the policy)."
+            "--reliability",
+            min=0,
+            max=1,
+            help="Probability that the answers are right (default: by the policy).",
         ),
     ] = None,
     comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXT", help="Kept with every answer of this session.")
+        str,
+        typer.Option(
+            "--comment", metavar="TEXT", help="Comment that is stored with every answer of this session."
+        ),
     ] = "",
     can_tell: Annotated[
         str | None,
         typer.Option(
-            "--classes-known", metavar="A,B", help="Only rows whose possible classes are among these."
+            "--classes-known",
+            metavar="A,B",
+            help="Get only rows whose plausible classes are all among these.",
         ),
     ] = None,
     where: Annotated[
-        list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Only rows with this value.")
+        list[str] | None, typer.Option("--where", metavar="NAME=VALUE", help="Get only rows with this value.")
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only models with this tag; for model -.")
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="With model -: get only queries of models with this tag."),
     ] = None,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Skip rows that --truth does not have.")
+        bool, typer.Option("--skip-unknown", help="Skip rows that --truth does not contain.")
     ] = False,
     limit: Annotated[
         int | None, typer.Option("--stop-after", min=1, help="Number of answers after which to stop.")
@@ -110,10 +124,12 @@ def label(
         typer.Option(
             "--idle-s",
             min=0,
-            help="Seconds without a query after which to stop (10; a person: never).",
+            help="Seconds without a query after which to stop (default: 10 with --truth, never at a terminal).",
         ),
     ] = None,
-    lease_s: Annotated[float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease.")] = 60.0,
+    lease_s: Annotated[
+        float, typer.Option("--lease-s", min=1, max=3600, help="Length of a lease, in seconds.")
+    ] = 60.0,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
@@ -122,8 +138,8 @@ def label(
     """Answer the queries of a model: at the terminal with single keys, or from a file.
 
     Each query shows the row, the belief about its class, and the reason of the query. An answer may be a class,
-    a set of classes or plausibilities. While you think, no one else gets the row. Not for you: k leaves it to
-    others; not now: p brings it back later; nobody can tell: r. A wrong key: b goes back to your last answer.
+    a set of classes or plausibilities. While you hold a row, no other labeller gets it. k leaves it to others, p brings
+    it back later, r marks it as impossible to tell, and b goes back to your last answer.
 
     Try:
 

@@ -17,7 +17,10 @@ MAX_CONNECTIONS = 64
 def label_studio(
     *,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="That predicts and learns.", show_default=False)
+        str,
+        typer.Option(
+            "--model", "-m", help="Model that predicts, and learns from the annotations.", show_default=False
+        ),
     ],
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 9090,
@@ -26,22 +29,30 @@ def label_studio(
     ] = "id",
     question: Annotated[
         str,
-        typer.Option("--question", metavar="NAME", help="Name of the choices, if several offer the classes."),
+        typer.Option(
+            "--question", metavar="NAME", help="Name of the Choices element, if several offer the classes."
+        ),
     ] = "",
     labeller: Annotated[
         str,
         typer.Option(
-            "--labeller", metavar="NAME", help="Labeller of all answers (the person who gave each)."
+            "--labeller", metavar="NAME", help="Labeller of all answers (default: the annotator of each)."
         ),
     ] = "",
     secret_file: Annotated[
         Path | None,
         typer.Option(
-            "--secret-file", metavar="FILE", help="First part of the path (QUERCUS_LABEL_STUDIO_SECRET)."
+            "--secret-file",
+            metavar="FILE",
+            help="File that contains the secret part of the URL (default: QUERCUS_LABEL_STUDIO_SECRET).",
         ),
     ] = None,
-    tls_cert: Annotated[str, typer.Option("--tls-cert", metavar="FILE", help="Certificate, PEM.")] = "",
-    tls_key: Annotated[str, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")] = "",
+    tls_cert: Annotated[
+        str, typer.Option("--tls-cert", metavar="FILE", help="Certificate (PEM), which enables TLS.")
+    ] = "",
+    tls_key: Annotated[
+        str, typer.Option("--tls-key", metavar="FILE", help="Private key of the certificate (PEM).")
+    ] = "",
     plaintext: Annotated[
         bool,
         typer.Option(

@@ -60,11 +60,11 @@ def evict(
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="Only of this model (default: of all).",
+            help="End only leases of this model (default: of all models).",
             autocompletion=complete_model,
         ),
     ] = None,
-    comment: Annotated[str, typer.Option("--comment", help="Reason, kept in the history.")] = "",
+    comment: Annotated[str, typer.Option("--comment", help="Reason, which is stored in the history.")] = "",
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,7 +100,7 @@ def _ended(client: Client, query: str, labeller: str, comment: str) -> int:
 def labellers(
     model: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
 ) -> None:
-    """Show what each labeller of a model did.
+    """Show statistics of the labellers of a model.
 
     Agreement: how often this labeller and another who answered the same row would bet on the same class.
     Reliability: estimated from that (Dawid and Skene 1979). Both need rows that several answered: quercus policy.
@@ -161,40 +161,56 @@ def policy(
     *,
     model: ModelArgument,
     answers: Annotated[
-        int | None, typer.Option("--answers", min=1, max=20, help="Labellers that answer each row.")
+        int | None,
+        typer.Option("--answers", min=1, max=20, help="Number of labellers that answer each query."),
     ] = None,
     max_conflict: Annotated[
         float | None,
-        typer.Option("--max-conflict", min=0, max=1, help="Above it one more labeller is asked."),
+        typer.Option(
+            "--max-conflict",
+            min=0,
+            max=1,
+            help="Conflict of the answers above which one more labeller gets the query.",
+        ),
     ] = None,
     reliability: Annotated[
         Literal["declared", "estimated"] | None,
-        typer.Option("--reliability", help="Of answers without one: 1, or estimated from agreement."),
+        typer.Option(
+            "--reliability",
+            help="Reliability of answers that state none: declared (1), or estimated from agreement.",
+        ),
     ] = None,
     per_labeller: Annotated[
-        int | None, typer.Option("--per-labeller", min=0, help="Most answers of one labeller; 0: no bound.")
+        int | None,
+        typer.Option("--per-labeller", min=0, help="Maximum number of answers of one labeller; 0: no bound."),
     ] = None,
     per_hour: Annotated[
-        int | None, typer.Option("--per-hour", min=0, help="Most answers within an hour; 0: no bound.")
+        int | None,
+        typer.Option("--per-hour", min=0, help="Maximum number of answers within an hour; 0: no bound."),
     ] = None,
     max_held: Annotated[
         int | None,
-        typer.Option("--max-held", min=1, max=100, help="Most rows that one labeller holds at once."),
+        typer.Option(
+            "--max-held", min=1, max=100, help="Maximum number of queries that one labeller holds at once."
+        ),
     ] = None,
     corrections: Annotated[
         Literal["own", "anyone", "nobody"] | None,
         typer.Option("--corrections", help="Labellers who may correct an answer."),
     ] = None,
     tags: Annotated[
-        str | None, typer.Option("--tags", metavar="A,B", help="For quercus label - --tag A; '' for none.")
+        str | None,
+        typer.Option(
+            "--tags", metavar="A,B", help="Tags of the model, for quercus label - --tag A; '' removes all."
+        ),
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
     """Show or change the labelling policy of a model.
 
-    What several labellers say of a row is combined by Dempster's rule, each answer weakened by how reliable its giver
-    is. Answers and rows that are being answered together never exceed a bound.
+    Dempster's rule combines the answers of several labellers about a row, each discounted by the reliability of its
+    labeller. Answers and held queries together never exceed a bound.
 
     Try:
 
@@ -248,7 +264,7 @@ def history(
 ) -> None:
     """Show the history of a model's queries: their leases and how they ended.
 
-    Nothing in it is ever changed. With --json: a line for each step.
+    The history is never changed. --json prints one line per step.
 
     Try:
 

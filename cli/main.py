@@ -34,12 +34,12 @@ COMMANDS = {
     "console": (
         "console",
         "console",
-        "Label, look at trees and classify in a browser: run the console until Ctrl-C or SIGTERM.",
+        "Label rows, view trees and classify in a browser: run the console until Ctrl-C or SIGTERM.",
     ),
     "answers": (
         "answers",
         "answers",
-        "Show the answers about a model's rows, with labeller, time and present state.",
+        "Show the answers about a model's rows, with labeller, time and state.",
     ),
     "labellers": ("labellers", "app", "Show statistics of labellers, or end the leases of one."),
     "policy": ("labellers", "policy", "Show or change the labelling policy of a model."),
@@ -93,7 +93,7 @@ COMMANDS = {
     "demo": (
         "demo",
         "demo",
-        "See the whole service work: a server, a sensor, two labellers and a classifier, each a process.",
+        "Run a complete example: a server, a sensor, two labellers and a classifier, each a process.",
     ),
     "induce": (
         "induce",
@@ -204,10 +204,10 @@ def quercus(
         ),
     ] = None,
 ) -> None:
-    """Streaming active learning with trees that ask.
+    """Streaming active learning with decision trees.
 
-    Rows whose class is unknown go in, trees grow on them, and where the evidence does not say how to split,
-    you are asked for the one label that would settle most.
+    Push rows whose class is unknown, and trees grow from them. Where the evidence leaves a split undecided, you are
+    asked for the label that is expected to settle most.
 
     The first five minutes, in two terminals:
 

@@ -14,19 +14,19 @@ def migrate(
     source: Annotated[
         str,
         typer.Option(
-            "--from", metavar="URL", help="The store as it is: a file or postgresql://user@host/database."
+            "--from", metavar="URL", help="The existing store: a file or postgresql://user@host/database."
         ),
     ],
     target: Annotated[
         str,
-        typer.Option("--to", metavar="URL", help="The new one: a file that is made, or an empty database."),
+        typer.Option("--to", metavar="URL", help="The new store: a file to create, or an empty database."),
     ],
     as_json: JsonOption = False,
 ) -> None:
     """Move a store to another database, SQLite or PostgreSQL, while no server uses it.
 
-    Models go one by one, and each is compared row by row when it is there. Whoever is interrupted says the same again:
-    models that are there already stay. The old store is unchanged.
+    Models are moved one by one, and each copy is compared row by row. After an interruption, run the same command
+    again: models that were moved already stay. The old store is unchanged.
 
     Try:
 

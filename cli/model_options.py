@@ -46,7 +46,7 @@ ParameterOption = Annotated[
         "--parameter",
         "-p",
         metavar="KEY=VALUE",
-        help="Of the learner: max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
+        help="Parameter of the learner, such as max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
     ),
 ]
 

@@ -65,8 +65,8 @@ app = typer.Typer(no_args_is_help=True, help="List, show, create, change and del
 def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """List the models.
 
-    For each: classes, rows, answers spent, queries open, the newest tree, how many events it lags, and for how long
-    the oldest of them has waited.
+    Columns: classes, rows, answers, open queries, the newest tree, the number of events that it lags behind, and how
+    long the oldest of them has waited.
 
     Try:
 
@@ -108,9 +108,9 @@ def _right(name: str) -> Any:
 def show_model(
     name: ModelArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False
 ) -> None:
-    """Show a model: its specification and how far it has come.
+    """Show a model: its specification and its progress.
 
-    What --json prints can be given to models create.
+    quercus models create accepts the output of --json.
 
     Try:
 
@@ -175,7 +175,13 @@ def _pruning_text(pruning: Pruning | None) -> str:
 @app.command("create")
 def create_model(
     *,
-    name: Annotated[str, typer.Argument(help="1 to 63 of a-z 0-9 _ -, a letter first.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the model: 1 to 63 characters of a-z 0-9 _ -, beginning with a letter.",
+            show_default=False,
+        ),
+    ],
     file: Annotated[
         Path,
         typer.Argument(
@@ -187,10 +193,11 @@ def create_model(
         ),
     ],
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Column that holds the class.")
+        str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
     ] = None,
     classes: Annotated[
-        str | None, typer.Option("--classes", metavar="A,B,C", help="The classes, when no column holds them.")
+        str | None,
+        typer.Option("--classes", metavar="A,B,C", help="Names of the classes, if no column contains them."),
     ] = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
@@ -218,7 +225,7 @@ def create_model(
 ) -> None:
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
-    No row is pushed: that is ``quercus push``.
+    No rows are pushed: use ``quercus push``.
 
     Try:
 
@@ -333,7 +340,7 @@ def update_model(
 ) -> None:
     """Change levels, budget, stopping, strategy, pruning or presentation of a model; the grower updates the tree.
 
-    Attributes and classes stay as they are: for others, create another model.
+    Attributes and classes cannot change: create another model instead.
 
     Try:
 
@@ -371,7 +378,7 @@ def update_model(
 @app.command("delete")
 def delete_model(
     name: ModelArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking for confirmation.")] = False,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:

@@ -52,7 +52,7 @@ def push(
         bool,
         typer.Option(
             "--labels",
-            help="Send the class column as labels, or a file of answers. Default: no labels.",
+            help="Send the class column as labels, or FILE as answers to existing rows (default: send no labels).",
         ),
     ] = False,
     class_name: Annotated[
@@ -66,17 +66,22 @@ def push(
     ] = None,
     id_prefix: Annotated[
         str,
-        typer.Option("--id-prefix", metavar="TEXT", help="Prefix of each row number, for a second file."),
+        typer.Option(
+            "--id-prefix",
+            metavar="TEXT",
+            help="Prefix of row numbers used as ids, for a second file of the same model.",
+        ),
     ] = "",
     item: Annotated[
-        str | None, typer.Option("--item", metavar="COLUMN", help="Id of the row, in a file of answers.")
+        str | None, typer.Option("--item", metavar="COLUMN", help="Column of row ids in a file of answers.")
     ] = None,
     labeller_column: Annotated[
         str | None,
-        typer.Option("--labeller-column", metavar="COLUMN", help="Labeller, in a file of answers."),
+        typer.Option("--labeller-column", metavar="COLUMN", help="Column of labellers in a file of answers."),
     ] = None,
     answer_column: Annotated[
-        str | None, typer.Option("--answer-column", metavar="COLUMN", help="Answer, in a file of answers.")
+        str | None,
+        typer.Option("--answer-column", metavar="COLUMN", help="Column of answers in a file of answers."),
     ] = None,
     labeller: Annotated[
         str | None,
@@ -87,12 +92,14 @@ def push(
         typer.Option(
             "--from",
             metavar="TOOL",
-            help="The file is an export of argilla, label-studio or prodigy: answers to rows that are there.",
+            help="FILE is an export of argilla, label-studio or prodigy with answers to existing rows.",
         ),
     ] = None,
     question: Annotated[
         str,
-        typer.Option("--question", metavar="NAME", help="With --from: which question, if there are several."),
+        typer.Option(
+            "--question", metavar="NAME", help="With --from: name of the question, if there are several."
+        ),
     ] = "",
     beside: Annotated[
         list[str] | None,
@@ -110,20 +117,19 @@ def push(
 ) -> None:
     """Push the rows of a CSV, ARFF or Parquet file.
 
-    Columns are matched to the model's attributes by name, others are left out. The class column is not sent
-    unless you say --labels: rows without labels are what queries are for. Instance ids are the rows'
-    numbers, from 0, so a push that was interrupted can be run again: rows already there are not stored
-    twice.
+    Columns are matched to the model's attributes by name; other columns are ignored. The class column is sent only with
+    --labels, since queries are for rows without labels. By default, instance ids are row numbers from 0, so an
+    interrupted push can be repeated: no row is stored twice.
 
     A label file has a line per row: a column per class (plausibilities), or one for each set of
     classes and one for all of them (masses; headers such as cat|dog), or one column of classes and sets.
 
-    With --labels a file without the model's attributes is one of answers to rows that are there: a line
-    for each, with columns for item, labeller and answer, or a line for each item and a column for each
-    labeller. What several say of a row is combined (quercus policy). The same file again changes nothing.
+    With --labels, a file without the model's attributes contains answers to existing rows: one line per answer, with
+    columns for item, labeller and answer, or one line per item and a column per labeller. Several answers about a row
+    are combined (quercus policy). Pushing the same file again changes nothing.
 
-    --beside shows labellers items that no tree learns from: a series is numbers with blanks between them, a picture or
-    a sound is a URL, a file below the folder of the table, or data:...;base64,...
+    --beside shows labellers items from which no tree learns. A series is numbers with blanks between them; a picture
+    or a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
     Try:
 

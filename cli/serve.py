@@ -52,8 +52,8 @@ def serve(
 ) -> None:
     """Run a server until Ctrl-C or SIGTERM.
 
-    Flags come before the environment (QUERCUS_STORE, QUERCUS_PORT, ...), that before --config, that before
-    defaults. Prints "listening on HOST:PORT" once it takes calls.
+    Flags override the environment (QUERCUS_STORE, QUERCUS_PORT, ...), which overrides --config, which overrides the
+    defaults. The server prints "listening on HOST:PORT" once it accepts calls.
 
     Try:
 

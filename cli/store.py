@@ -30,7 +30,7 @@ def backup(
 ) -> None:
     """Copy a store while servers use it.
 
-    The copy is of one moment and appears when it is whole; it can be checked, served and restored.
+    The copy shows the store at one moment, and appears when it is complete; it can be checked, served and restored.
 
     Try:
 
@@ -57,15 +57,15 @@ def restore(
         bool,
         typer.Option(
             "--despite-remarks",
-            help="Also when check has remarks on the history of its queries, but no damage.",
+            help="Restore although quercus check has remarks on the history of its queries, but finds no damage.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Replace a store that no server uses by a backup.
 
-    The backup is checked before anything is replaced; one that is damaged is never restored. Where there is no store
-    yet, name the one to make with --store.
+    The backup is checked before anything is replaced; a damaged one is never restored. If there is no store yet,
+    --store names the new one.
 
     Try:
 
@@ -83,8 +83,8 @@ def restore(
 def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Check that a store is consistent: file, references, logs without gaps, counts, budgets, queries.
 
-    Reads everything and writes nothing; a server may be using it. Exit code 1 when something is wrong: damage, which
-    takes a backup, or remarks on the history of the queries, from which no evidence and no tree follows.
+    It reads everything and writes nothing; a server may use the store meanwhile. Exit code 1 if there is damage, which
+    requires a backup, or remarks on the history of the queries, which does not affect evidence or trees.
 
     Try:
 
@@ -125,7 +125,10 @@ def export(
     ],
     file: Annotated[
         Path,
-        typer.Argument(help=".jsonl (also .gz): the whole log; .csv, .parquet: a table.", show_default=False),
+        typer.Argument(
+            help="File to write. .jsonl (also .gz): the complete log; .csv, .parquet: a table.",
+            show_default=False,
+        ),
     ],
     store: StoreOption = None,
     force: ForceOption = False,
@@ -133,15 +136,16 @@ def export(
         bool,
         typer.Option(
             "--for-spreadsheets",
-            help="In .csv: an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
+            help="In .csv, put an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a model's evidence to a file.
 
-    As .jsonl every event of the log, with who, when and why; quercus import reads it back. As .csv or .parquet a row an
-    instance: its values, its pushed label, the belief in each class after all answers, and their number.
+    .jsonl contains every event of the log, with author, time and reason; quercus import reads it back. .csv and
+    .parquet have one row per instance: values, pushed label, belief in each class after all answers, and the number
+    of answers.
 
     Try:
 
@@ -176,14 +180,16 @@ def import_log(
             show_default=False,
         ),
     ],
-    name: Annotated[str | None, typer.Option("--as", metavar="MODEL", help="Give it another name.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="MODEL", help="Give the model another name.")
+    ] = None,
     store: StoreOption = None,
-    create: Annotated[bool, typer.Option("--create", help="Make the store when there is none.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the store if there is none.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Create a model from an exported log: all of it, or nothing if a line is wrong.
 
-    A running server takes notice, and the tree grows again from the log.
+    A running server notices the model, and its tree grows from the log.
 
     Try:
 

@@ -39,13 +39,14 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 def create_token(
     *,
     name: Annotated[
-        str, typer.Argument(help="Name of its owner; a labeller labels under it.", show_default=False)
+        str,
+        typer.Argument(help="Name of the token's owner, under which a labeller labels.", show_default=False),
     ],
     role: Annotated[
         list[str],
         typer.Option(
             "--role",
-            help="reader, sensor, labeller, corrector or operator; may be repeated.",
+            help="Role: reader, sensor, labeller, corrector or operator; repeatable.",
             autocompletion=complete_from(("reader", "sensor", "labeller", "corrector", "operator")),
             show_default=False,
         ),
@@ -55,26 +56,33 @@ def create_token(
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="Only this model; may be repeated (all).",
+            help="Restrict the token to this model; repeatable (default: all models).",
             autocompletion=complete_model,
         ),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="As in 12h or 90d (never).")
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="TIME",
+            help="Time after which the token expires, such as 12h or 90d (default: never).",
+        ),
     ] = None,
     token_path: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the token to a new file for you alone."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the token to a new file that only you may read."
+        ),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a token and print it, this once: the store keeps only a digest.
+    """Create a token and print it once: the store keeps only a digest.
 
-    With --output it goes into a new file of mode 600, and is not printed.
+    --output writes it to a new file of mode 600 instead.
 
-    A reader looks and classifies; a sensor pushes; a labeller leases and answers queries under its own name; a
-    corrector also corrects the answers of others; an operator may do everything. A running server knows the token
+    A reader reads and classifies; a sensor pushes; a labeller leases and answers queries under its own name; a
+    corrector also corrects the answers of others; an operator may do everything. A running server accepts the token
     within a second.
 
     Try:
@@ -129,7 +137,7 @@ def _private(path: Path | None) -> Iterator[IO[str] | None]:
 def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """Show the name and the permissions of your token at a server.
 
-    The server answers, so this needs no access to its store.
+    The answer comes from the server, so no access to the store is needed.
 
     Try:
 
@@ -154,7 +162,7 @@ def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -
 def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """List the tokens.
 
-    Also those that expired or were revoked, and never a secret: the store has none.
+    The list includes expired and revoked tokens. It has no secrets, since the store keeps none.
 
     Try:
 
@@ -196,14 +204,17 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
 @app.command("revoke")
 def revoke_token(
     token_id: Annotated[
-        str, typer.Argument(metavar="ID", help="As tokens list shows it.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="ID", help="Id of the token, as quercus tokens list shows it.", show_default=False
+        ),
     ],
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a token.
 
-    A running server takes notice within a second, also in streams that are open.
+    A running server refuses it within a second, in open streams too.
 
     Try:
 

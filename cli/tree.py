@@ -27,37 +27,45 @@ def tree(
     *,
     model: ModelArgument,
     version: Annotated[
-        int | None, typer.Option("--version", min=1, help="An earlier tree. Default: the newest.")
+        int | None, typer.Option("--version", min=1, help="Version of the tree (default: the newest).")
     ] = None,
     dot: Annotated[
-        Path | None, typer.Option("--dot", metavar="FILE", help="Write Graphviz.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--dot", metavar="FILE", help="Write the tree to this file for Graphviz.", dir_okay=False
+        ),
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture.", dir_okay=False)
+        Path | None,
+        typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
     ] = None,
     member: Annotated[
         int | None,
-        typer.Option("--member", min=0, help="Which tree of several. Default: an overview of all."),
+        typer.Option(
+            "--member", min=0, help="Number of the tree, if there are several (default: an overview of all)."
+        ),
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option("--depth", min=0, help="Levels below the root. Default: all."),
+        typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all)."),
     ] = None,
     rules: Annotated[
         bool,
-        typer.Option("--rules", help="A line for each leaf: the conditions that lead to it, and its class."),
+        typer.Option(
+            "--rules", help="Print one line per leaf: the conditions that lead to it, and its class."
+        ),
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
     """Print a tree, or write it as Graphviz or SVG.
 
-    Of a model of active-forest it is the tree beside the forest, which learns from the same labels.
+    For a model of active-forest, this is the tree beside the forest, which learns from the same labels.
 
-    Each node has its class, its rows n and its estimated probabilities; an undecided one has rivals for its
-    split that labels could still settle.
+    Each node shows its class, its number of rows n and its estimated probabilities. An undecided node also shows the
+    rivals for its split, between which more labels can decide.
 
-    A forest, and a learner that tells each class from the rest, have several trees: --member shows one.
+    A forest, and a learner with one tree per class, have several trees: --member shows one.
 
     Try:
 
