@@ -1,7 +1,7 @@
 """ASCII forms of characters that a stream cannot show: lines, bars, arrows and signs have an ASCII form.
 
-It stands in for each character alone that the stream's encoding lacks, so a terminal in Latin-1 keeps its ``·`` and
-``±``. Whatever else is lacking, of a name for instance, is a ``?``.
+It replaces only the characters that the stream's encoding lacks, so a terminal in Latin-1 keeps its ``·`` and ``±``.
+Every other character that is lacking, such as one in a name, becomes a ``?``.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 
 class PlainConsole(Console):
-    """A console that prints texts of others safely, whatever they contain.
+    """A console that prints any text safely, including control characters.
 
     Names, values and comments come from sensors and labellers: square brackets and colons in them are no markup,
     and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
@@ -60,7 +60,7 @@ _STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u2
 
 
 class StandardOutput:
-    """Standard output for text that is laid out already: harmless on a terminal, as it is anywhere else."""
+    """Standard output for preformatted text: without control characters at a terminal, unchanged elsewhere."""
 
     def write(self, text: str) -> int:
         """Write a text."""

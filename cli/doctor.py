@@ -1,4 +1,4 @@
-"""``quercus doctor``: whether this machine can run a server, and what to do where it cannot."""
+"""``quercus doctor``: check whether this machine can run a server, and show how to fix faults."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Exit codes of commands, and their errors in words or, with ``--json``, as one line of JSON.
 
-The line goes to standard error, so that standard output holds results alone. Its keys never change their meaning;
+The line goes to standard error, so that standard output contains only results. Its keys never change their meaning;
 `error_json` lists them.
 """
 
@@ -12,8 +12,8 @@ import sys
 from typing import Any, Final
 
 EXIT_CODES: Final = {
-    0: "The command did what it was asked for.",
-    1: "The command failed; standard error says why. Also: `status`, `check` and `doctor` found a fault.",
+    0: "The command succeeded.",
+    1: "The command failed; standard error has the reason. Also: `status`, `check` and `doctor` found a fault.",
     2: "The command line is wrong: an unknown flag, a missing argument, a value out of bounds.",
     130: "Ctrl-C ended the command.",
 }

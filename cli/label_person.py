@@ -271,7 +271,7 @@ class TerminalLabeller:
             self._warn("you gave no answer yet")
             return None
         self._console.print(answer_list(answers))
-        self._console.print("Which one? Its number; Escape goes back.")
+        self._console.print("Type the number of an answer; Escape goes back.")
         line = self._keyboard.line("> ")
         if line is None:
             return None

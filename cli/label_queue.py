@@ -240,7 +240,7 @@ class TerminalQueue:
         self._changed.notify_all()
 
     def _unseen(self) -> Query | None:
-        """Return the query that comes next, if it is there."""
+        """Return the query that is shown next; None if it is not leased yet."""
         aside = {answer.query.name for answer in self._unsent_answers if answer.query is not None}
         shown = "" if self._shown is None else self._shown.name
         return self._queries.beside({*aside, shown, self._exchanged})

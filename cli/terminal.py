@@ -47,7 +47,7 @@ class Keys:
     def read(self, *, quietly: bool = False) -> str:
         """Return the next key: a character, ``ESCAPE``, ``ENTER``, ``BACKSPACE``, or ``END`` if the terminal is gone.
 
-        Arrow and function keys are ignored. ``quietly``: nothing is shown meanwhile, since a line is typed.
+        Arrow and function keys are ignored. ``quietly``: show nothing, because a line is being typed.
         """
         while True:
             # a signal may reach another thread: its handler runs when this one comes back
@@ -102,9 +102,9 @@ def keys(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
     ----------
     on_return
         Called while waiting for the next key, when the program continues after a stop (Ctrl-Z, then fg).
-        The shell had the terminal meanwhile, so the mode is set again before.
+        The shell used the terminal during the stop, so the mode is set again before the call.
     on_tick
-        Called after each key, and several times a second while none is pressed: it may show what happened, but not
+        Called after each key, and several times a second while none is pressed: it may show notices, but not
         ``quietly``.
     """
     import tty  # noqa: PLC0415  (there is none on Windows, where every other command works)

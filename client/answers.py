@@ -34,12 +34,13 @@ class Answer:
     kind
         The action: ``answered``, ``refused``, ``corrected``, ``undone``; without a query ``stated`` and ``retracted``.
     state
-        The present state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
+        The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
         ``undone``; or it has no label (``empty``).
     label, text
-        The label as one would give it, and in words (``?``: vacuous; empty: no label).
+        The label in the form of ``Client.answer``, and in words (``?``: vacuous; empty: no label).
     reliability, comment, took_s, shown
-        Reliability with which it counts, comment, time in seconds, and name of what the labeller's screen showed.
+        Reliability with which it counts, comment, time in seconds, and name of the presentation on the labeller's
+        screen.
     query
         Number of its query; ``None`` for a statement.
     former, former_label, former_text
@@ -49,9 +50,9 @@ class Answer:
     conflict
         True if it contradicted the earlier evidence totally.
     known, class_name
-        Present plausibility of each class, and the class if only one is left, else ``None``.
+        Current plausibility of each class, and the class if only one is left, else ``None``.
     values
-        Values of the instance by attribute, if they were asked for.
+        Values of the instance by attribute, if they were requested.
     """
 
     number: int
@@ -174,7 +175,7 @@ class AnswerReader:
         )
 
     def take(self, message: query_pb2.Answer) -> Answer:
-        """Read an answer; the request then asks for those behind it."""
+        """Read an answer, and move the request behind it."""
         self.request.after_sequence = message.sequence
         if self.request.limit:
             self.request.limit -= 1
@@ -182,7 +183,7 @@ class AnswerReader:
         return answer(message, self._classes)
 
     is_over = False
-    """True if as many answers as were asked for have come."""
+    """True if the requested number of answers has come."""
 
 
 def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:

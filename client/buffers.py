@@ -67,7 +67,7 @@ class Memory:
 class File(Memory):
     """A buffer in an SQLite file: messages by number, each with a checksum.
 
-    Message 0 has the model's name and specification, so that a process that starts while the server is away can work.
+    Message 0 has the model's name and specification, so that a process can start while the server is unreachable.
     A put is one transaction, on the disk (``synchronous = FULL``) when it returns. Acknowledged batches are removed
     without waiting for the disk (``NORMAL``): after a power failure they are sent again, and the server knows their
     ids. If the file is damaged, its intact messages stay, a copy of the damaged file is kept, and the error says so.
@@ -82,7 +82,7 @@ class File(Memory):
     Raises
     ------
     InvalidArgument
-        The file cannot be opened, or is something else, and is left as it is; or it was damaged.
+        The file cannot be opened, or is not a buffer, and stays unchanged; or it was damaged.
     """
 
     def __init__(self, path: Path, model: str) -> None:
@@ -219,7 +219,7 @@ class File(Memory):
         self._is_behind = False
 
     def close(self) -> None:
-        """Close the file. It stays, also when it is empty: another process may have opened it meanwhile."""
+        """Close the file. It is not deleted even if it is empty, because another process may have opened it."""
         self._base.close()
 
 
@@ -245,7 +245,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the names of a folder on the disk, where the system can."""
+    """Flush a folder's entries to the disk, on systems that can."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -22,8 +22,8 @@ class Client(generated.Client):
     timeout_s
         Deadline of each call, and of each acknowledgement of a push.
     outage_s
-        How long idempotent calls, pushes, queries and watches are repeated, with pauses, if the server is away. A
-        server that never answered is not waited for.
+        Seconds for which idempotent calls, pushes, queries and watches are retried if the server is unreachable. There
+        are no retries if the server has never answered.
     token
         If omitted, ``QUERCUS_TOKEN``; if that is not set, the content of the file ``QUERCUS_TOKEN_FILE``.
     ca

@@ -98,7 +98,7 @@ class AsyncRepeating:
         self._task = asyncio.create_task(self._run(), name=self._name)
 
     async def stop(self) -> None:
-        """Repeat no more."""
+        """Stop repeating."""
         if self._task is not None:
             self._task.cancel()
 
@@ -120,7 +120,7 @@ class Repeating:
         self._thread.start()
 
     def stop(self) -> None:
-        """Repeat no more; a call under way to a server that is away delays this by ``JOIN_S`` at most."""
+        """Stop repeating; an active call to an unreachable server delays this by at most ``JOIN_S``."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(timeout=JOIN_S)

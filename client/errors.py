@@ -53,7 +53,7 @@ class QuercusError(Exception):
     rejected : RejectedRows or None
         On errors of ``push``: the rows of the message that the server refused.
     retry_s : float or None
-        Seconds after which to try again, if the server did nothing and asks for another attempt.
+        Seconds after which to try again, if the server did nothing and requests another attempt.
     is_permanent : bool
         Whether only a change of the server ends the failure: its store is damaged, or it does not know the call.
     """

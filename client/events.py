@@ -37,7 +37,7 @@ class LogEvent:
     instance : id of the row; empty for ``"specification"``.
     evidence : the labeller, the label and the time.
     conflict : whether an answer contradicted the earlier evidence totally, and replaced it.
-    values : values of the row, if they were asked for.
+    values : values of the row, if they were requested.
     """
 
     sequence: int
@@ -99,7 +99,7 @@ class EventWatch:
         )
 
     def take(self, page: instance_pb2.WatchEventsResponse) -> Iterator[LogEvent]:
-        """Yield the events of a message; each is behind the watch when the next is asked for."""
+        """Yield the events of a message; the position moves behind each when the next is requested."""
         if self.request.model_uid not in {"", page.model_uid}:
             raise replaced(self._model)
         self.request.model_uid = page.model_uid

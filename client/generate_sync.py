@@ -1,7 +1,7 @@
 """Derives the synchronous client, `quercus.client.sync`, from `quercus.client.aio`: run ``make client``.
 
-The asyncio client is written, the synchronous one is it without ``async`` and ``await``. What asyncio and threads do
-differently is in pairs in `quercus.client.concurrency`.
+The asyncio client is written by hand; the synchronous one is the same code without ``async`` and ``await``. Pairs of
+classes in `quercus.client.concurrency` contain the differences between asyncio and threads.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def tidy(text: str) -> str:
 
 
 def modules() -> dict[Path, str]:
-    """Return what each file of the synchronous client must hold."""
+    """Return the content of each file of the synchronous client."""
     return {
         GENERATED / path.name: tidy(HEADER.format(name=path.name) + without_async(path.read_text()))
         for path in sorted(WRITTEN.glob("[!_]*.py"))

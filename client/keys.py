@@ -41,18 +41,20 @@ COMMANDS: Final = (
         "plausibilities",
         "u",
         "uncertain",
-        "Give the plausibility of each class, from 0 to 1; 1 means that nothing speaks against it.",
+        "Give the plausibility of each class, from 0 to 1; 1 means that no evidence is against it.",
     ),
-    Command("refuse", "r", "refuse", "Nobody can tell. The row is never asked again."),
-    Command("skip", "k", "skip", "Not for me. Others are asked, and you are not asked about this row again."),
+    Command("refuse", "r", "refuse", "The class cannot be known. The row is not queried again."),
+    Command("skip", "k", "skip", "Not for me. Other labellers get the row, and you do not get it again."),
     Command("postpone", "p", "later", "Not now. The row comes back in ten minutes, to you or somebody else."),
     Command("comment", "c", "comment", "Write a line that is kept with your next answer."),
-    Command("neighbours", "n", "neighbours", "Show rows of known class that are most like this one."),
+    Command(
+        "neighbours", "n", "neighbours", "Show the rows of known class that are most similar to this one."
+    ),
     Command("back", "b", "back", "Go back to your last answer: give another, or take it back with r.", "z"),
     Command("own_answers", "a", "my answers", "List your answers, and correct one of them."),
     Command("words", "w", "words", "Explain the words on this screen."),
     Command("help", "?", "help", "Show this list."),
-    Command("quit", "q", "quit", "Stop. The row goes back at once."),
+    Command("quit", "q", "quit", "Stop. The row is given back at once."),
 )
 """The commands, in the order in which they are shown."""
 

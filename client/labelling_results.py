@@ -10,7 +10,7 @@ from typing import Literal
 from quercus.client.results import Value
 
 ANY = "-"
-"""Stands for any model in the place of a name: all models that have queries, in turn."""
+"""Name that means any model: all models that have queries, in turn."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Filter:
     Attributes
     ----------
     classes
-        Classes that the labeller can tell: only queries whose plausible classes are all among these.
+        Classes that the labeller can identify: only queries whose plausible classes are all among these.
     values
         Values of nominal attributes that the row must have.
     tags
@@ -48,7 +48,7 @@ class LabellingPolicy:
     per_labeller, per_hour
         Most answers of one labeller, and of all within an hour; ``None``: no bound but the model's budget.
     max_held
-        Most queries that one labeller holds at once; 1 to 100.
+        Maximum number of queries that one labeller holds at once; 1 to 100.
     corrections
         Labellers who may correct an answer: the one who gave it (``"own"``), ``"anyone"``, ``"nobody"``.
     tags

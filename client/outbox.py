@@ -1,6 +1,6 @@
-"""A buffer between a sensor that cannot wait and a server that may be away.
+"""A buffer between a sensor that cannot wait and a server that may be unreachable.
 
-Rows go into the buffer at once and to the server as soon as it takes them. The buffer is bounded; it is memory, or a
+Rows go into the buffer at once, and to the server as soon as it accepts them. The buffer is bounded; it is memory, or a
 file that outlives the process. Every batch carries an id that the server remembers, so a batch that is sent twice is
 stored once.
 """
@@ -34,7 +34,7 @@ class Outbox:
     Parameters
     ----------
     client
-        Stays open as long as the outbox.
+        Must stay open as long as the outbox.
     model
         Name of the model.
     path
@@ -44,10 +44,10 @@ class Outbox:
         Most bytes of waiting rows, in the form in which they travel.
     specification
         Specification of the model. If omitted, it comes from the server, or from the file of an earlier process while
-        the server is away. Before the first row is sent, it is compared with the server's.
+        the server is unreachable. Before the first row is sent, it is compared with the server's.
     on_rejected
         Called with rows that the server refuses because of a wrong value or id. They leave the buffer, and the outbox
-        goes on with the next. The call comes from the outbox's thread; after a crash it may come once more. If omitted,
+        continues with the next. The outbox's thread makes the call; after a crash it may make it again. If omitted,
         the outbox stops there, and keeps the rows.
 
     Examples

@@ -62,7 +62,7 @@ def answer(  # noqa: PLR0917 - the fields of one message
 
 
 def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport]:
-    """Refuse a query because nobody can tell the class."""
+    """Refuse a query because the class cannot be known."""
     request = query_pb2.RefuseQueryRequest(
         name=query.name, lease_token=query.lease_token, comment=comment, shown=shown
     )

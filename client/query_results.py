@@ -30,7 +30,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class ForestReason:
-    """The reason why a forest asks about an instance.
+    """The reason why a forest queries an instance.
 
     ``theta`` is the forest's mean estimate, and ``disagreement`` the mean distance of the members from it, in [0, 1].
     ``stands_for`` unlabelled rows are nearer to the instance than to any labelled row or earlier query.
@@ -45,11 +45,11 @@ class ForestReason:
 
 @dataclass(frozen=True)
 class CommitteeReason:
-    """The reason why a committee of trees asks about an instance.
+    """The reason why a committee of trees queries an instance.
 
     ``theta`` is the members' mean estimate, empty while nothing is known of any row. ``doubt`` is its entropy as a
     share of the largest, in [0, 1]. ``stands_for`` unlabelled rows are nearer to the instance than to any that is
-    known or was asked about before (0: the strategy does not count them). ``by_cover``: only those rows are the reason.
+    known or was queried before (0: the strategy does not count them). ``by_cover``: only those rows are the reason.
     """
 
     theta: tuple[float, ...]
@@ -60,14 +60,14 @@ class CommitteeReason:
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason why an instance is asked about.
+    """The reason why an instance is queried.
 
     ``path`` and ``node_count`` describe the node. An undecided node has ``rivals``, and the instance stands for its
     child ``attribute = value``. If the node is the leaf in which the instance ends, these are empty. ``score`` is the
     value of the label in the measure of the ``strategy``; published: by how much the child's entropy interval
-    narrows without this label, in bits, and 1 more if the label is vacuous. If a ``forest`` asks, the node belongs to
-    the tree beside it: the deepest contested node on the instance's path, or the leaf. Strategies that ask a committee
-    set ``committee``; queries of earlier versions do not.
+    narrows without this label, in bits, and 1 more if the label is vacuous. If a ``forest`` makes the query, the node
+    belongs to the tree beside it: the deepest contested node on the instance's path, or the leaf. Strategies with a
+    committee set ``committee``; queries of earlier versions do not.
     """
 
     path: tuple[tuple[str, str], ...]
@@ -85,7 +85,7 @@ class Reason:
 class Query:
     """A question to a labeller. ``instance`` is the id of the row, and ``display`` its display.
 
-    ``place`` is its place on the agenda of the newest tree while it is open or leased (1 is asked first).
+    ``place`` is its place on the agenda of the newest tree while it is open or leased (1 is leased first).
     ``expires_at`` is the end of the lease by the server's wall clock, and ``left_s`` the rest of the lease in seconds
     when the server sent the query.
     """

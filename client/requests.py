@@ -23,9 +23,9 @@ from quercus.specification.presentation import Presentation
 
 Change = float | str | Pruning | Presentation | None
 LONGEST_POLL_S = 10.0
-"""Seconds of one long poll; several follow each other, so that a server that went away is noticed."""
+"""Seconds of one long poll; long waits are several polls, so that a lost server is noticed."""
 LONGEST_GROWTH_S = 600.0
-"""Growth that needs longer for what one client wrote is taken for broken."""
+"""Seconds after which growth on this client's writes counts as broken."""
 _MAY_BE_NONE = ("max_depth", "pruning", "presentation")
 STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
@@ -92,7 +92,7 @@ def states(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
 
 
 def is_spent(model: Model) -> bool:
-    """True when no query can ever be leased again; with fewer answers, some are leased and may come back."""
+    """Return whether no query can be leased again; before, leased queries may still be given back."""
     return model.queries_answered >= model.budget
 
 
@@ -102,8 +102,8 @@ class WaitPolicy:
     Parameters
     ----------
     idle_s
-        Seconds without a query after which to end; ``None``: never for that reason. Time in which the tree still
-        grows over what this client wrote does not count.
+        Seconds without a query after which to end; ``None``: no limit. The time in which the tree still learns from
+        this client's writes does not count.
     """
 
     def __init__(self, idle_s: float | None) -> None:
@@ -112,7 +112,7 @@ class WaitPolicy:
         self.renew()
 
     def renew(self) -> None:
-        """Something came: start again."""
+        """Restart the wait after a query came."""
         self._since = self._growing_since = time.monotonic()
 
     @property

@@ -78,7 +78,7 @@ class AccuracyBlock:
 class RecentAccuracy:
     """The accuracy of predictions on the last rows whose label came after the prediction, at most 1,000.
 
-    Rows that were asked about are harder than others: if most labels are answers, the accuracy on all rows is higher.
+    Queried rows are harder than others: if most labels are answers, the accuracy on all rows is higher.
     ``blocks`` have 50 rows each, the oldest first; the newest may have fewer.
     """
 
@@ -113,8 +113,8 @@ class Model:
     ``lag_s``: seconds that the oldest event that the tree does not contain has been in the log.
     ``uid``: identity of the model, which differs from that of a later model of the same name.
     ``accuracy``: accuracy of its recent predictions, None if not known.
-    ``settled``: no split is contested and every leaf has a labelled row; None if it asks anyway, or if that
-    is not known.
+    ``settled``: no split is contested and every leaf has a labelled row; None if the model makes queries anyway, or if
+    this is not known.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Model:
 
     @property
     def budget(self) -> int:
-        """Most queries that are ever answered or leased."""
+        """Maximum number of answered and leased queries."""
         return self.specification.budget or 0
 
     @property
@@ -208,9 +208,9 @@ class Caller:
     Attributes
     ----------
     name
-        Name of the token; empty if the server asks for none.
+        Name of the token; empty if the server requires none.
     roles
-        Roles of the token; all roles if the server asks for none.
+        Roles of the token; all roles if the server requires none.
     models
         Names of the models that the caller may use; ``None``: all.
     needs_token

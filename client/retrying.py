@@ -83,10 +83,10 @@ def service_config() -> dict[str, Any]:
 
 
 class Outage:
-    """The state of the connection, which decides whether a call that found no server is tried again.
+    """The state of the connection, which decides whether a call that reached no server is retried.
 
-    A server that never answered is not waited for: the address may be wrong. One that has answered before is tried
-    again for ``outage_s`` seconds.
+    There are no retries if the server has never answered, because the address may be wrong. After its first answer, the
+    client retries for ``outage_s`` seconds.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Attribute, Nominal
 
 UNKNOWN = -1.0
-"""Stands for a nominal value that the model does not list yet, before such rows are sent by name."""
+"""Code of a nominal value that the model does not list yet; such rows are sent by name."""
 
 Row = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 Cells = list[Any]

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Final
 
 TERMS: Final = {
-    "query": "A row whose label the model asks for. It is yours until you answer it, give it back, or the lease ends.",
+    "query": "A row whose label the model wants. It is yours until you answer it, give it back, or the lease ends.",
     "plausibility": (
-        "How far nothing speaks against a class, from 0 to 1. It is no probability: where nothing is known, "
+        "How compatible a class is with the evidence, from 0 to 1. It is not a probability: if nothing is known, "
         "every class has plausibility 1."
     ),
     "ruled out": "A class with plausibility 0. Earlier labels of this row say that it is another class.",
     "rival": (
-        "An attribute that may be the best test for the rows of a node. The labels so far cannot tell which rival "
+        "An attribute that may be the best test for the rows of a node. The labels so far leave open which rival "
         "is best."
     ),
     "gain ratio": (
-        "How well a test separates the classes; larger is better. Where labels are missing it is known only as an "
+        "How well a test separates the classes; larger is better. If labels are missing, it is known only as an "
         "interval."
     ),
     "undecided": (
@@ -26,19 +26,19 @@ TERMS: Final = {
     ),
     "leaf": "The end of a path through the tree. All rows in it get the same prediction.",
     "committee": (
-        "Fifty trees, each grown from a random part of the known rows. Where they are in doubt, a label tells most."
+        "Fifty trees, each grown from a random part of the known rows. Where they are in doubt, a label helps most."
     ),
     "doubt": (
-        "How evenly an estimate is spread over the classes, from 0 to 1. At 0 one class has it all, at 1 all are equal."
+        "How evenly an estimate is spread over the classes, from 0 to 1. 0: one class has everything; 1: all are equal."
     ),
     "stands for": (
-        "The number of unlabelled rows that are more like this row than like any known one. A label here says "
-        "something about them too."
+        "The number of unlabelled rows that are more like this row than like any known one. A label here is "
+        "evidence about them too."
     ),
     "lease": (
         "The time for which nobody else gets the row. It is extended while you think, and ends when you leave."
     ),
-    "budget": "The number of answers that the model may ask for. Refused and skipped rows cost nothing.",
+    "budget": "The maximum number of answers. Refused and skipped rows cost nothing.",
 }
 """The terms on a labeller's screen, each explained in at most two sentences."""
 

@@ -1,7 +1,7 @@
 """Tasks in chunks that are worth sending, and their execution by a worker.
 
-What does not depend on the task goes to a worker once (`RemoteFunction`). A chunk lasts a tenth of a second at least,
-as far as the tasks done before it tell. The results do not depend on how the tasks are divided.
+The function of the tasks goes to a worker once (`RemoteFunction`). A chunk lasts at least a tenth of a second, judged
+by the tasks before it. The results do not depend on the division of the tasks.
 """
 
 import math
@@ -35,7 +35,7 @@ class FailedChunk:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFunction:
-    """A function as it goes to workers.
+    """A function in the form that is sent to workers.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ChunkPlan:
         self._completed_tasks, self._seconds = 0, 0.0
 
     def take(self, workers: int) -> TaskChunk | None:
-        """Return the next chunk, None when all tasks are given out. No worker gets more than its share of the rest."""
+        """Return the next chunk, None when all tasks are assigned. No worker gets more than its share of the rest."""
         if self._again:
             return self._again.popleft()
         left = self._tasks - self._next
@@ -164,7 +164,7 @@ def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
 
 
 def environment() -> tuple[str, ...]:
-    """Return what results may depend on beside the arguments: versions, and the kind of processor."""
+    """Return the properties that may affect results besides the arguments: versions, and the kind of processor."""
     import numpy as np  # noqa: PLC0415
 
     from quercus import __version__  # noqa: PLC0415
@@ -196,12 +196,12 @@ def _sendable(failed: FailedChunk) -> FailedChunk:
     try:
         error.add_note(f"in a worker:\n{where}")
         pickle.loads(pickle.dumps(error))  # noqa: S301 - made a line before
-    except Exception:  # whatever its class makes of being pickled
+    except Exception:  # pickling an exception can raise any error
         error = RuntimeError(f"{type(failed.error).__name__}: {failed.error}")
         error.add_note(f"in a worker:\n{where}")
     return FailedChunk(error)
 
 
 def pickled(tasks: Sequence[tuple[Any, ...]], chunk: TaskChunk) -> bytes:
-    """Return the arguments of a chunk as they go to a worker."""
+    """Return the pickled arguments of a chunk."""
     return pickle.dumps(list(tasks[chunk.first : chunk.first + chunk.count]))

@@ -30,8 +30,8 @@ CLOSE_S: Final = 1.0
 class DaskExecutor(PooledExecutor):
     """Workers of a Dask cluster.
 
-    A task whose worker is lost is given out again, by the scheduler and, if the function that it calls was lost too, by
-    this executor. A scheduler that is lost ends the work with an error.
+    If a worker is lost, the scheduler assigns its task again, and this executor does so if the function was lost too. A
+    lost scheduler ends the work with an error.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class DaskExecutor(PooledExecutor):
         self._check_workers()
 
     def keep(self, home: str, fn: Callable[..., Any], data: bytes) -> Any:
-        """Call a function at one worker, which keeps the result; return what stands for it."""
+        """Call a function at one worker, which keeps the result; return a handle for it."""
         sent = self._client.scatter(data, workers=[home], hash=False, timeout=NO_WORKER_S)
         return self._client.submit(fn, sent, workers=[home], pure=False)
 

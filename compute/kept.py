@@ -1,7 +1,7 @@
 """Objects that stay on a worker of a Dask cluster between calls.
 
-This module is light on purpose: a scheduler imports what tasks name, and what an object is made of goes to its worker
-as bytes.
+This module is light on purpose: a scheduler imports the modules that tasks name. The parts of an object go to its
+worker as bytes.
 """
 
 import pickle
@@ -10,10 +10,10 @@ from quercus.compute.errors import WorkerLostError
 
 
 class KeptObject:
-    """An object, and how often it was called.
+    """An object, and the number of its calls.
 
-    A call changes the object, which Dask does not know. So calls are numbered: an object that Dask made anew does not
-    answer as the old one would.
+    Calls change the object, but Dask may create it again without them. So calls are numbered: a recreated object
+    refuses the next call.
 
     Parameters
     ----------
@@ -36,6 +36,6 @@ def call_kept(kept: KeptObject, number: int, method: str, arguments: bytes) -> b
         When this is not the object that earlier calls reached.
     """
     if kept.calls != number:
-        raise WorkerLostError(f"an object was made anew before its call {number}")
+        raise WorkerLostError(f"an object was created again before its call {number}")
     kept.calls += 1
     return pickle.dumps(getattr(kept.object, method)(*pickle.loads(arguments)))  # noqa: S301 - as above

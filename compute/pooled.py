@@ -12,7 +12,7 @@ from quercus.compute.errors import ExecutorError
 from quercus.compute.executor import Executor, Outcomes
 
 CHUNKS_PER_WORKER = 4
-"""Chunks given out for each worker: none waits for work, and few are lost when the run is interrupted."""
+"""Chunks submitted per worker: no worker waits for work, and few chunks are lost if the run is interrupted."""
 WORKERS_POLL_S = 2.0
 """Seconds without a result after which the workers are checked."""
 
@@ -39,7 +39,7 @@ class PooledExecutor(Executor):
 
     @abstractmethod
     def _share(self, digest: str, function: bytes) -> Any:
-        """Return what `_submit` needs of a pickled function."""
+        """Return the handle of a pickled function for `_submit`."""
 
     @abstractmethod
     def _submit(self, shared: Any, tasks: bytes) -> "Future[tuple[float, bytes]]":

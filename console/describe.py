@@ -31,7 +31,7 @@ class QueryDescription:
     why, place
         The reason of the query, and the leaf that its row reaches; empty if they are withheld.
     of_forest
-        A forest asks, and the tree beside it is there to read.
+        Whether a forest made the query; the tree beside it only explains.
     rivals
         Name, ends and picture of the gain-ratio intervals that compete.
     known

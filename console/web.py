@@ -69,7 +69,7 @@ def number_text(value: float) -> str:
 
 
 def places_text(value: float) -> str:
-    """Return a number with two places, and a minus as it is printed.
+    """Return a number with two decimals and a typographic minus sign.
 
     Examples
     --------

@@ -53,9 +53,8 @@ class Nominal:
 class Numeric:
     """An attribute with numbers, cut into bins or split at thresholds.
 
-    Edges set the number of bins. With cuts a node splits at one threshold, among the declared edges, else among
-    quantiles of the model's first rows. Then the bins are what lies between the cuts, and their number is not looked
-    at.
+    Edges set the number of bins. With cuts, a node splits at one threshold, among the declared edges, else among
+    quantiles of the model's first rows. The bins are then the intervals between the cuts, and `bins` is ignored.
 
     Parameters
     ----------

@@ -89,12 +89,12 @@ class Connection:
         *,
         is_over: Callable[[], bool] = lambda: False,
     ) -> AsyncGenerator[Any, None]:
-        """Yield the messages of a stream. After an outage the stream starts again with ``request`` as it is then.
+        """Yield the messages of a stream. After an outage, the stream is reopened with the current ``request``.
 
         Parameters
         ----------
         request
-            The consumer records in it how far it has read.
+            The consumer updates it with its position.
         timeout_s
             Limit of all streams together; ``None``: no limit.
         is_over
@@ -122,7 +122,7 @@ class Connection:
             await async_sleep(pause_s)
 
     def on_outage(self, notify: Callable[[float], None]) -> None:
-        """Call ``notify`` once per outage, when a server that answered before is away.
+        """Call ``notify`` once per outage, when a server that answered before is unreachable.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ class AsyncHeldQueries:
     """Queries leased to one labeller: the one on the screen, and the next one in advance.
 
     A labeller who answers sees the next query at once. It was chosen before the server knew the answer. So
-    `exchange` returns it, while it is unseen, for the query that the newest tree asks first. The console and
+    `exchange` returns it, while it is unseen, for the newest tree's first query. The console and
     `quercus label` use this class.
 
     Parameters
@@ -99,7 +99,7 @@ class AsyncHeldQueries:
         return False
 
     async def exchange(self, unseen: Query) -> Query | None:
-        """Give back a query that was not shown, and lease the one that is asked first, often the same."""
+        """Give back a query that was not shown, and lease the first one, often the same."""
         return await self.take() if await self.give_back(unseen) else None
 
     async def give_back(self, query: Query) -> bool:

@@ -60,7 +60,7 @@ class LabellingCalls(Connection):
             A class name, a set of names, a dict name -> plausibility (an omitted name is impossible), a dict
             frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN) for a vacuous label.
         reliability
-            Chance that you are right, in (0, 1]; ``None``: 1, or estimated, as the labelling policy says.
+            Probability that you are right, in (0, 1]; ``None``: 1, or estimated, depending on the labelling policy.
         comment
             Comment that is kept with the answer.
         took_s
@@ -79,7 +79,7 @@ class LabellingCalls(Connection):
         )
 
     async def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
-        """Refuse a query because nobody can tell: the instance is not queried again."""
+        """Refuse a query because the class cannot be known: the instance is not queried again."""
         return await self._say(query.model, query_calls.refuse(query, comment, shown))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:

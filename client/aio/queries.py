@@ -122,7 +122,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         """Extend a lease, and return whether to continue; if not, the answer itself fails with the reason."""
         try:
             await self.extend_lease(query, lease_s)
-        except QuercusError as error:  # what passes may pass before the lease ends
+        except QuercusError as error:  # a transient error may end before the lease
             return retrying.is_transient(error)  # else the query is answered, or another's
         except ValueError:  # the channel was closed meanwhile
             return False

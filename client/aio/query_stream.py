@@ -35,9 +35,9 @@ CLOSE_S = 1.0
 class AsyncQueryStream:
     """A stream of queries, and of a labeller's answers to them; `Client.stream_queries` makes it.
 
-    The stream extends leases while you think. A query without an answer goes back when you ask for the next one. If the
-    connection breaks, the stream is opened again; an answer under way is sent again, by a separate call, and counts
-    once.
+    The stream extends leases while you think. A query without an answer is given back when you request the next one.
+    If the connection breaks, the stream is opened again; an answer under way is sent again, by a separate call, and
+    counts once.
     """
 
     def __init__(self, client: LeasingCalls, terms: StreamOptions, idle_s: float | None) -> None:
@@ -110,7 +110,7 @@ class AsyncQueryStream:
         self._patience.renew()
         return await self._open()
 
-    # What a labeller says
+    # Answers of the labeller
 
     async def answer(
         self,
@@ -126,7 +126,7 @@ class AsyncQueryStream:
         return await self._say(query, query_calls.answer(query, label, reliability, comment, took_s, shown))
 
     async def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
-        """Refuse a query because nobody can tell: the instance is not queried again."""
+        """Refuse a query because the class cannot be known: the instance is not queried again."""
         return await self._say(query, query_calls.refuse(query, comment, shown))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:

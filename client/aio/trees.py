@@ -76,7 +76,7 @@ class TreeCalls(ModelCalls):
         return str((await self._call(self._stubs.trees.RenderTree, request)).content)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
-        """Yield the newest tree, then every newer one as it is grown (a slow reader skips versions).
+        """Yield the newest tree, then each newer one when it is grown (a slow reader skips versions).
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class TreeCalls(ModelCalls):
             Name of the model.
         timeout_s
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
-            or the server is away for longer than ``outage_s``.
+            or the server is unreachable for longer than ``outage_s``.
         """
         async with aclosing(self._watch(model, timeout_s, WatchState(model), without_nodes=False)) as updates:
             async for update in updates:
@@ -133,6 +133,6 @@ class TreeCalls(ModelCalls):
                     if update.tree.as_of >= wanted:
                         return await self.get_model(model)
         except DeadlineExceeded:
-            pass  # said better below, with how far growth came
+            pass  # replaced by the error below, which names the progress
         grown = (await self.get_model(model)).sequence_grown
         raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted} after {timeout_s:g} s")

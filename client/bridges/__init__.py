@@ -1,1 +1,1 @@
-"""Bridges: what other systems send becomes rows of a model."""
+"""Bridges between models and other systems."""

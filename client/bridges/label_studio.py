@@ -77,7 +77,7 @@ class LabelStudioBridge:
         self._rows = asyncio.Semaphore(MAX_ROWS_AT_ONCE)
 
     async def health(self) -> str:
-        """Return the version of the model; fails while the server is away, or there is no such model."""
+        """Return the version of the model; fails if the server is unreachable, or there is no such model."""
         return _version(await self._reading.get_model(self._model))
 
     async def setup(self, config: str) -> str:
@@ -194,7 +194,7 @@ class LabelStudioBridge:
             names = choices_of(annotation, self._form.question)
         except BadTaskError as error:
             raise BadTaskError(f"{where}: {error}") from None
-        if names is None:  # nothing is chosen any more: what this labeller stated is taken back
+        if names is None:  # nothing is chosen any more: the labeller's statement is taken back
             return None if is_new else Statement(item, labeller=labeller, retract=True)
         for name in names:
             if not isinstance(name, str):

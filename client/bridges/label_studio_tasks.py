@@ -1,4 +1,4 @@
-"""Label Studio's tasks, annotations and labelling configurations: what of them is about the class of a row."""
+"""The parts of Label Studio's tasks, annotations and labelling configurations that concern the class of a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BadTaskError(ValueError):
 
 @dataclass(frozen=True)
 class Control:
-    """The question of a project that asks for the class: an element ``Choices`` of its labelling configuration.
+    """The question about the class in a project: an element ``Choices`` of its labelling configuration.
 
     Attributes
     ----------

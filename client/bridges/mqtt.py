@@ -219,7 +219,7 @@ class MqttBridge:
                 return
 
     def _next_batch(self, most: int | None) -> list[_Arrived]:
-        """Return the messages that are there, up to a batch; none after a moment without any."""
+        """Return the messages that have arrived, up to a batch; none if a moment passes without any."""
         batch: list[_Arrived] = []
         room = None if most is None else most - self.tally.messages
         try:
@@ -233,7 +233,7 @@ class MqttBridge:
         return batch
 
     def _store(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
-        """Push the rows of a batch and acknowledge its messages; where one is wrong, in halves."""
+        """Push the rows of a batch and acknowledge its messages; halve the batch if a message is invalid."""
         try:
             if not self._push(batch):
                 return
@@ -251,7 +251,7 @@ class MqttBridge:
             self.tally.messages += 1
 
     def _push(self, batch: Sequence[_Arrived]) -> bool:
-        """Return whether the rows are committed; they are not when the bridge stops while the server is away."""
+        """Return whether the rows are committed; False if the bridge stops while the server is unreachable."""
         rows = [row for each in batch for row in each.rows]
         if not rows:
             return True

@@ -90,12 +90,12 @@ class Connection:
         *,
         is_over: Callable[[], bool] = lambda: False,
     ) -> Generator[Any, None, None]:
-        """Yield the messages of a stream. After an outage the stream starts again with ``request`` as it is then.
+        """Yield the messages of a stream. After an outage, the stream is reopened with the current ``request``.
 
         Parameters
         ----------
         request
-            The consumer records in it how far it has read.
+            The consumer updates it with its position.
         timeout_s
             Limit of all streams together; ``None``: no limit.
         is_over
@@ -123,7 +123,7 @@ class Connection:
             sleep(pause_s)
 
     def on_outage(self, notify: Callable[[float], None]) -> None:
-        """Call ``notify`` once per outage, when a server that answered before is away.
+        """Call ``notify`` once per outage, when a server that answered before is unreachable.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ class HeldQueries:
     """Queries leased to one labeller: the one on the screen, and the next one in advance.
 
     A labeller who answers sees the next query at once. It was chosen before the server knew the answer. So
-    `exchange` returns it, while it is unseen, for the query that the newest tree asks first. The console and
+    `exchange` returns it, while it is unseen, for the newest tree's first query. The console and
     `quercus label` use this class.
 
     Parameters
@@ -100,7 +100,7 @@ class HeldQueries:
         return False
 
     def exchange(self, unseen: Query) -> Query | None:
-        """Give back a query that was not shown, and lease the one that is asked first, often the same."""
+        """Give back a query that was not shown, and lease the first one, often the same."""
         return self.take() if self.give_back(unseen) else None
 
     def give_back(self, query: Query) -> bool:

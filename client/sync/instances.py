@@ -54,7 +54,7 @@ class InstanceCalls(ModelCalls):
             Called after each acknowledgement.
         on_rejected
             Called with the rows of a message that the server refuses because of a wrong value or id; then the push
-            goes on. If omitted, the push ends there.
+            continues. If omitted, the push ends there.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class InstanceCalls(ModelCalls):
             Uid of the model that ``after`` belongs to. If another model has the name, :class:`FailedPrecondition`.
         timeout_s
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
-            or the server is away for longer than ``outage_s``.
+            or the server is unreachable for longer than ``outage_s``.
         on_position
             Called from time to time with the uid of the model and the number up to which all events were handled or are
             of other kinds.

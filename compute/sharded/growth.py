@@ -1,9 +1,9 @@
 """One tree of the rows of several workers, the same to the bit as the tree of one process.
 
-The workers hold the rows. Level by level each counts its own rows by node, slot and contour; the counts of a node go to
-one of the workers, which adds them up, decides the node, and says what its children predict. This process passes the
-counts on, tells all workers the splits, and keeps the tree. What goes between them depends on the nodes and not on the
-rows.
+The workers hold the rows. Level by level, each counts its own rows by node, slot and contour. The counts of a node go
+to one of the workers, which adds them up, decides the node, and computes the predictions of its children. This
+process passes the counts on, sends the splits to all workers, and keeps the tree. The amount of data between them
+depends on the nodes and not on the rows.
 """
 
 from collections.abc import Sequence

@@ -77,7 +77,7 @@ CHILD_COLUMNS = ("count", "open", "theta", "silent", "belief", "plausibility", "
 
 
 class NodeDecider(GrowingTree):
-    """A tree without rows: it decides nodes by cells that others have counted.
+    """A tree without rows: it decides nodes from cells that the shards have counted.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class NodeDecider(GrowingTree):
         super().__init__(RowEvidence(len(layout.widths)), table, layout, rules_of(specification))
 
     def predict(self, nodes: Ids, cells: Cells) -> Bools:
-        """Set what nodes predict, given their own cells; return which are to be decided, (g,)."""
+        """Set the predictions of nodes from their own cells; return which nodes must be decided, (g,)."""
         columns = self.nodes
         columns.count[nodes] = sums_of(cells, cells.counts)
         columns.open[nodes] = sums_of(cells, cells.counts * ~self._table.precise[cells.ids])
@@ -265,7 +265,7 @@ def sums_of(cells: Cells, values: NDArray[Any]) -> Ints:
 
 
 def goes_on(stop: NDArray[np.integer]) -> Bools:
-    """Return which predicted nodes are to be decided."""
+    """Return which predicted nodes must be decided."""
     going: Bools = stop == GOES_ON
     return going
 

@@ -13,7 +13,7 @@ GRID = (0.25, 0.5, 0.75)
 
 
 def accuracy_picture(recent: RecentAccuracy) -> Markup:
-    """Return the picture: a step for each block, as wide as it has rows, between 0 and 1; a line for all of them.
+    """Return the picture: a step for each block, with its number of rows as width; a line for all blocks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Creation of a model from a file: the console guesses the kinds of the columns, and the person decides."""
+"""Creation of a model from a file: the console guesses the kinds of the columns, and the user decides."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class UploadedColumn:
 
 
 async def create(request: Request) -> Response:
-    """Take a file, show what its columns seem to be, then make the model."""
+    """Take a file, show the likely kinds of its columns, then create the model."""
     session = session_of(request)
     check_may(session, "ModelService/CreateModel")
     if request.method == "GET":

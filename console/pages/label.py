@@ -29,7 +29,7 @@ MAX_WAIT_S = 20.0
 MAX_HAVE = 100
 MAX_MODELS = 20
 IDLE = {
-    "nothing_to_ask": "There is nothing to ask now. New rows may change that.",
+    "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
     "budget_spent": "The budget is spent.",
     "growing": "The tree is learning from your last answer.",

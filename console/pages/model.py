@@ -1,4 +1,4 @@
-"""The page of a model: its numbers, how it is labelled, and by whom."""
+"""The page of a model: its numbers, labelling policy and labellers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from quercus.specification.attributes import Nominal, Numeric
 MAX_ATTRIBUTES = 500
 MAX_NAMED = 12
 GROWTH = {
-    "growing": "The tree takes in what is new.",
-    "done": "All answers of the budget are given.",
-    "asking": "It asks for labels.",
-    "quiet": "It asks nothing now.",
+    "growing": "The tree is learning from new events.",
+    "done": "The budget is spent.",
+    "asking": "It has queries for labellers.",
+    "quiet": "It has no queries now.",
 }
 
 
@@ -65,19 +65,19 @@ def _numbers(model: Model) -> list[tuple[str, str]]:
         ("rows", f"{model.instance_count:,}"),
         ("answers", budget),
         ("refused", f"{model.queries_refused:,}"),
-        ("queries that wait", f"{model.queries_open:,}"),
-        ("queries that labellers hold", f"{model.queries_leased:,}"),
-        ("answers that contradicted earlier labels", f"{model.conflicts:,}"),
+        ("open queries", f"{model.queries_open:,}"),
+        ("leased queries", f"{model.queries_leased:,}"),
+        ("answers that contradict earlier labels", f"{model.conflicts:,}"),
         ("tree", f"version {model.tree_version:,}" if model.tree_version else "none yet"),
         ("events not in the tree yet", f"{model.lag:,}" + (f" for {model.lag_s:.1f} s" if model.lag else "")),
         ("learner", learner),
-        ("asks by", model.specification.strategy or "the default"),
-        ("made", f"{model.created_at:%Y-%m-%d %H:%M} UTC"),
+        ("query strategy", model.specification.strategy or "the default"),
+        ("created", f"{model.created_at:%Y-%m-%d %H:%M} UTC"),
     ]
 
 
 def _policy(policy: LabellingPolicy) -> list[tuple[str, str]]:
-    corrections = {"own": "by who answered", "anyone": "by anybody", "nobody": "by nobody"}
+    corrections = {"own": "by their author", "anyone": "by anybody", "nobody": "by nobody"}
     wanted = "1" if policy.answers_per_query == 1 else f"{policy.answers_per_query}, of different labellers"
     return [
         ("answers to a query", wanted),
@@ -87,7 +87,7 @@ def _policy(policy: LabellingPolicy) -> list[tuple[str, str]]:
         ("answers are corrected", corrections[policy.corrections]),
         (
             "reliability",
-            "as it is stated" if policy.reliability == "declared" else "estimated from agreement",
+            "as stated" if policy.reliability == "declared" else "estimated from agreement",
         ),
     ]
 

@@ -27,9 +27,9 @@ async def models(request: Request) -> Response:
 
 
 def growth_state(model: Model) -> str:
-    """Return in a word how far the tree is.
+    """Return the state of growth in a word.
 
-    ``growing``: events wait for it; ``done``: all answers are spent; ``asking``: it has queries; else ``quiet``.
+    ``growing``: events wait for the tree; ``done``: the budget is spent; ``asking``: it has queries; else ``quiet``.
     """
     if model.lag:
         return "growing"

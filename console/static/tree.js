@@ -128,7 +128,7 @@ async function load(version) {
   const response = await fetch(`${view.dataset.base}?part=1&version=${version}&member=${member}`);
   if (mine !== asked) return;
   if (!response.ok) {
-    by("status").textContent = `Version ${version} cannot be shown: it may be kept no more.`;
+    by("status").textContent = `Version ${version} cannot be shown: it may have been deleted.`;
     return;
   }
   view.innerHTML = await response.text(); // of our own templates

@@ -95,7 +95,7 @@ def test_every_page_is_accessible(visit: Visit, seen: str, screen: str) -> None:
     page.get_by_label("File").set_input_files(
         {"name": "f.csv", "mimeType": "text/csv", "buffer": CSV.encode()}
     )
-    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("button", name="Continue").click()
     page.get_by_role("heading", name="f.csv").wait_for()
     check(page, "columns")
     page.get_by_role("button", name="Sign out").click()
@@ -326,12 +326,12 @@ def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Pat
     page = visit("/create")
     (tmp_path / "flowers.csv").write_text(CSV)
     page.get_by_label("File").set_input_files(tmp_path / "flowers.csv")
-    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.get_by_label("Name of the model")).to_have_value("flowers")
     expect(page.get_by_label("Kind of length")).to_have_value("number")
     page.get_by_label("Column of the class").select_option("kind")
     page.get_by_label("Name of the model").fill("b-flowers")
-    page.get_by_role("button", name="Make the model").click()
+    page.get_by_role("button", name="Create the model").click()
     page.get_by_role("heading", name="b-flowers").wait_for()
     model = client.wait_grown("b-flowers")
     assert [attribute.name for attribute in model.specification.attributes] == ["length", "colour"]
