@@ -58,8 +58,8 @@ def explain(details: str, address: str) -> str:
     'no server answers at 127.0.0.1:1'
     >>> explain("failed to connect to all addresses; last error: UNAVAILABLE: Socket closed", "example.org:1")
     'example.org:1 closed the connection: if the server there speaks TLS, write tls://example.org:1'
-    >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:88]
-    'tls://example.org:1 closed the connection: if the server asks clients for a certificat'
+    >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:71]
+    'tls://example.org:1 closed the connection: if the server asks clients f'
     """
     words = {"address": address, "detail": _detail(details), "scheme": TLS, "other": f"{TLS}{address}"}
     for phrases, explanation in _CAUSES.items():

@@ -232,7 +232,7 @@ def test_what_is_wrong_with_a_file_is_named(
         (("--force",), 2, "--force is for files"),
         (("-o", "answers.txt"), 2, "must end in .csv"),
         (("--correct", "99", "red"), 1, "has no answer with number 99"),
-        (("--correct", "99", "red", "--undo", "98"), 2, "two things"),
+        (("--correct", "99", "red", "--undo", "98"), 2, "mutually exclusive"),
     ],
 )
 def test_what_is_wrong_on_the_command_line_is_named(

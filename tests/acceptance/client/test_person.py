@@ -62,7 +62,7 @@ def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) 
     assert "This label tells most about the rows where X = a" in shown
     assert "2 tests compete to split its node: X, Y" in shown
     screen.press("?")
-    assert "Nobody can tell. The row is never asked again." in screen.expect(PROMPT)
+    assert "The class cannot be known. The row is not queried again." in screen.expect(PROMPT)
     screen.press("w")
     assert "rival: An attribute that may be the best test" in screen.expect(PROMPT)
     screen.press("9")
