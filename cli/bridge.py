@@ -197,8 +197,9 @@ def webhook(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Number of events after which to stop.")
+        int | None, typer.Option("--stop-after", min=1, help="Number of events after which to stop.")
     ] = None,
+    former_limit: Annotated[int | None, typer.Option("--limit", min=1, hidden=True)] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -246,7 +247,7 @@ def webhook(
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: made.stop())
         try:
-            made.run(limit)
+            made.run(former_limit if limit is None else limit)
         finally:
             _report_events(made.tally, as_json)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+_LARGE = 1e300
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
@@ -18,7 +19,11 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
     --------
     >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7]), sparkline([1.0, math.nan, 1.0])
     ('▁▂▃▄▅▆▇█', '▄ ▄')
+    >>> sparkline([-1e308, 0.0, 1e308]), sparkline([1.7e308] * 4, width=2)
+    ('▁▅█', '▄▄')
     """
+    if any(abs(value) > _LARGE for value in values):
+        values = [value / 1e150 for value in values]  # else a sum or a difference would be infinite
     count = min(max(1, width), len(values))
     bounds = [round(k * len(values) / count) for k in range(count + 1)]
     means = [_mean(values[start:end]) for start, end in pairwise(bounds)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.specification.presentation import check_steps, check_text, check_title, check_url
 
 MAX_ITEMS: Final = 16
@@ -16,6 +16,8 @@ MAX_DISPLAY_BYTES: Final = 65_536
 """Most bytes of the stored display of one row."""
 MAX_TEXT: Final = 10_000
 MAX_POINTS: Final = 10_000
+MAX_COORDINATE: Final = 1e100
+"""Largest absolute value of a number of a curve: sums and differences of such numbers are finite."""
 
 _IMAGES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
                   (b"GIF89a", "image/gif"))  # fmt: skip
@@ -122,6 +124,23 @@ def media_type(data: bytes) -> str | None:
 
 
 def check_items(items: Sequence[DisplayItem]) -> None:
-    """Refuse more items than a row may have."""
+    """Refuse more items than a row may have, and items that cannot be drawn."""
     if len(items) > MAX_ITEMS:
         raise InvalidInput("items", f"are {len(items)}, at most {MAX_ITEMS} are allowed")
+    for k, item in enumerate(items):
+        with field_prefix(f"items[{k}]"):
+            check_drawable(item)
+
+
+def check_drawable(item: DisplayItem) -> None:
+    """Refuse a curve with a number that is too large to be drawn.
+
+    It is checked where a row is pushed; a curve that was stored before can still be read.
+    """
+    if not isinstance(item, SeriesItem):
+        return
+    last = item.start + item.step * (len(item.values) - 1)
+    for field, numbers in (("values", item.values), ("start", (item.start,)), ("step", (item.step, last))):
+        worst = max((abs(number) for number in numbers if not math.isnan(number)), default=0.0)
+        if worst > MAX_COORDINATE:
+            raise InvalidInput(field, f"leads to {worst:.6g}, must lead to numbers in [-1e100, 1e100]")

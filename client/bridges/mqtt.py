@@ -139,6 +139,7 @@ class MqttBridge:
         )
         self._stopping = threading.Event()
         self._refused: str | None = None
+        self._failure: Exception | None = None
         self.tally = BridgeTally()
 
     def stop(self) -> None:
@@ -151,7 +152,7 @@ class MqttBridge:
         Raises
         ------
         Unavailable
-            When no broker answers at the start, or it refuses the connection.
+            When no broker answers at the start, or it refuses the connection or a subscription.
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
@@ -165,6 +166,8 @@ class MqttBridge:
         connection.loop_start()
         try:
             while not self._stopping.is_set() and (most is None or self.tally.messages < most):
+                if self._failure is not None:
+                    raise self._failure
                 if self._refused is not None:
                     raise Unavailable(f"the broker at {self._broker.url} refuses: {self._refused}")
                 batch = self._next_batch(most)
@@ -187,18 +190,42 @@ class MqttBridge:
             made.username_pw_set(self._broker.username, self._broker.password)
         if is_tls:
             made.tls_set(ca_certs=self._broker.ca)
-        made.on_connect = self._connected
-        made.on_disconnect = self._disconnected
-        made.on_message = self._message
+        made.on_connect = self._guarded(self._connected)
+        made.on_subscribe = self._guarded(self._subscribed)
+        made.on_disconnect = self._guarded(self._disconnected)
+        made.on_message = self._guarded(self._message)
         made.reconnect_delay_set(1, 30)
         return made
+
+    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """Return a callback whose error ends `run`: it would end the thread of the connection unseen."""
+
+        def call(*arguments: Any) -> None:
+            try:
+                callback(*arguments)
+            except Exception as error:
+                self._failure = error
+
+        return call
 
     def _connected(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
         if reason.is_failure:
             self._refused = str(reason)
             return
-        client.subscribe([(topic, 1) for topic in self._broker.topics])
+        try:
+            client.subscribe([(topic, 1) for topic in self._broker.topics])
+        except ValueError as error:
+            raise invalid("topic", f"{', '.join(self._broker.topics)}: {error}") from None
         self._notify(f"connected to {self._broker.url}, {', '.join(self._broker.topics)}")
+
+    def _subscribed(self, _: Any, __: Any, ___: Any, reasons: Sequence[Any], ____: Any) -> None:
+        refused = [
+            f"{topic} ({reason})"
+            for topic, reason in zip(self._broker.topics, reasons, strict=False)
+            if reason.is_failure
+        ]
+        if refused:
+            self._refused = f"no subscription to {', '.join(refused)}"
 
     def _disconnected(self, *_: Any) -> None:
         self._session += 1

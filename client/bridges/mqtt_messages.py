@@ -60,7 +60,11 @@ class MessageFormat:
         """
         try:
             content = json.loads(payload.decode("utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            if b"\\u" in payload:
+                json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise BadMessageError("has half of a surrogate pair, which is no character") from None
+        except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
             raise BadMessageError(f"is not JSON in UTF-8: {error}") from None
         entries = content if isinstance(content, list) else [content]
         if not 1 <= len(entries) <= MAX_ROWS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Final
@@ -35,6 +35,8 @@ MOST_ANSWER_BYTES: Final = 1 << 16
 """Most bytes of a receiver's response, which is ignored; a longer one ends the connection."""
 STOP_POLL_S: Final = 1.0
 """Seconds between two checks of a waiting bridge whether it shall stop."""
+LONGEST_POLL_S: Final = 60.0
+"""Longest time between them while events are on their way: a slow line needs it."""
 GONE: Final = 410
 
 
@@ -142,18 +144,12 @@ class WebhookBridge:
         """
         self._client.get_model(self._model)
         handled = attempt = 0
+        poll_s, since = STOP_POLL_S, -1
         while not self._stopping.is_set() and (most is None or handled < most):
-            events = self._client.watch_events(
-                self._model,
-                self._position.sequence,
-                kinds=self._kinds,
-                with_values=self._with_values,
-                model_uid=self._position.model_uid,
-                timeout_s=STOP_POLL_S,
-                on_position=self._position.delivered,
-            )
             try:
-                with closing(events):
+                poll_s = self._next_poll_s(poll_s, since)
+                since = self._position.sequence
+                with closing(self._watch(poll_s)) as events:
                     for event in events:
                         attempt = 0
                         if not self._deliver(event):
@@ -162,7 +158,7 @@ class WebhookBridge:
                         if handled == most:
                             break
             except DeadlineExceeded:
-                attempt = 0  # nothing came: checks whether it shall stop
+                attempt = 0  # checks whether it shall stop
             except QuercusError as error:
                 if not is_transient(error):
                     raise
@@ -170,6 +166,24 @@ class WebhookBridge:
                 self._notify(f"{error}; waiting for the server")
                 self._stopping.wait(backoff_s(attempt, error))
         return self.tally
+
+    def _watch(self, timeout_s: float) -> Generator[LogEvent, None, None]:
+        return self._client.watch_events(
+            self._model,
+            self._position.sequence,
+            kinds=self._kinds,
+            with_values=self._with_values,
+            model_uid=self._position.model_uid,
+            timeout_s=timeout_s,
+            on_position=self._position.delivered,
+        )
+
+    def _next_poll_s(self, poll_s: float, since: int) -> float:
+        """Return the seconds of the next watch: more than the last one had if events exist and none of them arrived."""
+        if self._position.sequence > since:
+            return STOP_POLL_S
+        is_behind = self._client.get_model(self._model).sequence_committed > since
+        return min(2 * poll_s, LONGEST_POLL_S) if is_behind else STOP_POLL_S
 
     def _deliver(self, event: LogEvent) -> bool:
         """Post an event until it is taken or given up; False when the bridge is to stop before."""

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from quercus.client.errors import invalid
+from quercus.client.errors import QuercusError, invalid
 
 APPLICATION: Final = 0x51574850
 """Application id that distinguishes these files from other SQLite databases."""
@@ -73,10 +73,19 @@ class Position:
             raise invalid("state", f"{self._path} is of the model {model!r}; name another file")
 
     def delivered(self, model_uid: str, sequence: int) -> None:
-        """Remember that all up to an event is delivered; it is on the disk when this returns."""
-        self._base.execute(
-            "INSERT OR REPLACE INTO position VALUES (1, ?, ?, ?)", (self._model, model_uid, sequence)
-        )
+        """Remember that all up to an event is delivered; it is on the disk when this returns.
+
+        Raises
+        ------
+        QuercusError
+            The file cannot be written, because the disk is full for example.
+        """
+        try:
+            self._base.execute(
+                "INSERT OR REPLACE INTO position VALUES (1, ?, ?, ?)", (self._model, model_uid, sequence)
+            )
+        except sqlite3.Error as error:
+            raise QuercusError(f"the position cannot be written to {self._path}: {error}") from None
         self.model_uid, self.sequence = model_uid, sequence
 
     def close(self) -> None:

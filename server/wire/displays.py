@@ -15,6 +15,7 @@ from quercus.specification.display import (
     MediaItem,
     SeriesItem,
     TextItem,
+    check_drawable,
 )
 from quercus.specification.presentation import (
     MEDIA_KINDS,
@@ -105,7 +106,7 @@ def _check_display(message: display_pb2.Display, row: int) -> bytes:
             raise InvalidInput("items", f"are {len(message.items)}, at most {MAX_ITEMS} are allowed")
         for k, item in enumerate(message.items):
             with field_prefix(f"items[{k}]"):
-                _check_item(item)
+                check_drawable(_check_item(item))
     clean = display_pb2.Display()
     clean.CopyFrom(message)
     clean.DiscardUnknownFields()

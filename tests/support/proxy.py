@@ -28,6 +28,7 @@ class Proxy(grpc.GenericRpcHandler):
     concerns : part of the names of methods.
     broken : with what such calls are refused; None: they are handed on.
     retry_s : said with a refusal; None: nothing is.
+    delay_s : how long each answer to such a call takes more, as over a slow line.
     loses : how many answers to such calls do not come back: the server has done what it was asked.
     refused, asked : how many of them were refused, and came in all.
     """
@@ -38,6 +39,7 @@ class Proxy(grpc.GenericRpcHandler):
         self.concerns = "/Push"
         self.broken: grpc.StatusCode | None = None
         self.retry_s: float | None = None
+        self.delay_s = 0.0
         self.loses = self.refused = self.asked = 0
 
     def service(self, details: Any) -> Any:
@@ -55,6 +57,8 @@ class Proxy(grpc.GenericRpcHandler):
                         if is_concerned and self.loses:
                             self.loses -= 1
                             await context.abort(grpc.StatusCode.UNAVAILABLE, "the answer is lost")
+                        if is_concerned:
+                            await asyncio.sleep(self.delay_s)
                         yield response
                 except grpc.aio.AioRpcError as error:
                     await context.abort(error.code(), error.details() or "", tuple(error.trailing_metadata()))

@@ -1,7 +1,9 @@
 """MQTT to rows through a real broker: none lost, none twice, also when the bridge is killed."""
 
 import json
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from integration.client.serving import QUERCUS, Serving
 from paho.mqtt.enums import CallbackAPIVersion
 from support.broker import RunningBroker
 
-from quercus.client import Client, Nominal, Numeric, Specification, Unavailable
+from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification, Unavailable
 from quercus.client.bridges.mqtt import Broker, MqttBridge
 from quercus.client.bridges.mqtt_messages import MessageFormat
 
@@ -134,6 +136,39 @@ def test_none_is_lost_or_stored_twice_when_the_bridge_is_killed(
         assert tally.messages > 0 or before
     assert client.get_model(made).instance_count == count
     assert tally.rejected == 0
+
+
+def test_what_ends_in_the_thread_of_the_connection_ends_the_bridge(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str
+) -> None:
+    subscribed(broker, client, made)
+    publish(sensor, f"{made}/a", ["{"])
+    with pytest.raises(OSError, match="No space left"), Path("/dev/full").open("w") as full:
+        bridge(client, broker, made, rejected=full).run(most=1)
+    assert bridge(client, broker, made).run(most=1).rejected == 1  # it was not acknowledged
+    source = Broker(broker.url, ["a/#/b"], f"quercus-{made}")
+    with pytest.raises(InvalidArgument, match="topic: a/#/b: Invalid subscription filter"):
+        MqttBridge(client, made, source, MessageFormat()).run()
+
+
+def test_a_subscription_that_the_broker_denies(client: Client, made: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def deny() -> None:
+            talk, _ = listening.accept()
+            with talk:
+                talk.recv(1000)
+                talk.sendall(b"\x20\x02\x00\x00")  # CONNACK
+                identifier = talk.recv(1000)[2:4]
+                talk.sendall(b"\x90\x03" + identifier + b"\x80")  # SUBACK, failure
+                talk.recv(1000)
+
+        thread = threading.Thread(target=deny)
+        thread.start()
+        source = Broker(f"mqtt://127.0.0.1:{listening.getsockname()[1]}", ["plant/#"], "b")
+        with pytest.raises(Unavailable, match=r"refuses: no subscription to plant/# \(Unspecified error\)"):
+            MqttBridge(client, made, source, MessageFormat()).run()
+        thread.join(WAIT_S)
 
 
 def test_a_broker_that_is_not_there(client: Client, made: str) -> None:

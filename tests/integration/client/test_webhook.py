@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 from integration.client.serving import QUERCUS, Serving
 from support.hooks import SECRET, Answer, Posted, RunningReceiver
+from support.proxy import running_proxy
 
-from quercus.client import Client, FailedPrecondition, InvalidArgument, Nominal, Specification
+from quercus.client import (
+    Client,
+    FailedPrecondition,
+    InvalidArgument,
+    Nominal,
+    QuercusError,
+    Specification,
+)
+from quercus.client.bridges import webhook
 from quercus.client.bridges.webhook import Receiver, WebhookBridge
 from quercus.client.bridges.webhook_messages import Signer
 from quercus.client.bridges.webhook_position import Position
@@ -146,6 +155,34 @@ def test_an_event_may_be_refused_for_days(
     assert (made.tally.delivered, made.tally.attempts) == (1, 1_031)
 
 
+def test_events_arrive_over_a_line_that_is_slower_than_the_poll(
+    serving: Serving, hooked: str, tmp_path: Path, receive: Receive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "STOP_POLL_S", 0.1)
+    receiver = receive()
+    with running_proxy(serving.address) as proxy, Client(proxy.address) as client:
+        proxy.concerns, proxy.delay_s = "/WatchEvents", 0.5
+        position = Position(tmp_path / "state", hooked)
+        made = WebhookBridge(client, hooked, Receiver(receiver.url), Signer(SECRET), position)
+        ended = threading.Timer(20.0, made.stop)
+        ended.start()
+        made.run(2)
+        ended.cancel()
+        position.close()
+    assert made.tally.delivered == 2
+
+
+def test_a_position_that_cannot_be_written_ends_the_bridge_in_words(
+    client: Client, hooked: str, tmp_path: Path, receive: Receive
+) -> None:
+    position = Position(tmp_path / "state", hooked)
+    position._base.execute("PRAGMA query_only = 1")
+    made = WebhookBridge(client, hooked, Receiver(receive().url), Signer(SECRET), position)
+    with pytest.raises(QuercusError, match=r"the position cannot be written to .*state: attempt to write"):
+        made.run(1)
+    position.close()
+
+
 def test_a_receiver_that_wants_no_more_ends_the_bridge(
     client: Client, hooked: str, tmp_path: Path, receive: Receive
 ) -> None:
@@ -254,7 +291,9 @@ def test_the_command_goes_on_after_it_was_killed(
         process.kill()
         process.wait(60)
         killed.set()
-    done = subprocess.run([*command, "--limit", "1"], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [*command, "--stop-after", "1"], capture_output=True, text=True, check=True, timeout=60
+    )
     assert json.loads(done.stdout) == {"delivered": 1, "attempts": 1, "given_up": 0, "sequence": 2}
     assert [each.event["data"]["sequence"] for each in receiver.posted] == [1, 2, 2]
     assert SECRET not in done.stderr

@@ -108,6 +108,7 @@ def test_displays_that_cannot_be_accepted(api: Any, tools: Any) -> None:
     many = display_pb2.Display(items=[display_pb2.DisplayItem(title="t", text="x")] * 17)
     large = display_pb2.Display(items=[display_pb2.DisplayItem(title="t", text="x" * 10_000)] * 7)
     svg = display_pb2.DisplayMedia(data=b"<svg>")
+    steep = display_pb2.DisplaySeries(values=[1, 2], start=-1e308)
     for displays, field, said in (
         ([display_pb2.Display()] * 2, "displays", "must have one for each of 1 rows"),
         ([many], "displays[0].items", "at most 16"),
@@ -115,6 +116,7 @@ def test_displays_that_cannot_be_accepted(api: Any, tools: Any) -> None:
         ([item()], "displays[0].items[0].content", "say text, series, image, audio or link"),
         ([item(link="javascript:alert(1)")], "displays[0].items[0].url", "https://"),
         ([item(image=svg)], "displays[0].items[0].data", "PNG"),
+        ([item(series=steep)], "displays[0].items[0].start", "leads to 1e+308, must lead to numbers in"),
     ):
         request = instance_pb2.PushBatchRequest(
             model="models/refused-display", rows=tools.packed([[0, 0]]), ids=["a"], displays=displays

@@ -39,6 +39,9 @@ def test_a_row_without_an_id_gets_one_of_topic_and_message() -> None:
         (b'{"a": {"b": 1}}', "a is dict"),
         (b'{"id": 1.5}', "must be text or a whole number"),
         (b'{"a": ' + b"9" * 400 + b"}", "too large"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"id": "\\ud800"}', "half of a surrogate pair"),
+        (b'{"\\udc00": 1}', "half of a surrogate pair"),
     ],
 )
 def test_what_is_no_row(payload: bytes, said: str) -> None:

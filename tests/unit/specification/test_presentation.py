@@ -44,6 +44,9 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
         (lambda: MediaItem("audio", "t", data=PNG), "data", "WAV, OGG, FLAC or MP3"),
         (lambda: LinkItem("t", "javascript:alert(1)"), "url", "must begin with https://"),
         (lambda: check_items([TextItem("t", "x")] * 17), "items", "at most 16"),
+        (lambda: check_items([SeriesItem("t", (1.0, -1e101))]), "items[0].values", "leads to 1e+101, must"),
+        (lambda: check_items([SeriesItem("t", (1.0,), start=2e307)]), "items[0].start", "in [-1e100, 1e100]"),
+        (lambda: check_items([SeriesItem("t", (1.0,) * 3, step=9e99)]), "items[0].step", "leads to 1.8e+100"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_bound(make: Callable[[], object], field: str, said: str) -> None:
