@@ -41,7 +41,7 @@ def shards(specification, rows: int):
     try:
         for count in (BLOCK * SHARDS, rows):  # the first loads the compiled kernels
             empty = max(workers.resident)
-            workers.all("", [(specification, each) for each in deal(count, SHARDS)])
+            workers.call_all("", [(specification, each) for each in deal(count, SHARDS)])
             growth = TimedGrowth(specification, workers)
             tree = growth.tree()
         return tree, growth.path, growth.seconds, max(workers.resident) - empty

@@ -124,7 +124,7 @@ class TerminalLabeller:
         """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is changed."""
         self._show(query_screen(query, self._queue.model(query.model), self._console.width))
         since = self._shown_at
-        answer = self._reply(query.classes, query)
+        answer = self._read_answer(query.classes, query)
         if not isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier):
             self._last = query, self.answer_text
         self.took_s = time.monotonic() - since
@@ -163,7 +163,7 @@ class TerminalLabeller:
         self._keyboard.forget()
         self._shown_at = time.monotonic()
 
-    def _reply(
+    def _read_answer(
         self, classes: tuple[str, ...], asked: Query | None
     ) -> Answer | Quit | TakenBack | EditEarlier:
         """Read keys until they make an answer; ``asked`` is None while an earlier answer is corrected."""
@@ -171,7 +171,7 @@ class TerminalLabeller:
         try:
             while True:
                 self._show_prompt()
-                answer = self._one(classes, asked)
+                answer = self._handle_key(classes, asked)
                 if answer is not None:
                     return answer
         finally:
@@ -186,47 +186,49 @@ class TerminalLabeller:
         if self._classes:
             self._console.print(prompt(self._classes, self._console.width))
 
-    def _key(self) -> str:
+    def _read_key(self) -> str:
         """Return the next key that is meant for the shown query; ``b`` is for the previous one and may come at once."""
         while True:
             key = self._keyboard.read()
             if key in BACK_KEYS or key == END or time.monotonic() - self._shown_at >= UNSEEN_S:
                 return key
 
-    def _one(self, classes: tuple[str, ...], asked: Query | None) -> Answer | Quit | TakenBack | EditEarlier:
+    def _handle_key(
+        self, classes: tuple[str, ...], asked: Query | None
+    ) -> Answer | Quit | TakenBack | EditEarlier:
         """Return the result of one key; ``None``: ask again."""
-        key = self._key()
+        key = self._read_key()
         command = command_of("q" if key == END else key)
         if command is None:
-            return self._class(key, classes)
+            return self._choose_class(key, classes)
         if command.name in _ENDINGS:
             word, ending = _ENDINGS[command.name]
-            self._say(word)
+            self._echo(word)
             return ending
         if asked is None and command.name in {"back", "own_answers", "neighbours"}:
             self._warn("finish this correction first; k leaves it as it is")
             return None
         actions: dict[str, Callable[[], Answer | TakenBack | EditEarlier]] = {
-            "set": lambda: self._set(classes),
-            "plausibilities": lambda: self._plausibilities(classes),
-            "back": self._back,
-            "own_answers": lambda: None if asked is None else self._own_answers(asked),
+            "set": lambda: self._choose_set(classes),
+            "plausibilities": lambda: self._type_plausibilities(classes),
+            "back": self._go_back,
+            "own_answers": lambda: None if asked is None else self._change_own_answer(asked),
             "comment": self._read_comment,
-            "neighbours": lambda: None if asked is None else self._neighbours(asked),
+            "neighbours": lambda: None if asked is None else self._show_neighbours(asked),
             "words": lambda: self._console.print(TERMS_TEXT, style="cyan"),
             "help": lambda: self._console.print(HELP, style="cyan"),
         }
         return actions[command.name]()
 
-    def _class(self, key: str, classes: tuple[str, ...]) -> str | None:
+    def _choose_class(self, key: str, classes: tuple[str, ...]) -> str | None:
         name = class_of(key, classes)
         if name is not None:
-            self._say(name)
+            self._echo(name)
         elif key.isprintable():
             self._warn(f"{key!r} means nothing here; ? explains")
         return name
 
-    def _back(self) -> TakenBack | EditEarlier | None:
+    def _go_back(self) -> TakenBack | EditEarlier | None:
         """Take the last answer back, or ask for another one; None: there is none, or it is unchanged."""
         waiting = self._queue.take_back()
         if waiting is not None:
@@ -238,13 +240,13 @@ class TerminalLabeller:
             return None
         query, previous = self._last
         self._show(query_screen(query, self._queue.model(query.model), self._console.width))
-        answer = self._another(query.classes, query.instance, previous)
+        answer = self._ask_again(query.classes, query.instance, previous)
         if answer is None:
             return None
         self._last = None if isinstance(answer, CannotTell) else (query, self.answer_text)
         return EditEarlier(query, query.model, answer)
 
-    def _neighbours(self, asked: Query) -> None:
+    def _show_neighbours(self, asked: Query) -> None:
         try:
             neighbours = self._client.neighbours(asked)
         except QuercusError as error:
@@ -255,7 +257,7 @@ class TerminalLabeller:
         else:
             self._warn("no row of known class was found")
 
-    def _own_answers(self, asked: Query) -> EditEarlier | None:
+    def _change_own_answer(self, asked: Query) -> EditEarlier | None:
         """List own answers and ask for a correction of one; None: nothing is changed."""
         own = AnswerFilter(labellers=[asked.labeller], kinds=["answered", "corrected", "refused", "stated"])
         self.send_all()
@@ -280,14 +282,14 @@ class TerminalLabeller:
             return None
         chosen = answers[int(line) - 1]
         self._show(answer_screen(chosen, self._queue.model(asked.model), self._console.width))
-        answer = self._another(asked.classes, chosen.instance, chosen.text)
+        answer = self._ask_again(asked.classes, chosen.instance, chosen.text)
         if answer is None:
             return None
         if self._last is not None and self._last[0].instance == chosen.instance:
             self._last = None  # its answer is another now
         return EditEarlier(chosen, asked.model, answer)
 
-    def _another(self, classes: tuple[str, ...], instance: str, previous: str) -> LabelLike | CannotTell:
+    def _ask_again(self, classes: tuple[str, ...], instance: str, previous: str) -> LabelLike | CannotTell:
         """Ask for another answer; None: the old one is unchanged."""
         self._console.print(
             f"\nback to instance {instance}; your answer was: {previous or 'nobody can tell'}. Give another one, "
@@ -295,7 +297,7 @@ class TerminalLabeller:
             style="cyan",
             markup=False,
         )
-        answer = self._reply(classes, None)
+        answer = self._read_answer(classes, None)
         return None if isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier) else answer
 
     def _read_comment(self) -> None:
@@ -303,7 +305,7 @@ class TerminalLabeller:
         line = self._keyboard.line("> ")
         self._comment = self._comment if line is None else line.strip()
 
-    def _set(self, classes: tuple[str, ...]) -> LabelLike:
+    def _choose_set(self, classes: tuple[str, ...]) -> LabelLike:
         chosen: list[str] = []
         while True:
             self._console.print(set_line(classes, chosen, self._console.width))
@@ -311,14 +313,14 @@ class TerminalLabeller:
             if key in (ESCAPE, END):
                 return None
             if key == ENTER and chosen:
-                self._say(" or ".join(name for name in classes if name in chosen))
+                self._echo(" or ".join(name for name in classes if name in chosen))
                 return frozenset(chosen)
             name = class_of(key, classes)
             if name is None:
                 continue
             chosen = [each for each in chosen if each != name] if name in chosen else [*chosen, name]
 
-    def _plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
+    def _type_plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
         self._console.print(
             f"How plausible is each class, from 0 to 1? {len(classes)} numbers, for "
             f"{', '.join(classes)}; e.g. {_example(len(classes))}. Escape goes back.",
@@ -329,14 +331,14 @@ class TerminalLabeller:
             if isinstance(numbers, str):
                 self._warn(numbers)
                 continue
-            self._say(", ".join(f"{name} {x:g}" for name, x in zip(classes, numbers, strict=True)))
+            self._echo(", ".join(f"{name} {x:g}" for name, x in zip(classes, numbers, strict=True)))
             return dict(zip(classes, numbers, strict=True))
         return None
 
     def _warn(self, text: str) -> None:
         self._console.print(text, style="yellow", markup=False)
 
-    def _say(self, text: str) -> None:
+    def _echo(self, text: str) -> None:
         self.answer_text = text
         self._console.print(f"→ {text}", style="bold green", markup=False)
 

@@ -97,7 +97,7 @@ class TerminalQueue:
         self._failed: set[str] = set()  # threads
         self._pressed_at = time.monotonic()
         self._has_news = self._ended = self._closing = self._is_away = self._is_interrupted = False
-        self._heart = Repeating(self._beat, queries.lease_s / 3, "quercus-labelling-leases")
+        self._heart = Repeating(self._extend_leases, queries.lease_s / 3, "quercus-labelling-leases")
         self._threads = [
             threading.Thread(
                 target=self._run, args=(name, work), name=f"quercus-labelling-{name}", daemon=True
@@ -160,8 +160,8 @@ class TerminalQueue:
         """Return the query to show; ``None``: none came within ``wait_s`` seconds, or `ended`."""
         with self._changed:
             if self._shown is None:
-                self._changed.wait_for(lambda: self._unseen() or self._ended or self._failure, wait_s)
-                self._shown = self._unseen()
+                self._changed.wait_for(lambda: self._unseen_query() or self._ended or self._failure, wait_s)
+                self._shown = self._unseen_query()
                 self._changed.notify_all()
             return self._shown
 
@@ -174,12 +174,12 @@ class TerminalQueue:
     def touch(self, pressed_at: float) -> None:
         """Note when (monotonic) the person last pressed a key."""
         with self._changed:
-            was_away, self._pressed_at = self._is_left, max(self._pressed_at, pressed_at)
-            if was_away and not self._is_left:
+            was_away, self._pressed_at = self._is_abandoned, max(self._pressed_at, pressed_at)
+            if was_away and not self._is_abandoned:
                 self._changed.notify_all()
 
     @property
-    def _is_left(self) -> bool:
+    def _is_abandoned(self) -> bool:
         """True if a query is shown and no key was pressed for longer than a lease."""
         return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
@@ -239,25 +239,25 @@ class TerminalQueue:
             answer.due = 0.0
         self._changed.notify_all()
 
-    def _unseen(self) -> Query | None:
+    def _unseen_query(self) -> Query | None:
         """Return the query that is shown next; None if it is not leased yet."""
         aside = {answer.query.name for answer in self._unsent_answers if answer.query is not None}
         shown = "" if self._shown is None else self._shown.name
-        return self._queries.beside({*aside, shown, self._exchanged})
+        return self._queries.first_except({*aside, shown, self._exchanged})
 
     def _send_all(self) -> None:
-        while (answer := self._due()) is not None:
-            self._patiently(answer.send)
+        while (answer := self._wait_until_due()) is not None:
+            self._with_retries(answer.send)
             with self._changed:
                 self._unsent_answers.remove(answer)
                 if answer.query is not None:
-                    self._queries.put_away(answer.query.name)
+                    self._queries.forget(answer.query.name)
                 self._has_news = True
                 self._changed.notify_all()
             if answer.model:
-                self._models[answer.model] = self._patiently(partial(self._client.get_model, answer.model))
+                self._models[answer.model] = self._with_retries(partial(self._client.get_model, answer.model))
 
-    def _due(self) -> UnsentAnswer | None:
+    def _wait_until_due(self) -> UnsentAnswer | None:
         """Wait until an answer is due, and return it; ``None``: the queue is closing."""
         with self._changed:
             while not self._closing:
@@ -279,18 +279,18 @@ class TerminalQueue:
                     self._has_news = (
                         False  # a query leased now comes from a tree that contains the sent answers
                     )
-            self._patiently(work)
+            self._with_retries(work)
 
     def _next_work(self) -> Callable[[], None] | None:
         """Return the next task of the fetching thread; the heartbeat wakes the thread when there is none."""
-        is_there = self._unseen() is not None
-        if self._is_left:
+        is_there = self._unseen_query() is not None
+        if self._is_abandoned:
             return self._give_back if is_there else None
         if not is_there:
-            return self._take
-        return self._refresh if self._has_news else None
+            return self._lease_next
+        return self._exchange_unseen if self._has_news else None
 
-    def _take(self) -> None:
+    def _lease_next(self) -> None:
         asked = time.monotonic()
         query = self._queries.take(TAKE_S)
         if query is not None and query.model not in self._models:
@@ -299,18 +299,18 @@ class TerminalQueue:
         now = self._client.get_model(self._queries.model) if is_spent else None
         with self._changed:
             if query is None and self._shown is None:
-                self._look_for_the_end(now)
+                self._check_for_end(now)
             self._changed.notify_all()
             if query is None and time.monotonic() - asked < TAKE_S:
                 self._changed.wait(TAKE_S)  # the server did not wait, since there is nothing to wait for
 
-    def _look_for_the_end(self, now: Model | None) -> None:
+    def _check_for_end(self, now: Model | None) -> None:
         if self._unsent_answers:
             self._flush()  # the next query may depend on waiting answers
             return
         self._ended = self._patience.ended(Lease((), self._queries.idle, 0), now)
 
-    def _refresh(self) -> None:
+    def _exchange_unseen(self) -> None:
         if self._queries.has_newer_tree(GROWN_S):
             self._without_unseen(self._queries.exchange)
 
@@ -320,7 +320,7 @@ class TerminalQueue:
     def _without_unseen(self, call: Callable[[Query], object]) -> None:
         """Make a call with the unseen query, which cannot be shown until the call ends."""
         with self._changed:
-            unseen = self._unseen()
+            unseen = self._unseen_query()
             self._exchanged = "" if unseen is None else unseen.name
         try:
             if unseen is not None:
@@ -331,7 +331,7 @@ class TerminalQueue:
                 self._exchanged = ""
                 self._changed.notify_all()
 
-    def _beat(self) -> bool:
+    def _extend_leases(self) -> bool:
         lost: list[str] = []
         with suppress(ValueError):  # the channel was closed meanwhile
             lost = self._queries.extend()
@@ -346,7 +346,7 @@ class TerminalQueue:
 
     # Outages
 
-    def _patiently(self, call: Callable[[], T]) -> T:
+    def _with_retries(self, call: Callable[[], T]) -> T:
         """Make a call, and retry it after passing errors, such as an unreachable server, so that no answer is lost."""
         attempt = 0
         while True:

@@ -99,7 +99,7 @@ def answer_from_file(session: LabellingSession, answerer: Answerer) -> None:
     with closing(queries):
         for query in queries:
             session.tally.labeller = query.labeller
-            _taken(session, partial(_send, session, query, answerer(query), session.comment))
+            _send_and_report(session, partial(_send, session, query, answerer(query), session.comment))
             if session.reached_limit:
                 return
     _tell_end(session)
@@ -139,7 +139,8 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
         if isinstance(answer, EditEarlier):
             queue.submit(
                 UnsentAnswer(
-                    person.answer_text, partial(_taken, session, partial(_amend, session, answer, comment))
+                    person.answer_text,
+                    partial(_send_and_report, session, partial(_amend, session, answer, comment)),
                 )
             )
             continue
@@ -148,7 +149,7 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
         spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
         unsent = UnsentAnswer(
             f"{person.answer_text}, instance {query.instance}",
-            partial(_taken, session, send),
+            partial(_send_and_report, session, send),
             query,
             spends,
             comment,
@@ -223,7 +224,7 @@ def _tell_end(session: LabellingSession) -> None:
         session.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
 
 
-def _taken(session: LabellingSession, call: Callable[[], None]) -> None:
+def _send_and_report(session: LabellingSession, call: Callable[[], None]) -> None:
     """Make a call; if the server refuses it, show the reason, and continue the session."""
     try:
         call()

@@ -58,11 +58,11 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
     if not reason.node_count:
         return "The reason is withheld."
     if reason.forest is not None:
-        return _of_forest(reason.forest, query.classes, reason.strategy)
+        return _forest_text(reason.forest, query.classes, reason.strategy)
     if reason.committee is not None:
-        return _of_committee(reason.committee, query.classes)
+        return _committee_text(reason.committee, query.classes)
     if reason.attribute:
-        return _of_rivals(reason, nominal)
+        return _rivals_text(reason, nominal)
     return _LEAF_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
 
 
@@ -97,8 +97,8 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     )
 
 
-def _of_committee(reason: CommitteeReason, classes: Sequence[str]) -> str:
-    stands = _stands_for(reason.stands_for)
+def _committee_text(reason: CommitteeReason, classes: Sequence[str]) -> str:
+    stands = _coverage_text(reason.stands_for)
     if not reason.theta:
         return stands or "No row is known yet, so the first ones are drawn by lot."
     if reason.by_cover:
@@ -107,23 +107,23 @@ def _of_committee(reason: CommitteeReason, classes: Sequence[str]) -> str:
     return f"{sentence} {stands}".rstrip()
 
 
-def _of_forest(reason: ForestReason, classes: Sequence[str], strategy: str) -> str:
+def _forest_text(reason: ForestReason, classes: Sequence[str], strategy: str) -> str:
     shares = shares_text(classes, reason.theta)
     sentence = f"The forest is in doubt about it: {shares}."
     if strategy == MEMORY_DISAGREEMENT and reason.disagreement >= NEGLIGIBLE_SHARE:
         sentence = f"What was learned lately and what was learned before disagree about it: {shares}."
     elif max(reason.theta) - min(reason.theta) < NEGLIGIBLE_SHARE:
         sentence = "The forest cannot tell the classes apart here."
-    return f"{sentence} {_stands_for(reason.stands_for)}".rstrip()
+    return f"{sentence} {_coverage_text(reason.stands_for)}".rstrip()
 
 
-def _stands_for(count: int) -> str:
+def _coverage_text(count: int) -> str:
     if count <= 0:
         return ""
     return f"It stands for {count:,} unlabelled row{'' if count == 1 else 's'} like it."
 
 
-def _of_rivals(reason: Reason, nominal: Collection[str]) -> str:
+def _rivals_text(reason: Reason, nominal: Collection[str]) -> str:
     child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
     sentence = _CHILD_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
     names = list(dict.fromkeys(rival.name for rival in reason.rivals))

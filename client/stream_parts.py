@@ -50,7 +50,7 @@ class Awaited(Protocol):
         """Set the exception."""
 
 
-def first(terms: StreamOptions, min_sequence: int) -> Request:
+def opening(terms: StreamOptions, min_sequence: int) -> Request:
     """Return the message that opens a stream."""
     wanted = terms.only
     return Request(
@@ -78,12 +78,12 @@ def heartbeat() -> Request:
     return Request(heartbeat=True)
 
 
-def part(ask: CallSpec[Any]) -> Request:
+def message_of(ask: CallSpec[Any]) -> Request:
     """Return the message of a stream that corresponds to a separate call."""
     return Request(**{_PARTS[ask.method]: ask.request})
 
 
-def take(response: Response, waiting: MutableMapping[str, Any]) -> Query | str | None:
+def read_event(response: Response, waiting: MutableMapping[str, Any]) -> Query | str | None:
     """Read a message of the server.
 
     Parameters

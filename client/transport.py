@@ -119,15 +119,15 @@ class SeenSequences:
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, int]] = {}
 
-    def saw(self, model: str, uid: str, sequence: int) -> None:
+    def record(self, model: str, uid: str, sequence: int) -> None:
         """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
         known, newest = self._newest.get(model, (uid, 0))
         if known != uid or sequence > newest:
             self._newest[model] = (uid, sequence)
 
-    def met(self, model: str, uid: str) -> None:
+    def record_uid(self, model: str, uid: str) -> None:
         """Note the uid of the model of this name; forget the numbers of another model."""
-        self.saw(model, uid, 0)
+        self.record(model, uid, 0)
 
     def forget(self, model: str) -> None:
         """Forget the number of a deleted model, or of one whose log ends before it."""

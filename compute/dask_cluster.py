@@ -91,7 +91,7 @@ class DaskExecutor(PooledExecutor):
             self._client.close(timeout=CLOSE_S)
 
     @property
-    def homes(self) -> list[str]:
+    def worker_addresses(self) -> list[str]:
         """The addresses of the workers, as the scheduler reports them."""
         self._check_workers()
         return sorted(self._threads)
@@ -105,14 +105,14 @@ class DaskExecutor(PooledExecutor):
         """Raise `ExecutorError` if the scheduler is lost."""
         self._check_workers()
 
-    def keep(self, home: str, fn: Callable[..., Any], data: bytes) -> Any:
+    def keep(self, address: str, fn: Callable[..., Any], data: bytes) -> Any:
         """Call a function at one worker, which keeps the result; return a handle for it."""
-        sent = self._client.scatter(data, workers=[home], hash=False, timeout=NO_WORKER_S)
-        return self._client.submit(fn, sent, workers=[home], pure=False)
+        sent = self._client.scatter(data, workers=[address], hash=False, timeout=NO_WORKER_S)
+        return self._client.submit(fn, sent, workers=[address], pure=False)
 
-    def submit_to(self, home: str, fn: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
+    def submit_to(self, address: str, fn: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
         """Call a function at one worker."""
-        future: Future[Any] = self._pool.submit(fn, *arguments, workers=[home])
+        future: Future[Any] = self._pool.submit(fn, *arguments, workers=[address])
         return future
 
     def _await_workers(self) -> None:

@@ -76,16 +76,16 @@ class LabellerQueue:
 
     async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
         """Return a query that is not among ``have``: one that is held, else one more."""
-        query = self._queries.beside(have)
+        query = self._queries.first_except(have)
         if query is None:
             async with self._lock:
-                query = self._queries.beside(have) or await self._queries.take(wait_s)
+                query = self._queries.first_except(have) or await self._queries.take(wait_s)
         return None if query is None else self._seen(query)
 
     async def first(self) -> Query | None:
         """Return the query to show on a page that is loaded, without a long wait for one."""
         if self._lock.locked():  # another page waits for one: it is for this page too
-            query = self._queries.beside(())
+            query = self._queries.first_except(())
             return None if query is None else self._seen(query)
         return await self.next(wait_s=FIRST_WAIT_S)
 
@@ -119,7 +119,7 @@ class LabellerQueue:
         """Send an action on a query, which an earlier console may have leased."""
         query = self._query(action, classes)
         report = await self._send(action, query)
-        self._queries.put_away(query.name)
+        self._queries.forget(query.name)
         self._shown.pop(query.lease_token, None)
         return report
 

@@ -55,10 +55,10 @@ class AsyncHeldQueries:
         now = time.monotonic()
         for name, until in list(self._until.items()):  # a copy: threads share the synchronous one
             if until <= now:
-                self.put_away(name)
+                self.forget(name)
         return tuple(self._held.values())
 
-    def beside(self, names: Collection[str]) -> Query | None:
+    def first_except(self, names: Collection[str]) -> Query | None:
         """Return the first held query that is none of ``names``."""
         return next((query for query in self.held if query.name not in names), None)
 
@@ -77,7 +77,7 @@ class AsyncHeldQueries:
             return query
         return None
 
-    def put_away(self, name: str) -> Query | None:
+    def forget(self, name: str) -> Query | None:
         """Forget a query, which is answered, given back or lost."""
         self._until.pop(name, None)
         return self._held.pop(name, None)
@@ -104,7 +104,7 @@ class AsyncHeldQueries:
 
     async def give_back(self, query: Query) -> bool:
         """Give a query back; return False if it is not held any more."""
-        if self.put_away(query.name) is None:  # it was answered or lost meanwhile
+        if self.forget(query.name) is None:  # it was answered or lost meanwhile
             return False
         await self._client.release(query)
         return True
@@ -122,12 +122,12 @@ class AsyncHeldQueries:
                 if is_transient(error):
                     continue  # perhaps before the lease ends
                 if self._held.get(query.name) is query:  # else it was leased again meanwhile
-                    self.put_away(query.name)
+                    self.forget(query.name)
                     lost.append(query.name)
         return lost
 
     async def close(self) -> None:
         """Give back all held queries."""
         for query in self.held:
-            self.put_away(query.name)
+            self.forget(query.name)
             await self._client._give_back(query)

@@ -35,9 +35,9 @@ class LabellingCalls(Connection):
     async def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(await self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
 
-    async def _say(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
+    async def _call_and_record(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report = await self._ask(ask)
-        self._sequences.saw(model, report.model_uid, report.committed_sequence)
+        self._sequences.record(model, report.model_uid, report.committed_sequence)
         return report
 
     async def answer(
@@ -74,13 +74,13 @@ class LabellingCalls(Connection):
         FailedPrecondition
             If the lease ended and the query was answered, withdrawn or leased to another labeller since.
         """
-        return await self._say(
+        return await self._call_and_record(
             query.model, query_calls.answer(query, label, reliability, comment, took_s, shown)
         )
 
     async def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because the class cannot be known: the instance is not queried again."""
-        return await self._say(query.model, query_calls.refuse(query, comment, shown))
+        return await self._call_and_record(query.model, query_calls.refuse(query, comment, shown))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""
@@ -129,11 +129,13 @@ class LabellingCalls(Connection):
             The labeller who corrects. If omitted, the one who leased the query. The labelling policy decides who may
             correct.
         """
-        return await self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
+        return await self._call_and_record(
+            query.model, query_calls.correct(query, label, labeller, reliability, comment)
+        )
 
     async def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Undo your answer or refusal: the instance may be queried again. The budget stays spent."""
-        return await self._say(query.model, query_calls.undo(query, labeller, comment))
+        return await self._call_and_record(query.model, query_calls.undo(query, labeller, comment))
 
     async def neighbours(self, query: Query, limit: int = 5) -> list[Neighbour]:
         """Return rows of known class that are most like the row of a query you hold; those in its leaf first."""
@@ -202,7 +204,7 @@ class LabellingCalls(Connection):
         requests = statement_requests(model, classes, statements, labeller, request_id)
         merged = merge_reports([report(await self._call(method, request)) for request in requests])
         if merged.model_uid:
-            self._sequences.saw(model, merged.model_uid, merged.committed_sequence)
+            self._sequences.record(model, merged.model_uid, merged.committed_sequence)
         return merged
 
     async def correct_answer(
@@ -225,7 +227,7 @@ class LabellingCalls(Connection):
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence
         done = await self._call(self._stubs.queries.CorrectAnswer, request)
-        self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        self._sequences.record(model, done.model_uid, done.committed_sequence)
         return int(done.committed_sequence)
 
     async def undo_answer(
@@ -237,7 +239,7 @@ class LabellingCalls(Connection):
         if isinstance(request, Statement):
             return (await self.state(model, [request])).committed_sequence
         done = await self._call(self._stubs.queries.UndoAnswer, request)
-        self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        self._sequences.record(model, done.model_uid, done.committed_sequence)
         return int(done.committed_sequence)
 
     async def labellers(self, model: str) -> list[Labeller]:

@@ -49,7 +49,7 @@ class AsyncQueryStream:
         self._line: AsyncQueryLine | None = None
 
     async def _open(self) -> AsyncQueryLine:
-        first = stream_parts.first(self._terms, self._client._sequences.newest(self._terms.model))
+        first = stream_parts.opening(self._terms, self._client._sequences.newest(self._terms.model))
         self._line = AsyncQueryLine(self._client, self._terms.lease_s / 3)
         await self._line.open(first)
         return self._line
@@ -123,30 +123,34 @@ class AsyncQueryStream:
         shown: str = "",
     ) -> AnswerReport:
         """Answer a query, as `Client.answer`."""
-        return await self._say(query, query_calls.answer(query, label, reliability, comment, took_s, shown))
+        return await self._send_reply(
+            query, query_calls.answer(query, label, reliability, comment, took_s, shown)
+        )
 
     async def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because the class cannot be known: the instance is not queried again."""
-        return await self._say(query, query_calls.refuse(query, comment, shown))
+        return await self._send_reply(query, query_calls.refuse(query, comment, shown))
 
     async def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""
-        await self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
+        await self._settle(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     async def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
         """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
-        await self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
+        await self._settle(
+            query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment)
+        )
 
     async def release(self, query: Query) -> None:
         """Return a query to the next labeller who asks."""
-        await self._do(query, query_calls.give_back(query))
+        await self._settle(query, query_calls.give_back(query))
 
-    async def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
-        report: AnswerReport = await self._do(query, ask)
-        self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
+    async def _send_reply(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
+        report: AnswerReport = await self._settle(query, ask)
+        self._client._sequences.record(query.model, report.model_uid, report.committed_sequence)
         return report
 
-    async def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
+    async def _settle(self, query: Query, ask: CallSpec[Any]) -> Any:
         if self._line is None:  # not open yet, or at its end
             return await self._client._ask(ask)
         try:
@@ -193,7 +197,7 @@ class AsyncQueryLine:
             self._end(from_rpc(event, self._address))
         elif isinstance(event, QuercusError):
             self._end(event)
-        elif (read := stream_parts.take(event, self._waiting)) is not None:
+        elif (read := stream_parts.read_event(event, self._waiting)) is not None:
             self._incoming.put(read)
 
     def _end(self, error: QuercusError) -> None:
@@ -219,13 +223,13 @@ class AsyncQueryLine:
             if self._ended is not None:
                 raise self._ended
             self._waiting[ask.request.name] = future
-        await self._call.write(stream_parts.part(ask))
+        await self._call.write(stream_parts.message_of(ask))
         return future
 
     async def leave(self, query: Query) -> None:
         """Give a query back without waiting for the reply."""
         if self._ended is None:
-            await self._call.write(stream_parts.part(query_calls.give_back(query)))
+            await self._call.write(stream_parts.message_of(query_calls.give_back(query)))
 
     async def close(self) -> None:
         """End the call: the server gives back held queries."""

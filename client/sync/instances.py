@@ -87,7 +87,7 @@ class InstanceCalls(ModelCalls):
             finally:
                 report = ledger.report
                 if report.batches:
-                    self._sequences.saw(model, report.model_uid, report.committed_sequence)
+                    self._sequences.record(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
     def get_instance(self, model: str, instance: str) -> Instance:

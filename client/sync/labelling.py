@@ -36,9 +36,9 @@ class LabellingCalls(Connection):
     def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
 
-    def _say(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
+    def _call_and_record(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
         report = self._ask(ask)
-        self._sequences.saw(model, report.model_uid, report.committed_sequence)
+        self._sequences.record(model, report.model_uid, report.committed_sequence)
         return report
 
     def answer(
@@ -75,11 +75,13 @@ class LabellingCalls(Connection):
         FailedPrecondition
             If the lease ended and the query was answered, withdrawn or leased to another labeller since.
         """
-        return self._say(query.model, query_calls.answer(query, label, reliability, comment, took_s, shown))
+        return self._call_and_record(
+            query.model, query_calls.answer(query, label, reliability, comment, took_s, shown)
+        )
 
     def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because the class cannot be known: the instance is not queried again."""
-        return self._say(query.model, query_calls.refuse(query, comment, shown))
+        return self._call_and_record(query.model, query_calls.refuse(query, comment, shown))
 
     def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""
@@ -128,11 +130,13 @@ class LabellingCalls(Connection):
             The labeller who corrects. If omitted, the one who leased the query. The labelling policy decides who may
             correct.
         """
-        return self._say(query.model, query_calls.correct(query, label, labeller, reliability, comment))
+        return self._call_and_record(
+            query.model, query_calls.correct(query, label, labeller, reliability, comment)
+        )
 
     def undo(self, query: Query, *, labeller: str | None = None, comment: str = "") -> AnswerReport:
         """Undo your answer or refusal: the instance may be queried again. The budget stays spent."""
-        return self._say(query.model, query_calls.undo(query, labeller, comment))
+        return self._call_and_record(query.model, query_calls.undo(query, labeller, comment))
 
     def neighbours(self, query: Query, limit: int = 5) -> list[Neighbour]:
         """Return rows of known class that are most like the row of a query you hold; those in its leaf first."""
@@ -201,7 +205,7 @@ class LabellingCalls(Connection):
         requests = statement_requests(model, classes, statements, labeller, request_id)
         merged = merge_reports([report(self._call(method, request)) for request in requests])
         if merged.model_uid:
-            self._sequences.saw(model, merged.model_uid, merged.committed_sequence)
+            self._sequences.record(model, merged.model_uid, merged.committed_sequence)
         return merged
 
     def correct_answer(
@@ -224,7 +228,7 @@ class LabellingCalls(Connection):
         if isinstance(request, Statement):
             return self.state(model, [request]).committed_sequence
         done = self._call(self._stubs.queries.CorrectAnswer, request)
-        self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        self._sequences.record(model, done.model_uid, done.committed_sequence)
         return int(done.committed_sequence)
 
     def undo_answer(
@@ -236,7 +240,7 @@ class LabellingCalls(Connection):
         if isinstance(request, Statement):
             return self.state(model, [request]).committed_sequence
         done = self._call(self._stubs.queries.UndoAnswer, request)
-        self._sequences.saw(model, done.model_uid, done.committed_sequence)
+        self._sequences.record(model, done.model_uid, done.committed_sequence)
         return int(done.committed_sequence)
 
     def labellers(self, model: str) -> list[Labeller]:

@@ -66,7 +66,7 @@ class ModelCalls(Connection):
         """Return the current state of a model."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
         model = convert.model(self._call(self._stubs.models.GetModel, request))
-        self._sequences.met(name, model.uid)
+        self._sequences.record_uid(name, model.uid)
         return model
 
     model = get_model

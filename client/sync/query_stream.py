@@ -50,7 +50,7 @@ class QueryStream:
         self._line: QueryLine | None = None
 
     def _open(self) -> QueryLine:
-        first = stream_parts.first(self._terms, self._client._sequences.newest(self._terms.model))
+        first = stream_parts.opening(self._terms, self._client._sequences.newest(self._terms.model))
         self._line = QueryLine(self._client, self._terms.lease_s / 3)
         self._line.open(first)
         return self._line
@@ -124,30 +124,30 @@ class QueryStream:
         shown: str = "",
     ) -> AnswerReport:
         """Answer a query, as `Client.answer`."""
-        return self._say(query, query_calls.answer(query, label, reliability, comment, took_s, shown))
+        return self._send_reply(query, query_calls.answer(query, label, reliability, comment, took_s, shown))
 
     def refuse(self, query: Query, *, comment: str = "", shown: str = "") -> AnswerReport:
         """Refuse a query because the class cannot be known: the instance is not queried again."""
-        return self._say(query, query_calls.refuse(query, comment, shown))
+        return self._send_reply(query, query_calls.refuse(query, comment, shown))
 
     def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""
-        self._do(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
+        self._settle(query, query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
         """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
-        self._do(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
+        self._settle(query, query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:
         """Return a query to the next labeller who asks."""
-        self._do(query, query_calls.give_back(query))
+        self._settle(query, query_calls.give_back(query))
 
-    def _say(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
-        report: AnswerReport = self._do(query, ask)
-        self._client._sequences.saw(query.model, report.model_uid, report.committed_sequence)
+    def _send_reply(self, query: Query, ask: CallSpec[AnswerReport]) -> AnswerReport:
+        report: AnswerReport = self._settle(query, ask)
+        self._client._sequences.record(query.model, report.model_uid, report.committed_sequence)
         return report
 
-    def _do(self, query: Query, ask: CallSpec[Any]) -> Any:
+    def _settle(self, query: Query, ask: CallSpec[Any]) -> Any:
         if self._line is None:  # not open yet, or at its end
             return self._client._ask(ask)
         try:
@@ -192,7 +192,7 @@ class QueryLine:
             self._end(from_rpc(event, self._address))
         elif isinstance(event, QuercusError):
             self._end(event)
-        elif (read := stream_parts.take(event, self._waiting)) is not None:
+        elif (read := stream_parts.read_event(event, self._waiting)) is not None:
             self._incoming.put(read)
 
     def _end(self, error: QuercusError) -> None:
@@ -218,13 +218,13 @@ class QueryLine:
             if self._ended is not None:
                 raise self._ended
             self._waiting[ask.request.name] = future
-        self._call.write(stream_parts.part(ask))
+        self._call.write(stream_parts.message_of(ask))
         return future
 
     def leave(self, query: Query) -> None:
         """Give a query back without waiting for the reply."""
         if self._ended is None:
-            self._call.write(stream_parts.part(query_calls.give_back(query)))
+            self._call.write(stream_parts.message_of(query_calls.give_back(query)))
 
     def close(self) -> None:
         """End the call: the server gives back held queries."""

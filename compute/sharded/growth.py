@@ -101,9 +101,9 @@ class _Growth:
         warmup = np.empty((0, len(spec.attributes)))
         for each in range(workers.shards):
             if len(warmup) < spec.warmup_rows:
-                warmup = np.concatenate([warmup, workers.ask(each, "first_values")])
+                warmup = np.concatenate([warmup, workers.call(each, "first_values")])
         edges = edges_in_force(spec, warmup)
-        seen = np.max(workers.all("encode", [(edges,)] * workers.shards), axis=0)
+        seen = np.max(workers.call_all("encode", [(edges,)] * workers.shards), axis=0)
         arities = tuple(np.maximum(seen, declared_codes(spec)).tolist())
         layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened(arities)
         table, counts = self._agree(layout)
@@ -115,9 +115,9 @@ class _Growth:
     def _agree(self, layout: Layout) -> tuple[ContourTable, Ints]:
         """Number the contours of all shards; return them and how often each occurs."""
         table, workers = ContourTable(self._specification.frame.size), self._workers
-        labels = workers.all("labels", [()] * workers.shards)
+        labels = workers.call_all("labels", [()] * workers.shards)
         numbers = [table.intern(contours) for contours, _ in labels]
-        workers.all("agree", [(table.contours, each, layout) for each in numbers])
+        workers.call_all("agree", [(table.contours, each, layout) for each in numbers])
         counts = np.zeros(table.size, np.int64)
         for each, (_, times) in zip(numbers, labels, strict=True):
             counts[each] += times
@@ -137,7 +137,9 @@ class _Growth:
         depth = 0
         while frontier.size:
             share = np.linspace(0, frontier.size, workers.shards + 1).astype(np.int64)
-            parts = workers.all("count", [(NextLevel(split, parent, code, free, share),)] * workers.shards)
+            parts = workers.call_all(
+                "count", [(NextLevel(split, parent, code, free, share),)] * workers.shards
+            )
             spans = list(pairwise(share.tolist()))
             tasks = [
                 (
@@ -148,7 +150,7 @@ class _Growth:
                 )
                 for s, (a, b) in enumerate(spans)
             ]
-            decided = [nodes_of_part for each in workers.all("decide", tasks) for nodes_of_part in each]
+            decided = [nodes_of_part for each in workers.call_all("decide", tasks) for nodes_of_part in each]
             frontier, split, parent, code, free = _take(tree, frontier, free, decided)
             depth += 1
 

@@ -30,11 +30,11 @@ class ShardWorkers(ABC):
     def __init__(self, shards: int) -> None:
         self.shards = shards
 
-    def ask(self, shard: int, method: str, *arguments: Any) -> Any:
+    def call(self, shard: int, method: str, *arguments: Any) -> Any:
         """Call a method of one shard and return its result."""
         return self._results([self._call(shard, method, arguments)])[0]
 
-    def all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def call_all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of each shard and return the results; the shards work at the same time."""
         return self._results([self._call(shard, method, each) for shard, each in enumerate(arguments)])
 
@@ -64,7 +64,7 @@ def open_shard_workers(
     elif parts.kind == "processes":
         workers = _ProcessShardWorkers(min(parts.processes, len(rows)), len(rows))
         try:
-            workers.all("", [(specification, each) for each in rows])
+            workers.call_all("", [(specification, each) for each in rows])
             yield workers
         finally:
             workers.close()
@@ -131,24 +131,24 @@ class _DaskShardWorkers(ShardWorkers):
     def __init__(self, executor: DaskExecutor, specification: Specification, rows: Sequence[Rows]) -> None:
         super().__init__(len(rows))
         self._executor = executor
-        homes = executor.homes
-        self._homes = [homes[shard % len(homes)] for shard in range(len(rows))]
+        addresses = executor.worker_addresses
+        self._addresses = [addresses[shard % len(addresses)] for shard in range(len(rows))]
         self._made = [
-            executor.keep(home, KeptObject, pickle.dumps((Shard, (specification, each))))
-            for home, each in zip(self._homes, rows, strict=True)
+            executor.keep(address, KeptObject, pickle.dumps((Shard, (specification, each))))
+            for address, each in zip(self._addresses, rows, strict=True)
         ]
         self._calls = [0] * len(rows)
 
     def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
         number = self._calls[shard]
         self._calls[shard] += 1
-        home, kept = self._homes[shard], self._made[shard]
-        return self._executor.submit_to(home, call_kept, kept, number, method, pickle.dumps(arguments))
+        address, kept = self._addresses[shard], self._made[shard]
+        return self._executor.submit_to(address, call_kept, kept, number, method, pickle.dumps(arguments))
 
     def _results(self, calls: list["Future[bytes]"]) -> list[Any]:
         try:
             while wait(calls, WORKERS_POLL_S).not_done:
-                gone = set(self._homes) - set(self._executor.homes)
+                gone = set(self._addresses) - set(self._executor.worker_addresses)
                 if gone:
                     raise WorkerLostError(f"lost {', '.join(sorted(gone))}")
             return [pickle.loads(call.result()) for call in calls]  # noqa: S301 - of a worker, over TLS

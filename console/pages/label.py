@@ -109,7 +109,7 @@ def _may_compare(session: Session, model: Model) -> bool:
 async def neighbours(request: Request) -> Response:
     """Show the rows of known class that are most similar to the row of a held query."""
     session = session_of(request)
-    query = _held(request, session)
+    query = _held_query(request, session)
     model = await session.client.get_model(query.model)
     similar = await session.client.neighbours(query)
     rows = [
@@ -128,7 +128,7 @@ async def neighbours(request: Request) -> Response:
 async def beside(request: Request) -> Response:
     """Return a picture or a sound that was pushed beside the row of a query that is held."""
     session = session_of(request)
-    items, number = _held(request, session).display, request.path_params["item"]
+    items, number = _held_query(request, session).display, request.path_params["item"]
     item = items[number] if number < len(items) else None
     kind = media_type(item.data) if isinstance(item, MediaItem) else None
     if not isinstance(item, MediaItem) or kind is None:
@@ -137,7 +137,7 @@ async def beside(request: Request) -> Response:
     return Response(item.data, media_type=kind, headers=headers)
 
 
-def _held(request: Request, session: Session) -> Query:
+def _held_query(request: Request, session: Session) -> Query:
     name = f"models/{request.path_params['of']}/queries/{request.path_params['number']}"
     query = queue_of(request, session).find(name)
     if query is None:

@@ -81,7 +81,7 @@ async def children(request: Request) -> Response:
     model = await session.client.get_model(name)
     shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
     below = _selected(shown, _number(request, "node")).children
-    context = _of_list(shown, model, below, opened=frozenset())
+    context = _list_context(shown, model, below, opened=frozenset())
     return HTMLResponse(fragment("tree_items.html", selected=-1, **context))
 
 
@@ -158,7 +158,7 @@ def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
     listed = [node.index for node in tree.nodes if node.parent is None]
     for node in tree.nodes:  # in pre-order: parents come first
         listed += node.children if node.index in opened else ()
-    context = _of_list(tree, model, sorted(listed), opened)
+    context = _list_context(tree, model, sorted(listed), opened)
     cells = [Cell(each.index, each.parent, max(each.weight, 1e-9), each.depth) for each in tree.nodes]
     href = f"{context['base']}?{context['query']}&node="
     return context | {
@@ -195,7 +195,7 @@ def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
     return frozenset(opened)
 
 
-def _of_list(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
+def _list_context(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
     """Return the content of the list of nodes."""
     nominal = _nominal(model)
     return {

@@ -169,7 +169,7 @@ def test_two_labellers_never_see_one_query(visit: Visit, client: Client, wine: s
     assert sorted(instance for instance, _, _ in log(client, wine)) == sorted(seen)
 
 
-def test_a_query_that_is_taken_away_says_so(
+def test_the_loss_of_a_query_is_reported(
     visit: Visit, client: Client, shared_server: Serving, wine: str
 ) -> None:
     """An operator ends the leases of the query that is shown, and of the next one that nobody has seen."""

@@ -12,7 +12,7 @@ NOISE = 1e6 * np.random.default_rng(0).normal(size=600)
 @pytest.mark.parametrize(
     ("mb_h", "said"), [(0.0, "flat"), (10.0, "flat"), (30.0, "too short to tell"), (60.0, "grows")]
 )
-def test_growth_is_told_from_noise_and_from_caches_that_are_emptied(mb_h: float, said: str) -> None:
+def test_growth_is_distinguished_from_noise_and_from_emptied_caches(mb_h: float, said: str) -> None:
     growing = 3e8 + mb_h * 1e6 / 3600 * SECONDS
     found = trend(SECONDS, growing + SAWTOOTH + NOISE, limit=30.0)
     assert found.verdict == said

@@ -242,5 +242,5 @@ def test_what_is_wrong_on_the_command_line_is_named(
     assert words in " ".join(re.sub(r"[│╭╮╰╯─]", " ", said).split()), said
 
 
-def test_nobody_has_said_anything(server: str, wine: str) -> None:
+def test_there_are_no_answers_yet(server: str, wine: str) -> None:
     assert "there are no answers yet" in run(server, "answers", wine)

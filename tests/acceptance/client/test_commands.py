@@ -280,7 +280,7 @@ def test_a_file_that_cannot_tell_refuses(server: str, name: str, table_t: Path, 
     assert "nothing more to ask" in done.stderr
 
 
-def test_what_was_answered_is_told_before_an_error(
+def test_answers_given_before_an_error_are_reported(
     server: str, name: str, table_t: Path, tmp_path: Path
 ) -> None:
     create(server, name, table_t, "--budget", "4")
@@ -370,7 +370,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), MISTAKES, ids=lambda value: str(value)[:60])
-def test_mistakes_are_told_in_words(
+def test_mistakes_are_reported_in_words(
     server: str, table_t: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     (tmp_path / "plain.csv").write_text("a,b\n1,x\n2,y\n")
@@ -413,7 +413,7 @@ def test_no_server_says_how_to_start_one() -> None:
 
 
 @pytest.mark.parametrize("address", ["localhost", "http://127.0.0.1:50051", "127.0.0.1:70000"])
-def test_what_is_no_address_is_told(address: str) -> None:
+def test_a_wrong_address_is_reported(address: str) -> None:
     done = quercus("models", "list", server=address)
     assert done.returncode == 1
     assert f"{address!r} is not HOST:PORT, as in 127.0.0.1:50051" in done.stderr
@@ -456,7 +456,7 @@ def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_stops_when_told(tmp_path: Path, number: signal.Signals) -> None:
+def test_serve_stops_on_request(tmp_path: Path, number: signal.Signals) -> None:
     assert Serving(tmp_path, 0, "--metrics-port", "0").stop(number) == 0
 
 

@@ -125,7 +125,7 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
         (["plot", "{out}"], 1, "cannot be read"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
     where = [] if arguments[0] == "plot" else ["--output", str(tmp_path)]
     done = quercus("experiment", *(a.format(out=tmp_path) for a in arguments), *where)
     assert done.returncode == code

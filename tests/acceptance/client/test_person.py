@@ -126,7 +126,7 @@ def test_the_last_answer_of_the_budget_ends_the_session(screen: Screen) -> None:
     assert screen.ended() == 0
 
 
-def test_an_answer_is_taken_back_before_it_is_said(screen: Screen, server: str, model: str) -> None:
+def test_an_answer_is_taken_back_before_it_is_sent(screen: Screen, server: str, model: str) -> None:
     shown = screen.expect(PROMPT)
     first = re.search(r"instance (\d+) ", shown)
     screen.press("c")
@@ -281,7 +281,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
         serving.kill()
 
 
-def test_a_labeller_who_must_wait_is_told_for_what(server: str, model: str) -> None:
+def test_a_waiting_labeller_gets_the_reason(server: str, model: str) -> None:
     with Client(server) as client:
         held = [client.lease(model, "bob", wait_s=20.0).queries[0] for _ in range(6)]
         screen = Screen("label", model, "--labeller", "ann", server=server)

@@ -253,7 +253,7 @@ def test_a_backup_is_made_checked_and_put_back(serving_lesson: Serving, tmp_path
         second.stop()
 
 
-def test_a_damaged_store_is_told(tmp_path: Path) -> None:
+def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "quercus.db").write_text("text " * 1000)
     assert "is not a store" in run("check", "--store", str(tmp_path / "quercus.db"), code=1)
     assert "nothing.db does not exist" in run("check", "--store", str(tmp_path / "nothing.db"), code=1)

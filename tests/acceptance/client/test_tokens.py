@@ -81,7 +81,7 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
         (("ann",), "--role"),
     ],
 )
-def test_what_makes_no_token_is_said(store: str, arguments: tuple[str, ...], said: str) -> None:
+def test_arguments_that_make_no_token_are_reported(store: str, arguments: tuple[str, ...], said: str) -> None:
     done = quercus("tokens", "create", *arguments, "--store", store)
     assert done.returncode == 2
     assert said in done.stderr

@@ -92,7 +92,7 @@ def test_passwords_stay_out_of_command_lines_and_messages() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_database_that_cannot_be_used_says_why(postgres: Cluster, empty: str) -> None:
+def test_a_database_that_cannot_be_used_gives_the_reason(postgres: Cluster, empty: str) -> None:
     with pytest.raises(StoreError, match="does not exist: create it with createdb"):
         Store.open(postgres.url("nowhere"))
     with pytest.raises(StoreError, match="does not exist"):

@@ -133,7 +133,7 @@ def test_a_bad_row_stops_the_push_after_what_came_before_it(client: Client, mode
     assert client.get_model(model.name).instance_count == 20
 
 
-def test_a_row_that_the_server_refuses_says_how_many_were_taken(client: Client, model: Model) -> None:
+def test_the_error_of_a_refused_row_counts_the_accepted_rows(client: Client, model: Model) -> None:
     rows = np.array([[0, 1.0]] * 10 + [[0, np.inf]])
     with pytest.raises(InvalidArgument, match="10 rows had been acknowledged") as caught:
         client.push(model.name, rows, batch_rows=5)

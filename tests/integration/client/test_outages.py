@@ -351,7 +351,7 @@ def test_rows_for_a_model_do_not_reach_a_later_one_of_its_name(machine: Machine,
         assert not list(client.instances("m"))
 
 
-def test_an_outbox_whose_client_is_closed_says_so(machine: Machine) -> None:
+def test_an_outbox_stops_with_an_error_when_its_client_is_closed(machine: Machine) -> None:
     client = Client(machine.address)
     client.create_model("m", SPECIFICATION)
     outbox = client.outbox("m")

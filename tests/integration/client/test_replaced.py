@@ -134,10 +134,10 @@ def test_for_asyncio_too(serving: Serving, second: Client, model: Model) -> None
                 await client.wait_grown(model.name, len(ROWS))
             await asyncio.to_thread(second.push, model.name, ROWS[:8])
             await asyncio.to_thread(second.wait_grown, model.name)
-            client._sequences.saw(model.name, "that is gone", 10**6)
+            client._sequences.record(model.name, "that is gone", 10**6)
             (query,) = (await client.lease(model.name, "ann", wait_s=10)).queries
             await client.release(query)
-            client._sequences.saw(model.name, "that is gone", 10**6)
+            client._sequences.record(model.name, "that is gone", 10**6)
             async with client.stream_queries(model.name, "ann") as stream:
                 assert (await anext(stream)).model == model.name
 

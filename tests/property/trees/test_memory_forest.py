@@ -447,7 +447,7 @@ def test_members_that_did_well_lately_weigh_more() -> None:
     assert np.ptp(few.weights) == 0.0
 
 
-def test_nothing_told_is_no_opinion() -> None:
+def test_no_labels_are_no_opinion() -> None:
     found = forest(np.array([False]), 4)
     found.observe(np.zeros((3, 1)), np.ones((3, 4)))
     said = found.predict(np.array([[0.0], [np.nan]]))
@@ -457,7 +457,7 @@ def test_nothing_told_is_no_opinion() -> None:
     assert said.classes.all()
 
 
-def test_regions_told_as_sets_stay_open() -> None:
+def test_regions_labelled_with_sets_stay_open() -> None:
     """Members agree on the set, and none prefers the first class of it."""
     found = forest(np.array([False]), 3)
     found.observe(np.arange(20.0)[:, np.newaxis], np.array([[1.0, 1.0, 0.0]] * 10 + [[0.0, 0.0, 1.0]] * 10))

@@ -158,7 +158,7 @@ def test_certificates_that_end(store: Path, certificate: Callable[[float], list[
     assert (code, found["certificate"]["state"]) == (1, "fault")
 
 
-def test_a_configuration_that_is_wrong_is_told_in_words() -> None:
+def test_a_wrong_configuration_is_reported_in_words() -> None:
     code, found = doctor("--tls-cert", "x.pem")
     assert (code, found["configuration"]["state"]) == (1, "fault")
     assert found["configuration"]["found"].startswith("tls_key: is missing")
@@ -171,7 +171,7 @@ def test_without_the_servers_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(found) == ["python", "packages", "clock", "files"]
 
 
-def test_few_open_files_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_low_limit_of_open_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1024))

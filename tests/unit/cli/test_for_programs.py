@@ -109,7 +109,7 @@ def test_an_error_without_json_is_for_people(
     assert capsys.readouterr().err.startswith("error: no server answers at 127.0.0.1:1\n  start one with: ")
 
 
-def test_fields_and_hints_are_told() -> None:
+def test_errors_contain_fields_and_hints() -> None:
     from quercus.client.errors import NotFound, invalid
 
     errors = (invalid("alpha", "is 2, must lie in [0, 1]"), NotFound("model tea does not exist"))

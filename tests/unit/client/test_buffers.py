@@ -169,7 +169,7 @@ def test_what_a_crash_cuts_off_is_left_out(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, COUNT + 1))
-def test_a_batch_with_a_wrong_bit_is_left_out_and_said(path: Path, number: int) -> None:
+def test_a_batch_with_a_wrong_bit_is_left_out_and_reported(path: Path, number: int) -> None:
     spoilt = re.sub(
         rb"(again-%d.{13})x" % (number - 1), rb"\1y", path.read_bytes()
     )  # also where it stood before
@@ -201,7 +201,7 @@ def test_whatever_page_is_spoilt_the_rest_stays_or_the_file_is_left_as_it_is(pat
             path.unlink(missing_ok=True)
 
 
-def test_a_truncated_file_is_said_and_left_as_it_is(path: Path) -> None:
+def test_a_truncated_file_is_reported_and_unchanged(path: Path) -> None:
     data = path.read_bytes()
     for length in range(4096, len(data), 4096):
         path.write_bytes(data[:length])

@@ -10,7 +10,7 @@ import pytest
 
 from quercus.client import Client, QuercusError, Query, aio, convert
 from quercus.client.concurrency import AsyncBidirectionalCall, BidirectionalCall
-from quercus.client.stream_parts import take
+from quercus.client.stream_parts import read_event
 from quercus.client.sync import query_stream
 from quercus.proto.v1 import query_pb2, tree_pb2
 
@@ -75,7 +75,7 @@ def test_a_task_that_fails_says_that_the_call_ended() -> None:
 
 
 def test_words_of_a_later_server_have_a_name() -> None:
-    assert take(query_pb2.StreamQueriesResponse(idle=LATER), {}) == "nothing_to_ask"  # type: ignore[arg-type]
+    assert read_event(query_pb2.StreamQueriesResponse(idle=LATER), {}) == "nothing_to_ask"  # type: ignore[arg-type]
     lease = query_pb2.LeaseQueriesResponse(idle=LATER)  # type: ignore[arg-type]
     assert convert.lease(lease).idle == "nothing_to_ask"
     assert convert.query(query_pb2.Query(name="models/m/queries/1", state=LATER)).state == "unspecified"  # type: ignore[arg-type]

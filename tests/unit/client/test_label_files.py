@@ -58,7 +58,7 @@ def test_class_columns(tmp_path: Path, content: str, column: str | None, frame: 
     assert (again.classes, list(again)) == (("c", "b", "a"), list(source))
 
 
-def test_a_class_may_have_the_bar_in_its_name_where_the_frame_says_so(tmp_path: Path) -> None:
+def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> None:
     opened = table(tmp_path, "class\na|b\na|b|c\n")
     assert list(open_labels(opened, ("a|b", "c", "a", "b"))) == ["a|b", frozenset("abc")]
     masses = open_labels(table(tmp_path, "a|b,c,a|b|c\n.5,0,.5\n"), ("a|b", "c", "a", "b"))

@@ -92,7 +92,7 @@ def test_a_forest_says_what_it_thinks() -> None:
     assert "The forest is in doubt about it: Barolo 98 %" in said("memory-disagreement", forest=agreeing)
 
 
-def test_the_place_is_told_with_one_condition_for_each_attribute() -> None:
+def test_the_place_has_one_condition_per_attribute() -> None:
     path = (("alcohol", "< 13.38"), ("hue", "< 0.9"), ("alcohol", "≥ 13.26"))
     assert place_text(query("committee", path=path).reason) == (
         "It ends where 13.26 ≤ alcohol < 13.38 and hue < 0.9 (a leaf of 9 rows)."
@@ -102,7 +102,7 @@ def test_the_place_is_told_with_one_condition_for_each_attribute() -> None:
     assert place_text(contested) == "The tree is undecided where alcohol < 13.38 (9 rows)."
 
 
-def test_what_is_withheld_is_said_to_be() -> None:
+def test_withheld_parts_are_named() -> None:
     withheld = query("published", node_count=0)
     assert why_text(withheld) == "The reason is withheld."
     assert place_text(withheld.reason) == ""

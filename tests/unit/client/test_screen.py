@@ -109,7 +109,7 @@ def test_nothing_breaks_on_a_narrow_screen() -> None:
     assert max(len(line) for line in shown.splitlines()) <= 30
 
 
-def test_what_is_known_is_said_first_and_drawn_hollow() -> None:
+def test_known_evidence_comes_first_and_is_drawn_hollow() -> None:
     names = ("Barolo", "Grignolino", "Barbera")
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
     show(console, [_known(names, (1.0, 0.4, 0.0))])

@@ -86,20 +86,20 @@ def test_backoff_grows_and_is_bounded() -> None:
 
 def test_the_newest_sequence_wins() -> None:
     sequences = transport.SeenSequences()
-    sequences.saw("m", "uid", 5)
-    sequences.saw("m", "uid", 3)
+    sequences.record("m", "uid", 5)
+    sequences.record("m", "uid", 3)
     assert sequences.newest("m") == 5
     assert sequences.newest("other") == 0
 
 
 def test_a_number_is_of_one_model_and_goes_with_it() -> None:
     sequences = transport.SeenSequences()
-    sequences.saw("m", "first", 500)
-    sequences.met("m", "first")
+    sequences.record("m", "first", 500)
+    sequences.record_uid("m", "first")
     assert sequences.newest("m") == 500
-    sequences.saw("m", "second", 3)
+    sequences.record("m", "second", 3)
     assert (sequences.newest("m"), sequences.uid("m")) == (3, "second")
-    sequences.met("m", "third")
+    sequences.record_uid("m", "third")
     assert sequences.newest("m") == 0
     sequences.forget("m")
     assert sequences.uid("m") == ""

@@ -75,7 +75,7 @@ def test_without_kinds_numbers_are_numbers_and_the_last_column_is_the_class(fold
     assert other.classes == ("p", "q")
 
 
-def test_what_is_wrong_is_said(folder):
+def test_mistakes_are_reported(folder):
     with pytest.raises(InvalidInput, match=r"sets: has no 'wine'; .* holds mixed, other"):
         in_folder(folder, ["wine"], None)
     (folder / "KINDS.json").write_text('{"mixed.csv": {"size": "big"}}')

@@ -61,7 +61,7 @@ def test_rivals_and_dominated_attributes() -> None:
     assert weights == ["normal", "normal", "normal", "bold"]
 
 
-def test_many_attributes_are_told_apart_from_those_not_shown() -> None:
+def test_many_attributes_are_distinguished_from_those_not_shown() -> None:
     many = {f"a{k}": (k / 100, k / 100 + 0.005) for k in range(30)}
     ax = plot.gain_ratio_intervals(many)
     assert len(ax.get_yticklabels()) == 20
@@ -153,7 +153,7 @@ WRONG: dict[str, tuple[Callable[[], Axes], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_with_its_field(name: str) -> None:
+def test_mistakes_are_reported_with_their_field(name: str) -> None:
     call, words = WRONG[name]
     with pytest.raises(InvalidInput, match=words):
         call()

@@ -59,7 +59,7 @@ def test_every_bound_comes_from_any_source_and_is_bounded(key: str, tmp_path: Pa
             Config.load(read_limits([f"{key}={beyond}"]), environ={})
 
 
-def test_a_bound_that_is_no_number_is_told_with_the_flag_that_gave_it() -> None:
+def test_the_error_of_a_bound_that_is_no_number_names_its_flag() -> None:
     with pytest.raises(BadConfiguration, match=r"max_models: is 'abc', must be .* \(from flag --limit\)"):
         Config.load(read_limits(["max_models=abc"]), environ={})
 

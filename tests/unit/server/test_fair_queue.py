@@ -106,7 +106,7 @@ def test_who_gives_up_while_waiting_blocks_nobody() -> None:
     run(work())
 
 
-def test_a_failure_is_told_to_all_and_the_next_are_served() -> None:
+def test_a_failure_is_reported_to_all_and_the_next_are_served() -> None:
     async def work() -> None:
         line, order = Line(), []
 

@@ -197,7 +197,7 @@ def test_rows_that_come_after_a_rest_are_published_at_once(
     assert grown(store) == (2, 3)
 
 
-def test_what_a_labeller_says_is_published_at_once(grower: Grower, store: Watched, clock: Clock) -> None:
+def test_the_answer_of_a_labeller_is_published_at_once(grower: Grower, store: Watched, clock: Clock) -> None:
     clock.now += INTERVAL_S
     push(store, 8)
     rounds(grower)
@@ -592,7 +592,7 @@ def test_a_tree_in_the_format_of_another_version_is_stored_anew(grower: Grower, 
     assert grown(store) == (3, 5)
 
 
-def test_a_large_lag_is_said_now_and_then(
+def test_a_large_lag_is_logged_now_and_then(
     grower: Grower, store: Watched, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
     def news() -> list[str]:

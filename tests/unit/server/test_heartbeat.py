@@ -27,7 +27,7 @@ def reader() -> Iterator[Reader]:
     os.close(made.write_end)
 
 
-def test_what_is_begun_is_told_at_once_and_rest_once_a_second(
+def test_a_new_model_is_reported_at_once_and_repeats_once_a_second(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
@@ -66,7 +66,7 @@ def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
     assert reader.beats()[0] == Heartbeat("model-0")
 
 
-def test_two_threads_do_not_undo_what_the_other_told() -> None:
+def test_two_threads_do_not_undo_each_others_heartbeats() -> None:
     """The kernels are compiled beside the loop: its next line must not say again that they are not."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

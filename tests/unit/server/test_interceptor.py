@@ -93,9 +93,7 @@ def test_domain_error(kind: str, caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_lack_of_memory_is_told_with_a_time_to_try_again(
-    kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lack_of_memory_is_reported_with_a_retry_time(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     error = asyncio.run(call(kind, "full", Handlers(MemoryError())))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "no memory left" in (error.details() or "")

@@ -113,7 +113,7 @@ def test_a_model_that_is_gone_or_replaced(store: Store, learners: LearnerPool) -
             learning.result()
 
 
-def test_what_cannot_be_learned_is_told(
+def test_data_that_cannot_be_learned_are_reported(
     store: Store, learners: LearnerPool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store.create_model("poisoned", b"\xff\xff\xff", budget=0)

@@ -64,7 +64,7 @@ def test_a_forest_of_an_old_store_has_the_default_strategy_of_forests() -> None:
         updated_specification(old, request)
 
 
-def test_who_names_a_strategy_of_trees_for_a_new_forest_is_told_so() -> None:
+def test_a_strategy_of_trees_for_a_new_forest_is_an_error() -> None:
     new = specification()
     for strategy in (DEFAULT, "published"):
         new.strategy = strategy

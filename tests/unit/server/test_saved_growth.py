@@ -264,7 +264,7 @@ def test_the_file_of_a_model_that_goes_while_a_step_waits_is_removed(store: Stor
     assert not path.exists()
 
 
-def test_a_full_disk_is_told_and_growth_goes_on(
+def test_a_full_disk_is_reported_and_growth_continues(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(Store, "free_bytes", lambda _: 10)

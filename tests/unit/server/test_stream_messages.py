@@ -88,7 +88,7 @@ def test_what_is_done_with_a_message_is_finished(store: Store) -> None:
     run(store, check)
 
 
-def test_a_stream_that_takes_too_long_by_itself_says_so(store: Store) -> None:
+def test_a_timeout_raised_by_the_stream_itself_is_passed_on(store: Store) -> None:
     async def late() -> AsyncIterator[int]:
         yield 0
         raise TimeoutError("of the stream")

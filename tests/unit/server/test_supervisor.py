@@ -91,7 +91,7 @@ def supervised(tmp_path: Path, script: str) -> Supervisor:
     return running
 
 
-def test_whatever_else_a_grower_writes_it_is_heard(tmp_path: Path) -> None:
+def test_heartbeats_are_read_among_other_output_of_a_grower(tmp_path: Path) -> None:
     beat = Heartbeat("m").encode().decode().strip()
 
     async def run() -> None:

@@ -157,7 +157,7 @@ def test_a_store_that_may_not_be_written_is_read(unprivileged):
     assert [file.name for file in unprivileged.iterdir()] == ["store.db"]
 
 
-def test_what_stands_in_the_log_alone_is_read_too_or_said(unprivileged):
+def test_commits_in_the_write_ahead_log_are_read_or_reported(unprivileged):
     """A writer that was killed leaves its last commits in the write-ahead log."""
     path, copy = unprivileged / "store.db", unprivileged / "copy" / "store.db"
     copy.parent.mkdir()
@@ -290,7 +290,7 @@ def test_a_full_disk(path):
         assert store.read_events("m") == []
 
 
-def test_a_closed_store_says_so(path):
+def test_calls_of_a_closed_store_raise_an_error(path):
     store = Store.open(url_of(path))
     store.close()
     store.close()
@@ -469,7 +469,7 @@ def test_a_model_larger_than_the_reserve_is_deleted_from_a_full_disk(tmp_path, m
         (errno.EMFILE, StoreError),
     ],
 )
-def test_a_reserve_that_cannot_be_made_is_said_and_ends_nothing(tmp_path, monkeypatch, number, kind):
+def test_a_reserve_that_cannot_be_made_is_reported_and_ends_nothing(tmp_path, monkeypatch, number, kind):
     monkeypatch.setattr(disk_space, "RESERVE_BYTES", 2**20)
 
     def refuse(*_):
@@ -519,7 +519,7 @@ def test_what_was_deleted_with_the_reserve_stays_so_though_the_reserve_cannot_be
         assert store.removes
 
 
-def test_where_nothing_is_left_to_delete_with_that_is_said(tmp_path):
+def test_a_disk_too_full_to_delete_is_reported(tmp_path):
     with (
         small_disk(tmp_path / "disk", megabytes=12) as folder,
         Store.open(url_of(folder / "store.db")) as store,

@@ -113,7 +113,7 @@ def test_every_field_of_a_node_is_a_column_that_is_kept_stored_and_sent() -> Non
     assert len(tree_pb2.Nodes.DESCRIPTOR.fields) == len(stored)
 
 
-def test_a_column_that_says_nothing_is_not_stored() -> None:
+def test_a_column_without_information_is_not_stored() -> None:
     flat = FlatTree.of(node(0, children={0: node(None), 1: node(None)}))
     silent = {"threshold", "weight", "conflict", "mass_count", "mass_set", "mass_value"}
     assert not silent & set(join_trees([flat]))

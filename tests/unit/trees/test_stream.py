@@ -99,7 +99,7 @@ def test_answers_spend_the_budget_and_refusals_do_not() -> None:
     assert len(state(rows, *answers, Respecified(replace(SPEC, budget=4))).agenda(100)) == 1
 
 
-def test_a_model_that_is_to_stop_asks_while_a_split_is_contested_or_a_leaf_untold() -> None:
+def test_a_model_that_may_stop_asks_while_a_split_is_contested_or_a_leaf_unlabelled() -> None:
     spec = published_tree(
         (Nominal("colour", ("red", "blue")),), Frame(("yes", "no")), budget=9, ask="while-contested"
     )
