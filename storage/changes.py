@@ -8,7 +8,7 @@ changes up to a number has missed none, however many write at once; and the lock
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import ARRAY, BigInteger, Connection, any_, bindparam, delete, func, insert, select, update
 
 from quercus.storage import deferred_writes
 from quercus.storage.prepared import Prepared, Rows
@@ -56,7 +56,7 @@ _MARK = Prepared(
 _NUMBERED = _COUNT_ON.cte("newest")
 _MARK_TOGETHER = (
     update(model_change)
-    .where(model_change.c.model_id.in_(bindparam("held", expanding=True)))
+    .where(model_change.c.model_id == any_(bindparam("held", type_=ARRAY(BigInteger))))
     .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
@@ -112,11 +112,11 @@ def hold_counter(connection: Connection) -> None:
 
 
 def finish(connection: Connection) -> None:
-    """Give the locked models the number of this commit."""
+    """Give the locked models the number of this commit, and commit where that needs no journey of its own."""
     held = sorted(connection.info.pop(_HELD))
     if deferred_writes.takes_several(connection):
         mark = [deferred_writes.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
-        deferred_writes.send(connection, *mark)
+        deferred_writes.send(connection, *mark, commits=True)
     elif held:
         (number,) = _NEXT.run(connection)
         for key in held:

@@ -11,11 +11,15 @@ from typing import Any, Final, TypeAlias, cast
 
 from sqlalchemy import Connection, Delete, Insert, Update
 
+from quercus.storage.driver_reads import commit_with
 from quercus.storage.prepared import Prepared
-from quercus.storage.row_writes import RowWrite, as_text, takes_arrays
+from quercus.storage.row_writes import RowWrite, takes_arrays
 
 Change: TypeAlias = Insert | Update | Delete
 Rows: TypeAlias = list[Mapping[str, Any]]
+
+LONG: Final = 100_000
+"""Bytes of a value that goes as it is, not as part of a message with other statements."""
 
 _WAITING: Final = "quercus_waiting"  # writes that the transaction has not sent yet
 
@@ -73,8 +77,8 @@ def is_waiting(connection: Connection) -> bool:
     return bool(connection.info[_WAITING])
 
 
-def send(connection: Connection, *more: Write) -> None:
-    """Send what waits, and `more`."""
+def send(connection: Connection, *more: Write, commits: bool = False) -> None:
+    """Send what waits, and `more`. `commits`: the transaction may end with it, if it is anything."""
     writes = [*connection.info[_WAITING], *more]
     connection.info[_WAITING] = []
     rows: dict[RowWrite | Change, Rows] = {}
@@ -91,13 +95,19 @@ def send(connection: Connection, *more: Write) -> None:
     for statement, many in rows.items():
         if several and isinstance(statement, RowWrite):
             chosen.append(statement.many)
-            values[statement.sent] = as_text(many)
+            values |= statement.arrays(many)
         elif len(many) > 1:
             connection.execute(_single(statement), many)
         else:
             chosen.append(_single(statement))
             values |= many[0]
-    if chosen:
+    if (
+        chosen
+        and commits
+        and not any(isinstance(value, bytes) and len(value) > LONG for value in values.values())
+    ):
+        commit_with(connection, _as_one(tuple(chosen)), values)
+    elif chosen:
         connection.execute(_as_one(tuple(chosen)), values)
 
 

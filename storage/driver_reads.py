@@ -1,15 +1,28 @@
-"""Reading by the driver's own cursor: to make a statement ready takes SQLAlchemy longer than it takes to run it."""
+"""Statements that the driver itself executes: to make one ready takes SQLAlchemy longer than it takes to run it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection, Delete, Insert, Select, Update
 
 
 def read_each(connection: Connection, *asked: tuple[Select[Any], Mapping[str, Any]]) -> list[Sequence[Any]]:
-    """The rows of each statement, which is made once; they are executed in order."""
+    """The rows of each statement, which is made once; they are executed in order, and each sees what is committed."""
     if connection.dialect.name == "postgresql":
-        from quercus.storage.postgres.driver_reads import fetch  # noqa: PLC0415  (a separate extra)
+        from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
 
-        return list(fetch(connection, asked))
+        return list(one_message.exchange(connection, asked))
     return [connection.execute(statement, values).all() for statement, values in asked]
+
+
+def commit_with(connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]) -> None:
+    """Execute a last statement, and commit at once where that saves a journey to a database server.
+
+    SQLAlchemy still has to end the transaction; the driver knows that there is none then.
+    """
+    if connection.dialect.name == "postgresql":
+        from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
+
+        one_message.exchange(connection, [(change, values)], commits=True)
+    else:
+        connection.execute(change, values)

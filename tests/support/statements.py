@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from quercus.storage.postgres import driver_reads
+from quercus.storage.postgres import one_message
 from quercus.storage.prepared import Prepared
 
 
@@ -23,19 +23,19 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
             note(connection, cursor, self._text, tuple(given[name] for name in self._order), None, False)
         return run(self, connection, **values)
 
-    fetch = driver_reads.fetch
+    exchange = one_message.exchange
 
-    def fetched(connection: Connection, asked: Sequence[Any]) -> Any:
+    def exchanged(connection: Connection, asked: Sequence[Any], **how: Any) -> Any:
         for statement, values in asked:  # SQLAlchemy sees nothing of these either
-            text, constants = driver_reads.text_of(statement, connection.dialect)
-            note(connection, None, text, constants | values, None, False)
-        return fetch(connection, asked)
+            text = one_message.text_of(statement)
+            note(connection, None, text.preparation, text.constants | values, None, False)
+        return exchange(connection, asked, **how)
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Prepared, "run", noted)
-            patch.setattr(driver_reads, "fetch", fetched)
+            patch.setattr(one_message, "exchange", exchanged)
             yield
     finally:
         event.remove(Engine, "before_cursor_execute", note)

@@ -5,6 +5,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import psycopg
 import pytest
 from sqlalchemy import inspect
 from support.postgres import Cluster
+from support.relay import Relay
 from support.statements import statements_noted
 
 from quercus.belief.errors import InvalidInput
@@ -19,6 +22,7 @@ from quercus.storage import (
     AgendaEntry,
     CorruptStore,
     LeaseClaim,
+    Leased,
     LeaseRequest,
     NewerSchema,
     ReadOnlyStore,
@@ -32,9 +36,10 @@ from quercus.storage import (
 from quercus.storage.admin.backup import back_up
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.dialect import dialect_for
+from quercus.storage.grouping import GroupWork
 from quercus.storage.migrate import upgrade
 from quercus.storage.postgres import dialect as postgres_dialect
-from quercus.storage.postgres.driver_reads import fetch
+from quercus.storage.postgres import one_message
 from quercus.storage.rows import BY_NAME_TO_HOLD
 from quercus.storage.schema import REVISION_TABLE, metadata
 
@@ -196,9 +201,9 @@ def test_a_writer_that_stood_still_learns_why_it_failed(
 
     def stand_still(store: Store) -> None:
         with store._database.write() as connection:
-            fetch(connection, asked)
+            one_message.exchange(connection, asked)
             threading.Event().wait(0.6)
-            fetch(connection, asked)
+            one_message.exchange(connection, asked)
 
     with Store.open(postgres_url) as store:
         with pytest.raises(StoreBusy, match="left idle"):
@@ -310,6 +315,74 @@ def label(store: Store, first: int, count: int) -> None:
     said = [LeaseClaim("m", query.number, query.token) for query in held]
     for answered in store.run_group([store.answer_work(each, SubmittedAnswer(b"!")) for each in said]):
         assert not isinstance(answered, Exception)
+
+
+@pytest.fixture
+def relay(postgres: Cluster, tmp_path: Path) -> Iterator[Relay]:
+    with Relay(tmp_path, postgres) as between:
+        yield between
+
+
+def leases(store: Store, turn: int, count: int = 4) -> list[GroupWork[Leased]]:
+    return [
+        store.lease_work("m", LeaseRequest(f"l{turn}-{i}", 1, 60.0, min_sequence=0)) for i in range(count)
+    ]
+
+
+def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay) -> None:
+    """One to lock the model and read, one to write and commit."""
+    push(opened, *(str(i) for i in range(20)))
+    with Store.open(relay.url(postgres_url)) as store:
+        for first in (1, 5, 9):  # their statements are prepared
+            label(store, first, 4)
+        entries = [AgendaEntry(instance, b"", b"") for instance in range(13, 17)]
+        store.publish("m", as_of=20, snapshot=b"", agenda=entries)
+        counts = [relay.journeys]
+        held = [query for leased in store.run_group(leases(store, 9)) for query in leased.queries]
+        counts.append(relay.journeys)
+        said = [
+            store.answer_work(LeaseClaim("m", each.number, each.token), SubmittedAnswer(b"!"))
+            for each in held
+        ]
+        assert [answered.settled for answered in store.run_group(said)] == [True] * 4
+        counts.append(relay.journeys)
+    assert [after - before for before, after in pairwise(counts)] == [2, 2]
+
+
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.99, 1.3, 1.6, 1.99])
+def test_who_stands_still_amid_a_message_holds_nothing_for_long(
+    opened: Store, postgres_url: str, relay: Relay, part: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pipeline the server has begun, it would wait for the rest for ever. `part` of the two messages is sent."""
+    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.3)
+    push(opened, *(str(i) for i in range(20)))
+    agenda = [AgendaEntry(instance, b"", b"") for instance in range(1, 17)]
+    opened.publish("m", as_of=20, snapshot=b"", agenda=agenda)
+    with Store.open(relay.url(postgres_url)) as store:
+        store.run_group(leases(store, 1))
+        lengths = [relay.sent]
+        with monkeypatch.context() as patch:
+            noted = one_message.exchange
+
+            def note(*given: Any, **named: Any) -> Any:
+                found = noted(*given, **named)
+                lengths.append(relay.sent)
+                return found
+
+            patch.setattr(one_message, "exchange", note)
+            store.run_group(leases(store, 2))
+        first, second = (after - before for before, after in pairwise(lengths))
+        relay.room = round(part * first) if part < 1 else first + round((part - 1) * second)
+        stuck = threading.Thread(target=store.run_group, args=(leases(store, 3),))
+        stuck.start()
+        deadline = time.monotonic() + SEEN_S
+        while relay.room:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        push(opened, "more")
+        relay.cut()
+        stuck.join()
+    assert verify_store(postgres_url) == []
 
 
 def entries_read(url: str) -> int:

@@ -1,0 +1,127 @@
+"""Statements that go to the database server together, in one message, and so in one journey.
+
+Not by libpq's pipelines: a client that stands still amid a pipeline is at work to the database server, which does not
+hang up on it for being idle, so what it holds stays held. The server begins with a message when all of it has come.
+The protocol has no parameters in a message of several statements: each is prepared by its name, and then called.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final, TypeAlias, cast
+
+import psycopg
+from psycopg import ClientCursor, IsolationLevel
+from psycopg.pq import TransactionStatus
+from psycopg.rows import namedtuple_row
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql import Executable
+from sqlalchemy.sql.elements import ClauseElement
+
+Asked: TypeAlias = tuple[Executable, Mapping[str, Any]]
+"""A statement, and its parameters, which the driver takes as they are."""
+
+CACHED_STATEMENTS: Final = 200  # texts of statements
+_PREPARED: Final = "quercus_prepared"  # names of the statements that a connection has prepared
+_DIALECT: Final = psycopg_dialect(paramstyle="numeric_dollar")
+_NUMBERS: Final = count(1)
+
+
+class StatementText:
+    """The text of a statement, with its name, the names of its parameters in order, and those that never change."""
+
+    __slots__ = ("call", "constants", "name", "order", "preparation")
+
+    def __init__(self, statement: Executable) -> None:
+        compiled = cast(ClauseElement, statement).compile(dialect=_DIALECT)
+        self.name = f"quercus_{next(_NUMBERS)}"
+        self.order: tuple[str, ...] = tuple(cast(Any, compiled).positiontup or ())
+        self.constants = {name: value for name, value in compiled.params.items() if value is not None}
+        self.preparation = f"PREPARE {self.name} AS {compiled}"
+        places = ", ".join(["%s"] * len(self.order))
+        self.call = f"EXECUTE {self.name}({places})" if places else f"EXECUTE {self.name}"
+
+
+text_of = lru_cache(maxsize=CACHED_STATEMENTS)(StatementText)
+
+
+def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = False) -> list[list[Any]]:
+    """Execute statements in order, and return the rows of each.
+
+    Parameters
+    ----------
+    connection : whose transaction begins with them, if it has not begun.
+    asked : the statements.
+    commits : the transaction ends with them.
+    """
+    driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+    texts = [text_of(statement) for statement, _ in asked]
+    try:
+        _prepare(driver, connection.info.setdefault(_PREPARED, set()), texts)
+        begins = driver.info.transaction_status is TransactionStatus.IDLE
+        parts = [text.call for text in texts]
+        if begins:
+            parts.insert(0, _beginning(driver))
+            driver.autocommit = True  # the driver is to begin no transaction of its own
+        if commits:
+            parts.append("COMMIT")
+        given = [
+            array_text(value) if isinstance(value, list) else value
+            for text, (_, values) in zip(texts, asked, strict=True)
+            for value in map({**text.constants, **values}.__getitem__, text.order)
+        ]
+        with ClientCursor(driver, row_factory=namedtuple_row) as cursor:
+            cursor.execute(cast(Any, "; ".join(parts)), given)
+            return _rows(cursor, begins, len(asked))
+    except psycopg.Error:
+        if driver.closed:
+            with suppress(SQLAlchemyError):  # it is to notice, and to give up the other connections too
+                connection.exec_driver_sql("SELECT 1")
+        raise
+
+
+def array_text(values: Sequence[Any]) -> str:
+    """Return the text of an array, as PostgreSQL reads it. The driver looks at each value several times, in Python."""
+    return "{" + ",".join([_ELEMENTS[type(each)](each) for each in values]) + "}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+_ELEMENTS: Final[Mapping[type, Callable[[Any], str]]] = {
+    type(None): lambda _: "NULL",
+    bool: str,
+    int: str,
+    float: str,
+    str: _quoted,
+    bytes: lambda data: '"\\\\x' + data.hex() + '"',
+}
+
+
+def _rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[Any]]:
+    found = []
+    if begins:
+        cursor.nextset()
+    for _ in range(count):
+        found.append(cursor.fetchall() if cursor.description else [])
+        cursor.nextset()
+    return found
+
+
+def _prepare(driver: "psycopg.Connection[Any]", prepared: set[str], texts: Sequence[StatementText]) -> None:
+    for text in texts:
+        if text.name not in prepared:
+            driver.execute(cast(Any, text.preparation), prepare=False)
+            prepared.add(text.name)
+
+
+def _beginning(driver: "psycopg.Connection[Any]") -> str:
+    """As the driver would begin a transaction."""
+    level = driver.isolation_level or IsolationLevel.READ_COMMITTED
+    return f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" + (
+        " READ ONLY" if driver.read_only else ""
+    )
