@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
+from numbers import Integral, Real
 from typing import Any, Final, TypeAlias, cast
 
 import psycopg
@@ -26,7 +27,7 @@ Asked: TypeAlias = tuple[Executable, Mapping[str, Any]]
 
 CACHED_STATEMENTS: Final = 200  # texts of statements
 _PREPARED: Final = "quercus_prepared"  # names of the statements that a connection has prepared
-_DIALECT: Final = psycopg_dialect(paramstyle="numeric_dollar")
+_DIALECT: Final = psycopg_dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 _NUMBERS: Final = count(1)
 
 
@@ -85,7 +86,16 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
 
 def array_text(values: Sequence[Any]) -> str:
     """Return the text of an array, as PostgreSQL reads it. The driver looks at each value several times, in Python."""
-    return "{" + ",".join([_ELEMENTS[type(each)](each) for each in values]) + "}"
+    return "{" + ",".join([_ELEMENTS.get(type(each), _plain)(each) for each in values]) + "}"
+
+
+def _plain(value: object) -> str:
+    """Return the text of a value of a derived type, as of NumPy."""
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return str(float(value))
+    raise TypeError(f"an array of PostgreSQL takes no {type(value).__name__}")
 
 
 def _quoted(text: str) -> str:
