@@ -117,7 +117,7 @@ def _rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[An
     if begins:
         cursor.nextset()
     for _ in range(count):
-        found.append(cursor.fetchall() if cursor.description else [])
+        found.append([] if cursor.rownumber is None else cursor.fetchall())
         cursor.nextset()
     return found
 

@@ -8,6 +8,7 @@ itself, after all others. A query that an answer opens again is offered from the
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -67,11 +68,8 @@ class SharedView:
         """Return the view of a labeller who asks for queries; None: the call must read separately."""
         if self.policy.per_labeller is not None or self.policy.per_hour is not None:
             return None  # counts of the past
-        mine = [
-            each
-            for each in self.free
-            if each.number not in self.touched and labeller not in (each.passed or ())
-        ]
+        left = (each for each in self.free if each.number not in self.touched)
+        mine = list(islice((each for each in left if labeller not in (each.passed or ())), limit))
         if not mine or (self.is_cut and len(mine) < limit):
             return None
         counts = LeaseCounts(self.leased, self.held[labeller])
