@@ -25,6 +25,7 @@ except ImportError as error:
         "a store in PostgreSQL needs the driver psycopg: pip install 'quercus[server,postgres]'"
     ) from error
 
+from quercus.storage.postgres import one_message
 from quercus.storage.postgres.clock import DatabaseClock
 from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
 from quercus.storage.prepared import Prepared
@@ -153,6 +154,7 @@ class PostgresDialect:
             connect_args=arguments,
         )
         event.listen(engine, "after_cursor_execute", _count_rows)
+        event.listen(engine, "rollback", one_message.forget)
         return engine
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
@@ -184,6 +186,7 @@ class PostgresDialect:
     def lock_schema(self, connection: Connection) -> None:
         """Take an advisory lock for the transaction."""
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
+        one_message.forget(connection)  # where tables change, the driver may remove prepared statements too
 
     def teach_planner(self, connection: Connection) -> None:
         """Nothing to do: autovacuum tells it."""

@@ -26,7 +26,10 @@ Asked: TypeAlias = tuple[Executable, Mapping[str, Any]]
 """A statement, and its parameters, which the driver takes as they are."""
 
 CACHED_STATEMENTS: Final = 200  # texts of statements
-_PREPARED: Final = "quercus_prepared"  # names of the statements that a connection has prepared
+_PREPARED: Final = (
+    "quercus_prepared"  # names of the statements that a connection has prepared; not there: unknown
+)
+_THERE: Final = "SELECT name FROM pg_prepared_statements"
 _DIALECT: Final = psycopg_dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 _NUMBERS: Final = count(1)
 
@@ -61,7 +64,7 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
     driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
     texts = [text_of(statement) for statement, _ in asked]
     try:
-        _prepare(driver, connection.info.setdefault(_PREPARED, set()), texts)
+        _prepare(connection, driver, texts)
         begins = driver.info.transaction_status is TransactionStatus.IDLE
         parts = [text.call for text in texts]
         if begins:
@@ -78,6 +81,7 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
             cursor.execute(cast(Any, "; ".join(parts)), given)
             return _rows(cursor, begins, len(asked))
     except psycopg.Error:
+        connection.info.pop(_PREPARED, None)
         if driver.closed:
             with suppress(SQLAlchemyError):  # it is to notice, and to give up the other connections too
                 connection.exec_driver_sql("SELECT 1")
@@ -122,7 +126,18 @@ def _rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[An
     return found
 
 
-def _prepare(driver: "psycopg.Connection[Any]", prepared: set[str], texts: Sequence[StatementText]) -> None:
+def forget(connection: Connection) -> None:
+    """The transaction is rolled back: the driver may then remove all prepared statements, ours too."""
+    if not (connection.closed or connection.invalidated):
+        connection.info.pop(_PREPARED, None)
+
+
+def _prepare(
+    connection: Connection, driver: "psycopg.Connection[Any]", texts: Sequence[StatementText]
+) -> None:
+    prepared: set[str] | None = connection.info.get(_PREPARED)
+    if prepared is None:
+        prepared = connection.info[_PREPARED] = {name for (name,) in driver.execute(_THERE)}
     for text in texts:
         if text.name not in prepared:
             driver.execute(cast(Any, text.preparation), prepare=False)

@@ -56,6 +56,8 @@ class Relay:
         self.cut()
         for thread in self._threads:
             thread.join()
+        for each in self._open:
+            each.close()
 
     def cut(self) -> None:
         """Close all connections."""

@@ -25,6 +25,7 @@ from quercus.storage import (
     Leased,
     LeaseRequest,
     NewerSchema,
+    NotFound,
     ReadOnlyStore,
     Store,
     StoreBusy,
@@ -336,7 +337,7 @@ def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay)
         for first in (1, 3, 5):  # their statements are prepared
             label(store, first, 2)
         entries = [AgendaEntry(instance, b"", b"") for instance in (7, 8)]
-        store.publish("m", as_of=20, snapshot=b"", agenda=entries)
+        store.publish("m", as_of=store.get_model("m").sequence_committed, snapshot=b"", agenda=entries)
         counts = [relay.journeys]
         held = [query for leased in store.run_group(leases(store, 9)) for query in leased.queries]
         counts.append(relay.journeys)
@@ -347,6 +348,17 @@ def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay)
         assert [answered.settled for answered in store.run_group(said)] == [True] * 2
         counts.append(relay.journeys)
     assert [after - before for before, after in pairwise(counts)] == [2, 2]
+
+
+def test_after_a_rollback_statements_are_prepared_again(opened: Store) -> None:
+    """The driver removes all that are prepared, when it has prepared some of its own."""
+    for turn in range(3):
+        with pytest.raises(NotFound, match="undone"), opened._database.write() as connection:
+            for _ in range(7):  # the driver prepares what it has executed five times
+                connection.exec_driver_sql("SELECT 1 FROM model FOR UPDATE")
+            raise NotFound("model", "undone")
+        push(opened, f"a{turn}")
+    assert opened.get_model("m").instance_count == 3
 
 
 @pytest.mark.parametrize("part", [0.3, 0.6, 0.99, 1.3, 1.6, 1.99])
