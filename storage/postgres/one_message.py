@@ -37,14 +37,14 @@ _NUMBERS: Final = count(1)
 class StatementText:
     """The text of a statement, with its name, the names of its parameters in order, and those that never change."""
 
-    __slots__ = ("call", "constants", "name", "order", "preparation")
+    __slots__ = ("call", "constants", "name", "order", "text")
 
     def __init__(self, statement: Executable) -> None:
         compiled = cast(ClauseElement, statement).compile(dialect=_DIALECT)
         self.name = f"quercus_{next(_NUMBERS)}"
         self.order: tuple[str, ...] = tuple(cast(Any, compiled).positiontup or ())
         self.constants = {name: value for name, value in compiled.params.items() if value is not None}
-        self.preparation = f"PREPARE {self.name} AS {compiled}"
+        self.text = str(compiled)
         places = ", ".join(["%s"] * len(self.order))
         self.call = f"EXECUTE {self.name}({places})" if places else f"EXECUTE {self.name}"
 
@@ -140,7 +140,7 @@ def _prepare(
         prepared = connection.info[_PREPARED] = {name for (name,) in driver.execute(_THERE)}
     for text in texts:
         if text.name not in prepared:
-            driver.execute(cast(Any, text.preparation), prepare=False)
+            driver.execute(cast(Any, f"PREPARE {text.name} AS {text.text}"), prepare=False)
             prepared.add(text.name)
 
 

@@ -28,7 +28,7 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
     def exchanged(connection: Connection, asked: Sequence[Any], **how: Any) -> Any:
         for statement, values in asked:  # SQLAlchemy sees nothing of these either
             text = one_message.text_of(statement)
-            note(connection, None, text.preparation, text.constants | values, None, False)
+            note(connection, None, text.text, text.constants | values, None, False)
         return exchange(connection, asked, **how)
 
     event.listen(Engine, "before_cursor_execute", note)

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -353,7 +354,7 @@ def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay)
 def test_after_a_rollback_statements_are_prepared_again(opened: Store) -> None:
     """The driver removes all that are prepared, when it has prepared some of its own."""
     for turn in range(3):
-        with pytest.raises(NotFound, match="undone"), opened._database.write() as connection:
+        with suppress(NotFound), opened._database.write() as connection:
             for _ in range(7):  # the driver prepares what it has executed five times
                 connection.exec_driver_sql("SELECT 1 FROM model FOR UPDATE")
             raise NotFound("model", "undone")
