@@ -5,7 +5,7 @@ hang up on it for being idle, so what it holds stays held. The server begins wit
 The protocol has no parameters in a message of several statements: each is prepared by its name, and then called.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
@@ -16,11 +16,12 @@ import psycopg
 from psycopg import ClientCursor, IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
-from sqlalchemy import Connection
+from sqlalchemy import Boolean, Connection, Float, LargeBinary
 from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import Executable
 from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy.types import TypeEngine
 
 Asked: TypeAlias = tuple[Executable, Mapping[str, Any]]
 """A statement, and its parameters, which the driver takes as they are."""
@@ -31,13 +32,14 @@ _PREPARED: Final = (
 )
 _THERE: Final = "SELECT name FROM pg_prepared_statements"
 _DIALECT: Final = psycopg_dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_DECLARED: Final = {Float: "float8", Boolean: "boolean", LargeBinary: "bytea"}
 _NUMBERS: Final = count(1)
 
 
 class StatementText:
     """The text of a statement, with its name, the names of its parameters in order, and those that never change."""
 
-    __slots__ = ("call", "constants", "name", "order", "text")
+    __slots__ = ("call", "constants", "name", "order", "preparation", "text")
 
     def __init__(self, statement: Executable) -> None:
         compiled = cast(ClauseElement, statement).compile(dialect=_DIALECT)
@@ -45,8 +47,23 @@ class StatementText:
         self.order: tuple[str, ...] = tuple(cast(Any, compiled).positiontup or ())
         self.constants = {name: value for name, value in compiled.params.items() if value is not None}
         self.text = str(compiled)
-        places = ", ".join(["%s"] * len(self.order))
-        self.call = f"EXECUTE {self.name}({places})" if places else f"EXECUTE {self.name}"
+        kinds = (_declared(cast(Any, compiled).binds[name].type) for name in self.order)
+        self.preparation = f"PREPARE {self.name}{_listed(kinds)} AS {self.text}"
+        self.call = f"EXECUTE {self.name}{_listed('%s' for _ in self.order)}"
+
+
+def _listed(parts: Iterable[str]) -> str:
+    """The parts in brackets; nothing where there are none."""
+    joined = ", ".join(parts)
+    return f"({joined})" if joined else ""
+
+
+def _declared(kind: TypeEngine[Any]) -> str:
+    """Return the type of a parameter, where SQLAlchemy does not write it into the statement."""
+    for general, name in _DECLARED.items():
+        if isinstance(kind, general):
+            return name
+    return "unknown"
 
 
 text_of = lru_cache(maxsize=CACHED_STATEMENTS)(StatementText)
@@ -140,7 +157,7 @@ def _prepare(
         prepared = connection.info[_PREPARED] = {name for (name,) in driver.execute(_THERE)}
     for text in texts:
         if text.name not in prepared:
-            driver.execute(cast(Any, f"PREPARE {text.name} AS {text.text}"), prepare=False)
+            driver.execute(cast(Any, text.preparation), prepare=False)
             prepared.add(text.name)
 
 
