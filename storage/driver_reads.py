@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Delete, Insert, Select, Update
 
 
 def read_each(connection: Connection, *asked: tuple[Select[Any], Mapping[str, Any]]) -> list[Sequence[Any]]:
-    """The rows of each statement, which is made once; they are executed in order, and each sees what is committed."""
+    """The rows of each statement, which is made once; they are executed in order."""
     if connection.dialect.name == "postgresql":
         from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
 

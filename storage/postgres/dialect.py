@@ -154,6 +154,7 @@ class PostgresDialect:
             connect_args=arguments,
         )
         event.listen(engine, "after_cursor_execute", _count_rows)
+        event.listen(engine, "begin", one_message.leave_to_driver)
         event.listen(engine, "rollback", one_message.forget)
         return engine
 

@@ -5,11 +5,10 @@ hang up on it for being idle, so what it holds stays held. The server begins wit
 The protocol has no parameters in a message of several statements: each is prepared by its name, and then called.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
-from numbers import Integral, Real
 from typing import Any, Final, TypeAlias, cast
 
 import psycopg
@@ -22,6 +21,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import Executable
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.types import TypeEngine
+
+from quercus.storage.postgres.array_text import array_text
 
 Asked: TypeAlias = tuple[Executable, Mapping[str, Any]]
 """A statement, and its parameters, which the driver takes as they are."""
@@ -105,34 +106,6 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
         raise
 
 
-def array_text(values: Sequence[Any]) -> str:
-    """Return the text of an array, as PostgreSQL reads it. The driver looks at each value several times, in Python."""
-    return "{" + ",".join([_ELEMENTS.get(type(each), _plain)(each) for each in values]) + "}"
-
-
-def _plain(value: object) -> str:
-    """Return the text of a value of a derived type, as of NumPy."""
-    if isinstance(value, Integral):
-        return str(int(value))
-    if isinstance(value, Real):
-        return str(float(value))
-    raise TypeError(f"an array of PostgreSQL takes no {type(value).__name__}")
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-_ELEMENTS: Final[Mapping[type, Callable[[Any], str]]] = {
-    type(None): lambda _: "NULL",
-    bool: str,
-    int: str,
-    float: str,
-    str: _quoted,
-    bytes: lambda data: '"\\\\x' + data.hex() + '"',
-}
-
-
 def _rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[Any]]:
     found = []
     if begins:
@@ -143,8 +116,13 @@ def _rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[An
     return found
 
 
+def leave_to_driver(connection: Connection) -> None:
+    """Let the driver begin this transaction, unless `exchange` does, which may have begun the one before."""
+    cast("psycopg.Connection[Any]", connection.connection.driver_connection).autocommit = False
+
+
 def forget(connection: Connection) -> None:
-    """The transaction is rolled back: the driver may then remove all prepared statements, ours too."""
+    """Forget what is prepared, because the driver removes all prepared statements, ours too, after a rollback."""
     if not (connection.closed or connection.invalidated):
         connection.info.pop(_PREPARED, None)
 
@@ -162,7 +140,7 @@ def _prepare(
 
 
 def _beginning(driver: "psycopg.Connection[Any]") -> str:
-    """As the driver would begin a transaction."""
+    """Return the statement by which the driver would begin a transaction."""
     level = driver.isolation_level or IsolationLevel.READ_COMMITTED
     return f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" + (
         " READ ONLY" if driver.read_only else ""

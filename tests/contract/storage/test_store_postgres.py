@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import inspect
+from sqlalchemy import BigInteger, Boolean, Double, LargeBinary, Text, inspect, select
 from support.postgres import Cluster
 from support.relay import Relay
 from support.statements import statements_noted
@@ -42,6 +42,7 @@ from quercus.storage.grouping import GroupWork
 from quercus.storage.migrate import upgrade
 from quercus.storage.postgres import dialect as postgres_dialect
 from quercus.storage.postgres import one_message
+from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import BY_NAME_TO_HOLD
 from quercus.storage.schema import REVISION_TABLE, metadata
 
@@ -351,6 +352,22 @@ def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay)
     assert [after - before for before, after in pairwise(counts)] == [2, 2]
 
 
+def test_arrays_come_as_they_were_sent(opened: Store) -> None:
+    values: dict[str, list[Any]] = {
+        "number": [1, None, -(2**62), np.int64(7)],
+        "text": ['a "b" \\c,{}', None, "NULL", "é\n'; DROP TABLE model; --"],
+        "data": [b"\x00\xff", b"", None, b"\\"],
+        "real": [0.1, float("inf"), None, np.float64(1e-300)],
+        "yes": [True, None, False, True],
+    }
+    kinds = [BigInteger(), Text(), LargeBinary(), Double(), Boolean()]
+    rows = sent_rows("sent", dict(zip(values, kinds, strict=True)))
+    wanted = select(*(rows.c[name] for name in values)).order_by(rows.c.place)
+    with opened._database.read() as connection:
+        (found,) = one_message.exchange(connection, [(wanted, values)])
+    assert [tuple(row) for row in found] == list(zip(*values.values(), strict=True))
+
+
 def test_after_a_rollback_statements_are_prepared_again(opened: Store) -> None:
     """The driver removes all that are prepared, when it has prepared some of its own."""
     for turn in range(3):
@@ -366,7 +383,7 @@ def test_after_a_rollback_statements_are_prepared_again(opened: Store) -> None:
 def test_who_stands_still_amid_a_message_holds_nothing_for_long(
     opened: Store, postgres_url: str, relay: Relay, part: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a pipeline the server has begun, it would wait for the rest for ever. `part` of the two messages is sent."""
+    """The server would wait for the rest of a pipeline for ever. `part` of the two messages is sent."""
     monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.3)
     push(opened, *(str(i) for i in range(20)))
     agenda = [AgendaEntry(instance, b"", b"") for instance in range(1, 17)]
