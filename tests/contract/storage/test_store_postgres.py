@@ -379,12 +379,14 @@ def test_after_a_rollback_statements_are_prepared_again(opened: Store) -> None:
     assert opened.get_model("m").instance_count == 3
 
 
-@pytest.mark.parametrize("part", [0.3, 0.6, 0.99, 1.3, 1.6, 1.99])
+@pytest.mark.parametrize("part", [0.6, 0.99, 1.3, 1.6])
 def test_who_stands_still_amid_a_message_holds_nothing_for_long(
     opened: Store, postgres_url: str, relay: Relay, part: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server would wait for the rest of a pipeline for ever. `part` of the two messages is sent."""
-    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.3)
+    monkeypatch.setattr(
+        postgres_dialect, "IDLE_S", 2.0
+    )  # longer than a busy machine takes between two messages
     push(opened, *(str(i) for i in range(20)))
     agenda = [AgendaEntry(instance, b"", b"") for instance in range(1, 17)]
     opened.publish("m", as_of=20, snapshot=b"", agenda=agenda)
