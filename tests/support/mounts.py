@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,23 +13,38 @@ import pytest
 UNMOUNT_S = 30.0
 
 
+class NotMountedError(Exception):
+    """A file system cannot be mounted here; says which command failed."""
+
+
 @contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """Mount a file system of so many MB on a new folder; skips where that is not allowed."""
+def mounted(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a file system of so many MB on a new folder; `NotMountedError` where that is not allowed."""
     folder.mkdir()
-    options = f"size={megabytes}m,mode=777"
-    command = ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("NOT TESTED: a small disk takes root and the right to mount a tmpfs")
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=777", "none", str(folder)]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    if ran.returncode:
+        raise NotMountedError(f"`{' '.join(command)}` failed: {ran.stderr.strip()}")
     try:
         yield folder
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def fill(folder: Path, left_bytes: int = 0) -> Path:
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """Mount a file system of so many MB on a new folder; skips where that is not allowed."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(mounted(folder, megabytes))
+        except NotMountedError as error:
+            pytest.skip(f"NOT TESTED: a small disk takes root and the right to mount a tmpfs: {error}")
+        yield folder
+
+
+def fill(folder: Path, left_bytes: int = 0, name: str = "filler") -> Path:
     """Fill the disk of a folder but for so much; return the file that does it, to be removed."""
-    filler = folder / "filler"
+    filler = folder / name
     disk = os.statvfs(folder)
     with filler.open("wb", buffering=0) as out:
         try:

@@ -57,13 +57,15 @@ class Cluster:
     Parameters
     ----------
     folder : of the programs.
+    disk : a folder in which its own is made; None: in memory.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Path | None = None) -> None:
         self._programs = folder
         self.user = "quercus"
         self._as = {"user": "nobody"} if os.geteuid() == 0 else {}
-        self.root = Path(tempfile.mkdtemp(prefix="quercus-pg-", dir=MEMORY if MEMORY.is_dir() else None))
+        disk = disk or (MEMORY if MEMORY.is_dir() else None)
+        self.root = Path(tempfile.mkdtemp(prefix="quercus-pg-", dir=disk))
         if self._as:
             shutil.chown(self.root, "nobody")
         self._numbers = count(1)
@@ -82,6 +84,16 @@ class Cluster:
         """Process id of the server, whose children serve connections."""
         assert self._process is not None, "it is stopped"
         return self._process.pid
+
+    @property
+    def port(self) -> int:
+        """Port of the server, where it listens on addresses; its socket has the number in its name."""
+        return int(self._port)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
 
     def _run(self, program: str, *arguments: str) -> None:
         ran = subprocess.run(
@@ -138,6 +150,10 @@ class Cluster:
     def url(self, database: str) -> str:
         """URL of a database."""
         return f"postgresql://{self.user}@/{database}?host={self.root}&port={self._port}"
+
+    def url_at(self, host: str, database: str) -> str:
+        """URL of a database by the network; `allow` its addresses first."""
+        return f"postgresql://{self.user}@{host}:{self._port}/{database}"
 
     def create(self, template: str = "template0") -> str:
         """Create a database, and return its name."""

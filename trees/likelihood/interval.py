@@ -189,9 +189,7 @@ class IntervalSolver:
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
         self._klass = np.empty(0, np.int8)  # (d,) the class that a precise contour leaves; see `solver.cells`
         self._memo, self._looks = CellCache(), 0
-        l = checked.shape[1]
-        recent = 1 << (RECENT // (l + 3)).bit_length()
-        self._recent_counts, self._recent_ends = np.zeros((recent, l)), np.empty((recent, 3))
+        self._recent: tuple[Array, Array] | None = None  # not before the first cell
         self.extend(checked)
 
     def extend(self, contours: Array) -> None:
@@ -265,7 +263,7 @@ class IntervalSolver:
             Where the ids of a cell do not rise or name no contour, or a count is not above 0; so do the other methods.
         """
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
-        recent = self._recent_counts, self._recent_ends
+        recent = self._recent_cells()
         arrays = cells.start, cells.ids, cells.counts, self._klass
         self._check(
             cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
@@ -274,13 +272,21 @@ class IntervalSolver:
             ends[:, chosen] = self._memo.recall(numbers, "interval", 3, self._solve).T
         return EntropyIntervals(ends[0], ends[1], ends[2])
 
+    def _recent_cells(self) -> tuple[Array, Array]:
+        """Return count vectors of precise labels solved of late, and their ends: large arrays, taken page by page."""
+        if self._recent is None:
+            l = self.contours.shape[1]
+            recent = 1 << (RECENT // (l + 3)).bit_length()
+            self._recent = np.zeros((recent, l)), np.empty((recent, 3))
+        return self._recent
+
     def enclose_cells(self, cells: Cells) -> tuple[Array, Array]:
         """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,).
 
         Those of precise labels are exact; else the least entropy is not searched for: what one box proves is told.
         """
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
-        recent = self._recent_counts, self._recent_ends
+        recent = self._recent_cells()
         arrays = cells.start, cells.ids, cells.counts, self._klass
         self._check(
             cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
