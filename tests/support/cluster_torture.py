@@ -40,7 +40,7 @@ from support.mounts import NotMountedError, fill, mounted
 from support.namespaces import NETWORK, Namespace, NoNamespaceError, reaches
 from support.postgres import Cluster, binaries
 from support.processes import children
-from support.publications import counted, stale, watch
+from support.publications import counted, live, stale, watch
 from support.torture import Torture, show, tell
 from support.unbroken import TREE
 
@@ -53,6 +53,15 @@ SERVED: Final = ("env", f"QUERCUS_GROWER_TTL_S={TTL_S}")
 STOPPED, CUT, FULL = "stopped grower", "cut network", "full disk"
 UNFENCED: Final = Path(__file__).with_name("unfenced")
 CONTROL_ROUNDS: Final = 20
+LOG_LINES: Final = 60
+STATE: Final = (
+    "SELECT name, sequence_committed, sequence_grown, owner, epoch FROM model LEFT JOIN growing ON model_id = id",
+    "SELECT id, place, until, program FROM grower LEFT JOIN watched.member USING (id)",
+    (
+        "SELECT pid, application_name, state, wait_event, now() - state_change, pg_blocking_pids(pid), left(query, 80) "
+        "FROM pg_stat_activity WHERE datname = current_database()"
+    ),
+)
 
 
 class ClusterTorture(Torture):
@@ -82,6 +91,7 @@ class ClusterTorture(Torture):
         self._name = database.create()
         self.store = database.url(self._name)
         self._before = SERVED if is_fenced else (*SERVED, f"PYTHONPATH={_python_path(UNFENCED)}")
+        self._logs = [folder / f"server{place}.log" for place in range(SERVERS)]
         self._versions: dict[str, int] = {}
         self.cut_from_clients = self.crashes = 0
         self.targets = ("server", "grower", "learner", STOPPED, "database")
@@ -102,14 +112,18 @@ class ClusterTorture(Torture):
             server.stop()
 
     def _serve(self, place: int, port: int = 0) -> Serving:
-        program = f"application_name=server{place}"
-        if not self.networks:
-            return Serving(self.folder, port, before=self._before, store=f"{self.store}&{program}")
-        network = self.networks[place]
-        database, clients = network.links
-        flags = ("--host", clients.there, "--plaintext", "--access", "open")
-        store = f"{self.database.url_at(database.here, self._name)}?{program}"
-        return Serving(self.folder, port, *flags, before=(*network.before, *self._before), store=store)
+        store, flags, before = self.store + "&", (), self._before
+        if self.networks:
+            network = self.networks[place]
+            database, clients = network.links
+            store = self.database.url_at(database.here, self._name) + "?"
+            flags, before = (
+                ("--host", clients.there, "--plaintext", "--access", "open"),
+                (*network.before, *before),
+            )
+        with self._logs[place].open("a") as log:
+            store += f"application_name=server{place}"
+            return Serving(self.folder, port, *flags, stderr=log, before=before, store=store)
 
     def _kill(self, target: str) -> None:
         place = int(self.rng.integers(SERVERS))
@@ -276,6 +290,24 @@ class ClusterTorture(Torture):
             assert version >= self._versions.get(name, 0), f"the tree of {name} went back"
             self._versions[name] = version
 
+    def _wait_for_progress(self) -> None:
+        """Wait for all growers as well."""
+        super()._wait_for_progress()
+        self._wait(lambda: self._live_programs() == SERVERS, "a grower is no member")
+
+    def _live_programs(self) -> int:
+        with suppress(psycopg.OperationalError), psycopg.connect(self.store) as connection:
+            return live(connection)
+        return 0
+
+    def tell_state(self) -> None:
+        """Say what is there when nothing goes on any more: members, sessions, and the newest lines of the logs."""
+        with suppress(psycopg.OperationalError), psycopg.connect(self.store) as connection:
+            for statement in STATE:
+                print(statement, *connection.execute(statement), sep="\n  ")
+        for log in self._logs:
+            print(log.name, *log.read_text().splitlines()[-LOG_LINES:], sep="\n  ")
+
     def tell_faults(self) -> None:
         """Say what faults did, and what the observer saw."""
         with psycopg.connect(self.store) as connection:
@@ -362,7 +394,11 @@ def main() -> int:
     started = time.monotonic()
     with ExitStack() as stack:
         torture = made(stack, programs, seed)
-        outcome = torture.run(rounds, show)
+        try:
+            outcome = torture.run(rounds, show)
+        except BaseException:
+            torture.tell_state()
+            raise
         tell(outcome, time.monotonic() - started)
         torture.tell_faults()
     return 0

@@ -13,10 +13,11 @@ import psycopg
 
 _WATCH: Final = """
 CREATE SCHEMA watched;
-CREATE TABLE watched.member (id text PRIMARY KEY, program text NOT NULL);
+CREATE TABLE watched.member (id text PRIMARY KEY, program text NOT NULL, renewed timestamptz NOT NULL);
 CREATE TABLE watched.tree (model_id bigint, version bigint, program text, owner text, epoch bigint);
 CREATE FUNCTION watched.note_member() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    INSERT INTO watched.member VALUES (NEW.id, current_setting('application_name')) ON CONFLICT DO NOTHING;
+    INSERT INTO watched.member VALUES (NEW.id, current_setting('application_name'), clock_timestamp())
+        ON CONFLICT (id) DO UPDATE SET renewed = clock_timestamp();
     RETURN NEW;
 END $$;
 CREATE FUNCTION watched.note_tree() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -31,6 +32,9 @@ _STALE: Final = """
 SELECT model_id, version, tree.program, coalesce(member.program, 'nobody'), epoch
 FROM watched.tree LEFT JOIN watched.member ON member.id = owner WHERE member.program IS DISTINCT FROM tree.program
 """
+_LIVE: Final = (
+    "SELECT count(DISTINCT program) FROM watched.member WHERE renewed > clock_timestamp() - interval '1 s'"
+)
 
 
 def watch(url: str) -> None:
@@ -46,6 +50,13 @@ def stale(connection: psycopg.Connection[Any]) -> list[str]:
         f"version {version} of model {model} was published by {program}, while {owner} had the model (epoch {epoch})"
         for model, version, program, owner, epoch in rows
     ]
+
+
+def live(connection: psycopg.Connection[Any]) -> int:
+    """Return the number of programs that have renewed a member within the last second."""
+    found = connection.execute(_LIVE).fetchone()
+    assert found is not None
+    return int(found[0])
 
 
 def counted(connection: psycopg.Connection[Any]) -> tuple[int, int]:
