@@ -93,7 +93,7 @@ class Namespace:
 
     @property
     def before(self) -> tuple[str, ...]:
-        """What comes before a command that is to run within."""
+        """Words before a command that runs it within."""
         return ("ip", "netns", "exec", self.name)
 
     def reaches(self, host: str, port: int) -> bool:

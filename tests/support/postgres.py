@@ -92,7 +92,7 @@ class Cluster:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server has ended by itself."""
+        """True if the server has ended by itself."""
         return self._process is not None and self._process.poll() is not None
 
     def _run(self, program: str, *arguments: str) -> None:

@@ -1,11 +1,17 @@
 """Processes that need the same kernel: one compiles it, the others wait and load it."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from quercus.trees.likelihood.solver import turns
 from quercus.trees.likelihood.solver.turns import is_taken, take_turn, taking_turn
 
 HOLD = """
@@ -13,7 +19,7 @@ import sys
 from pathlib import Path
 from quercus.trees.likelihood.solver.turns import taking_turn
 
-with taking_turn(sys.argv[1], "kernel"):
+with taking_turn(sys.argv[1], sys.argv[2]):
     print("held", flush=True)
     sys.stdin.readline()
     Path(sys.argv[1], "ended").touch()
@@ -48,10 +54,10 @@ print(found, len(compiled))
 """
 
 
-def child(program: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
+def child(program: str, folder: Path, name: str = "kernel", **environment: str) -> subprocess.Popen[str]:
     """A process that has said its first word and waits for a line."""
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(folder)],
+        [sys.executable, "-c", program, str(folder), name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -60,6 +66,18 @@ def child(program: str, folder: Path, **environment: str) -> subprocess.Popen[st
     assert process.stdout is not None
     assert process.stdout.readline()
     return process
+
+
+@contextmanager
+def stopped_holder(folder: Path, name: str) -> Iterator[None]:
+    """A process that holds a turn and stands still."""
+    other = child(HOLD, folder, name)
+    other.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        other.kill()
+        other.communicate(timeout=60)
 
 
 def test_a_process_waits_for_the_turn_of_another(tmp_path: Path) -> None:
@@ -106,3 +124,22 @@ def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
     said = [each.communicate(timeout=120)[0].split() for each in both]
     assert [value for value, _ in said] == ["12.0", "12.0"]
     assert sorted(count for _, count in said) == ["0", "1"]
+
+
+def test_a_process_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "LONGEST_S", 0.3)
+    with stopped_holder(tmp_path, "kernel"):
+        with taking_turn(str(tmp_path), "kernel"):
+            assert is_taken(str(tmp_path), "kernel")
+        assert is_taken(str(tmp_path), "kernel")
+
+
+def test_what_is_compiled_is_loaded_without_a_turn(tmp_path: Path) -> None:
+    """A grower that is stopped while it loads kernels does not hold back its successor."""
+    (tmp_path / "kernels_in_turns.py").write_text(KERNEL)
+    cache = tmp_path / "cache"
+    child(COMPILE, tmp_path, NUMBA_CACHE_DIR=str(cache)).communicate("go on\n", timeout=120)
+    (folder,) = cache.iterdir()
+    with stopped_holder(folder, "kernels_in_turns.total"):
+        other = child(COMPILE, tmp_path, NUMBA_CACHE_DIR=str(cache))
+        assert other.communicate("go on\n", timeout=turns.LONGEST_S - 5)[0].split() == ["12.0", "0"]

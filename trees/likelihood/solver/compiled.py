@@ -9,6 +9,7 @@ call is compiled once, with any flags, and becomes machine code within each kern
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -68,15 +69,28 @@ def _compile(function: F, library: type[JITCodeLibrary], part: type[CompilerBase
 
 
 def _compiling_parts(kernel: Any) -> Callable[[Any], Any]:
-    """Return the function that compiles a kernel and its parts, unless another process compiles it now."""
+    """Return the function that loads a kernel or compiles it with its parts, unless another process does so now."""
     compile_kernel = kernel.compile
     folder, name = kernel._cache.cache_path, f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
 
     def compile_with_parts(signature: Any) -> Any:
-        with compiling_parts(kernel.targetctx), taking_turn(folder, name):
+        with compiling_parts(kernel.targetctx), ExitStack() as turn:
+            if not _is_cached(
+                kernel, signature
+            ):  # to load it needs no turn, which a stopped process may hold
+                turn.enter_context(taking_turn(folder, name))
             return compile_kernel(signature)
 
     return compile_with_parts
+
+
+def _is_cached(kernel: Any, signature: Any) -> bool:
+    """Return whether the machine code of a kernel for a signature is in the cache on disk."""
+    file = getattr(kernel._cache, "_cache_file", None)  # none where no folder can be written
+    if file is None:
+        return False
+    key = kernel._cache._index_key(signature, kernel.targetctx.codegen())
+    return key in file._load_index()
 
 
 def _copy(function: Any) -> FunctionType:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,16 +10,20 @@ from functools import cache
 from typing import Final
 
 FILE: Final = "turns"
+LONGEST_S: Final = 30.0
+"""Longest wait: a process that holds a turn may be stopped, and not go on."""
+
+LOOK_S: Final = 0.02
 
 
 @contextmanager
 def taking_turn(folder: str | None, name: str) -> Iterator[None]:
-    """Hold the turn at `name` inside; wait while another process holds it.
+    """Hold the turn at `name` inside; wait while another process holds it, but not for ever.
 
     Kernels do not call each other in a circle, so processes do not wait for each other in one either. Without a
     `folder` to share, or where the file system has no locks, nobody waits, and both do the work.
     """
-    held = _lock(folder, name, wait=True)
+    held = _lock(folder, name, LONGEST_S)
     try:
         yield
     finally:
@@ -28,12 +33,12 @@ def taking_turn(folder: str | None, name: str) -> Iterator[None]:
 
 def take_turn(folder: str | None, name: str) -> bool:
     """Take the turn at `name` until this process ends; False where another process holds it or nobody can."""
-    return _lock(folder, name, wait=False)
+    return _lock(folder, name)
 
 
 def is_taken(folder: str | None, name: str) -> bool:
     """Return whether another process holds the turn at `name`, or nobody can."""
-    free = _lock(folder, name, wait=False)
+    free = _lock(folder, name)
     if free:
         _unlock(folder, name)
     return not free
@@ -41,7 +46,7 @@ def is_taken(folder: str | None, name: str) -> bool:
 
 if sys.platform == "win32":
 
-    def _lock(folder: str | None, name: str, *, wait: bool) -> bool:
+    def _lock(folder: str | None, name: str, longest_s: float = 0.0) -> bool:
         return False
 
     def _unlock(folder: str | None, name: str) -> None:
@@ -50,12 +55,24 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(folder: str | None, name: str, *, wait: bool) -> bool:
+    def _lock(folder: str | None, name: str, longest_s: float = 0.0) -> bool:
         if folder is None:
             return False
+        until = time.monotonic() + longest_s
         try:
-            fcntl.lockf(_file(folder), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, _place(name))
+            file = _file(folder)
+            while not _lock_at_once(file, _place(name)):
+                if time.monotonic() >= until:
+                    return False
+                time.sleep(LOOK_S)
         except OSError:
+            return False
+        return True
+
+    def _lock_at_once(file: int, place: int) -> bool:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):  # another process has it
             return False
         return True
 
