@@ -118,6 +118,8 @@ class Store(QueryCalls, GrowthCalls):
     ) -> int:
         """Create a model from lines that `dump` yielded, all or nothing; return the number of events.
 
+        It is one transaction: in SQLite nothing else is written meanwhile (docs/operating.md says how long).
+
         See `quercus.storage.admin.transfer_log.load_model`.
         """
         with self._database.write(unhurried=True) as connection:

@@ -38,12 +38,17 @@ class LogChecker:
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
         self._labels: set[bytes] = set()  # that were found to be right
 
-    def take(self, event: dict[str, Any]) -> None:
-        """Take the next event."""
+    def take(self, events: Sequence[dict[str, Any]]) -> None:
+        """Take the next events. Their values are checked as one table: row by row that takes a fifth of an import."""
+        rows = [event["values"] for event in events if event.get("values") is not None]
+        if rows:
+            self._check_values(np.frombuffer(b"".join(rows), "<f8").reshape(len(rows), -1))
+        for event in events:
+            self._take_one(event)
+
+    def _take_one(self, event: dict[str, Any]) -> None:
         if event["kind"] == EventKind.SPECIFICATION:
             self._respecify(event["specification"])
-        if event.get("values") is not None:
-            self._check_values(np.frombuffer(event["values"], "<f8"))
         label = event.get("label")
         if label is not None and label not in self._labels:
             decode(label, self._specification.frame.size)
@@ -60,13 +65,15 @@ class LogChecker:
                 raise InvalidInput("specification", f"has other {name} than the first one")
         self._specification = new
 
-    def _check_values(self, row: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        check_values(self._specification, row[np.newaxis])
+    def _check_values(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        check_values(self._specification, rows)
         for k, known in self._values.items():
-            if row[k] >= known:
+            unknown = rows[rows[:, k] >= known, k]
+            if len(unknown):
                 name = self._specification.attributes[k].name
                 raise InvalidInput(
-                    "values", f"have number {row[k]:g} of attribute {shown(name)}, which has {known} values"
+                    "values",
+                    f"have number {unknown[0]:g} of attribute {shown(name)}, which has {known} values",
                 )
 
 

@@ -5,7 +5,7 @@ that of a row has what people see beside it, too. The tree is a function of the 
 the same one; queries that were open are asked anew.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from quercus.storage.admin.transfer_lines import (
     COLUMNS,
     DISPLAY,
     FORMAT,
+    LOG_NAMES,
     NAMES,
     VERSION,
     HeaderLine,
@@ -45,8 +46,11 @@ class LogValidator(Protocol):
     def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         """Take the content of the first line: the specification, and learned values by attribute."""
 
-    def take(self, event: dict[str, Any]) -> None:
-        """Take the next event, with its columns as they are stored."""
+    def take(self, events: Sequence[dict[str, Any]]) -> None:
+        """Take the next events, with their columns as they are stored.
+
+        After an error it is called again with each of these events alone, to find the first one that is invalid.
+        """
 
 
 def dump_model(connection: Connection, name: str) -> Iterator[str]:
@@ -153,31 +157,57 @@ def make_model(
     if meaning is not None:
         _located_error(where_head, meaning.begin, head.specification, head.budget, head.vocabulary)
     reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
-    waiting: list[dict[str, Any]] = []
-    beside: list[dict[str, Any]] = []
-    for where, event in events:
-        reading.take(event, where)
-        if meaning is not None:
-            _located_error(where, meaning.take, event)
-        waiting.append({column.name: event.get(column.name) for column in COLUMNS} | ours)
-        if event.get(DISPLAY) is not None:
-            beside.append({"model_id": key, "instance": event["sequence"], "data": event[DISPLAY]})
-        if len(waiting) == CHUNK:
-            _insert_rows(connection, waiting, beside)
-            waiting, beside = [], []
-    _insert_rows(connection, waiting, beside)
+    for chunk in _checked_chunks(events, reading, meaning):
+        _insert_rows(connection, chunk, ours)
     _check_end(head, reading, where_head)
     counted = reading.counts() | {"specification": reading.specification or head.specification}
     connection.execute(update(model).where(model.c.id == key).values(counted))
     return key, reading.sequence
 
 
-def _insert_rows(
-    connection: Connection, events: list[dict[str, Any]], displays: list[dict[str, Any]]
-) -> None:
-    for table, rows in ((log, events), (display, displays)):
-        if rows:
-            connection.execute(insert(table), rows)
+def _checked_chunks(
+    events: Iterable[tuple[str, dict[str, Any]]], reading: LogReader, meaning: LogValidator | None
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the events in portions; of several faults of a portion the first is named."""
+    waiting: list[tuple[str, dict[str, Any]]] = []
+    for where, event in events:
+        try:
+            reading.take(event, where)
+        except InvalidInput:
+            _check_meaning(meaning, waiting)
+            raise
+        waiting.append((where, event))
+        if len(waiting) == CHUNK:
+            yield _check_meaning(meaning, waiting)
+            waiting = []
+    yield _check_meaning(meaning, waiting)
+
+
+def _check_meaning(
+    meaning: LogValidator | None, located: Sequence[tuple[str, dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return the events after their contents were checked."""
+    events = [event for _, event in located]
+    if meaning is not None:
+        try:
+            meaning.take(events)
+        except InvalidInput:
+            for where, event in located:
+                _located_error(where, meaning.take, [event])
+            raise
+    return events
+
+
+def _insert_rows(connection: Connection, events: Sequence[dict[str, Any]], ours: dict[str, Any]) -> None:
+    rows = [{name: event.get(name) for name in LOG_NAMES} | ours for event in events]
+    displays = [
+        {"model_id": ours["model_id"], "instance": event["sequence"], "data": event[DISPLAY]}
+        for event in events
+        if event.get(DISPLAY) is not None
+    ]
+    for table, inserted in ((log, rows), (display, displays)):
+        if inserted:
+            connection.execute(insert(table), inserted)
 
 
 def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:

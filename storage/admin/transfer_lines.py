@@ -27,6 +27,8 @@ COLUMNS = [column for column in log.columns if column.name not in {"model_id", "
 DISPLAY = "display"  # beside an INSTANCE; no column of the log
 NAMES = (*(column.name for column in COLUMNS), DISPLAY)
 BYTES = frozenset({DISPLAY, *(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))})
+LOG_NAMES = NAMES[:-1]
+_KINDS = frozenset(EventKind)
 _NEEDED = frozenset(column.name for column in COLUMNS if not column.nullable)
 _TYPES: dict[str, tuple[type, ...]] = {DISPLAY: (str,)} | {
     column.name: (bool,)
@@ -158,7 +160,7 @@ def read_cells(cells: dict[str, Any], where: str) -> dict[str, Any]:
 
 def check_kind(kind: int, where: str) -> None:
     """Raise `InvalidInput` for the number of no kind of event."""
-    if kind not in set(EventKind):
+    if kind not in _KINDS:
         raise InvalidInput(where, f"is of kind {kind}, which is none of {[int(k) for k in EventKind]}")
 
 

@@ -175,11 +175,11 @@ def _read_events(
     """Yield the events of all pieces, each with its place for errors."""
     done = 0
     for piece in archived.manifest.pieces:
-        row = 0
+        file, row = str(archived.folder / piece.file), 0
         for events in read_piece(archived.folder, piece):
             for event in events:
                 row += 1
-                where = f"{archived.folder / piece.file}, row {row}"
+                where = f"{file}, row {row}"
                 yield where, read_cells(event, where)
             done += len(events)
             progress(done)

@@ -7,6 +7,7 @@ test reads.
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ class AsBytes:
     def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         pass
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, events: Sequence[dict[str, Any]]) -> None:
         pass
 
 
