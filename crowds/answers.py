@@ -75,15 +75,25 @@ class CrowdAnswers:
     def __len__(self) -> int:
         return len(self.instances)
 
+    def informative(self) -> Self:
+        """Return the answers that are not vacuous."""
+        return self._where(self._says)
+
     def shared(self) -> Self:
         """Return the informative answers about instances with informative answers of two or more labellers.
 
         Only these tell how reliable anybody is.
         """
-        says = self.contours.min(axis=1)[self.kinds] < 1.0
+        says = self._says
         pairs = np.unique(np.column_stack([self.instances, self.labellers])[says], axis=0)
         voices = np.bincount(pairs[:, 0], minlength=self.instance_count)
-        kept = says & (voices[self.instances] > 1)
+        return self._where(says & (voices[self.instances] > 1))
+
+    @property
+    def _says(self) -> NDArray[np.bool_]:
+        return self.contours.min(axis=1)[self.kinds] < 1.0
+
+    def _where(self, kept: NDArray[np.bool_]) -> Self:
         return type(self)(
             self.instances[kept], self.labellers[kept], self.kinds[kept], self.contours,
             self.instance_count, self.labeller_count,

@@ -76,7 +76,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
     """Estimate the confusion matrices of labellers, and the classes of instances.
 
     Labellers are compared on the instances with answers of two or more of them. The result does not depend on the order
-    of the answers. EM ends after `rounds`, or when no probability of a class changes by more than 1e-4.
+    of the answers. The estimation ends after `rounds`, or when no probability of a class changes by more than 1e-4.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
         bound.append(evidence + log_prior(coins) - lost)
         if np.abs(q - before).max() <= SETTLED:
             break
-    classes, _ = _LabellerContours.of(answers).classes(logs, log_shares)
+    classes, _ = _LabellerContours.of(answers.informative()).classes(logs, log_shares)
     return CrowdEstimate(cells, prevalence / prevalence.sum(), classes, tuple(bound))
 
 

@@ -11,7 +11,7 @@ from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import common_length
-from quercus.trees.memory_forest.memories import BAYES, LADDER, MEMORIES, memories_of, remembered
+from quercus.trees.memory_forest.memories import BAYES, LADDER, MEMORIES, bayes_rows, memories_of, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 
 Floats = NDArray[np.float64]
@@ -155,8 +155,9 @@ class Members:
         shares: dict[int, float] = {}
         for each, weight in zip(self.bayes, weights[trees:], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
+        rows = {id(each): n for each, n in zip(self.bayes, bayes_rows(len(self.labelled)), strict=True)}
         for each in {id(each): each for each in self.bayes}.values():
-            theta, sure = each.theta(values), level ** (1.0 / len(self.labelled))
+            theta, sure = each.theta(values), level ** (1.0 / rows[id(each)])
             of_bayes = (theta, sure * theta, 1.0 - sure + sure * theta)[:parts]
             said += shares[id(each)] * np.stack(of_bayes, axis=1)
         return said

@@ -35,6 +35,17 @@ def remembered(memory: int, labelled: int) -> slice:
     return slice(max(0, end - memory), end)
 
 
+def bayes_rows(labelled: int) -> list[int]:
+    """Return how many labelled rows each naive-Bayes member has learned from.
+
+    Examples
+    --------
+    >>> bayes_rows(500), bayes_rows(2_600)
+    ([500, 500, 500], [600, 2000, 2500])
+    """
+    return [len(range(labelled)[remembered(memory, labelled)]) for memory in BAYES]
+
+
 @cache
 def memories_of(trees: int, size: int) -> tuple[int, ...]:
     """Return the memory of each tree, in labelled rows, of a forest of `size` classes (theory §10.1).

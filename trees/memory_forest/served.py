@@ -23,6 +23,7 @@ from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, hashed, toss
+from quercus.trees.memory_forest.memories import bayes_rows
 from quercus.trees.tree.flat import FlatTree
 
 Floats = NDArray[np.float64]
@@ -119,8 +120,9 @@ class ServedMembers:
         for start in range(0, len(values), step):
             said[start : start + step] = self._of_trees(codes[start : start + step])
         shares = np.bincount(self.bayes_numbers, self.weights[len(self.keys) :], len(self.bayes))
-        sure = self.level ** (1.0 / self.labelled)
-        for each, share in zip(self.bayes, shares, strict=True):
+        rows = dict(zip(self.bayes_numbers.tolist(), bayes_rows(self.labelled), strict=True))
+        for number, (each, share) in enumerate(zip(self.bayes, shares, strict=True)):
+            sure = self.level ** (1.0 / rows[number])
             theta = each.theta(values, self.book.named)
             said += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
         return predictions(said, self.labelled, self.size)

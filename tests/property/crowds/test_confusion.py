@@ -147,6 +147,17 @@ def test_what_holds_whatever_was_said(crowd: tuple[Answers, int]) -> None:
     assert nothing.reliability[4] == pytest.approx(PRIOR_RELIABILITY)
 
 
+def test_an_answer_that_says_nothing_changes_no_class() -> None:
+    """The crowd says "yes" more often, so its matrices have rows of their own: expected logarithms differ by class."""
+    yes, no, nothing = (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)
+    said = [(i, j, no if i == 0 else yes) for i in range(6) for j in range(2)]
+    silent = estimated([*said, (6, 0, nothing), (6, 1, nothing), (0, 2, nothing)])
+    found = estimated([*said, (6, 0, yes)])  # a row more, about which something is said
+    assert silent.classes[:6] == pytest.approx(found.classes[:6], abs=1e-12)
+    share = digamma(1 + silent.classes[:6].sum(axis=0))
+    assert silent.classes[6] == pytest.approx(np.exp(share) / np.exp(share).sum(), abs=1e-3)
+
+
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=12))
 @settings(max_examples=20, deadline=None)
 def test_one_labeller_is_what_it_answers(answers: list[int]) -> None:

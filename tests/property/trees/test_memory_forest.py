@@ -470,6 +470,14 @@ def test_regions_labelled_with_sets_stay_open() -> None:
     assert said.klass[1] == 2
 
 
+def test_a_naive_bayes_member_is_discounted_for_the_rows_that_it_remembers() -> None:
+    found = forest(np.array([False]), 2)
+    found.observe(np.arange(900.0)[:, np.newaxis], np.eye(2)[np.arange(900) % 2])
+    for member, rows in enumerate((600, 900, 900), start=7):
+        said = found.members().opinions(np.array([[2.0]]), np.eye(10)[member], 0.75)
+        assert said[0, 2] - said[0, 1] == pytest.approx(1.0 - 0.75 ** (1 / rows))
+
+
 def test_a_doubtful_label_leaves_the_other_class_plausible() -> None:
     """The estimate is at a vertex; the bounds are those of the labels (theory §10.4)."""
     found = forest(np.array([False]), 2)
