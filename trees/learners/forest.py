@@ -1,4 +1,4 @@
-"""Forests: bootstrap samples, random attributes at each node, and a vote (theory §6).
+"""Forests: bootstrap samples, random attributes at each node, and a vote (theory §6, §11).
 
 The trees may be those of any learner that lets the forest wrap its criterion. Each has its own
 seed, so the forest does not depend on who grows it: one process or an executor's many.
