@@ -145,6 +145,21 @@ def check_store(config: Config) -> CheckFinding:
     return CheckFinding("store", "ok", text)
 
 
+def _store_findings(config: Config) -> Iterator[CheckFinding]:
+    """Check the store and its disk, or report that a store of this kind cannot be opened here."""
+    from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+    from quercus.storage.dialect import dialect_for  # noqa: PLC0415
+    from quercus.storage.errors import StorageError  # noqa: PLC0415
+
+    try:
+        dialect_for(config.store_url, 5.0)
+    except (StorageError, InvalidInput) as error:
+        yield CheckFinding("store", "fault", str(error), "correct --store, or install the driver")
+        return
+    yield check_store(config)
+    yield check_disk(config)
+
+
 def check_disk(config: Config) -> CheckFinding:
     """Check the free space on the disk of the store."""
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
@@ -272,7 +287,8 @@ def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
             )
         else:
             yield CheckFinding("configuration", "ok", "every key is known and within its bounds")
-            for check in (check_store, check_disk, check_port, check_certificate):
+            yield from _store_findings(config)
+            for check in (check_port, check_certificate):
                 yield check(config)
     yield check_clock()
     if importlib.util.find_spec("resource"):

@@ -91,10 +91,10 @@ def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...
         if ":" in text:
             start, end, step = (float(part) for part in text.split(":"))
             count = math.floor((end - start) / step + 1e-9) + 1 if step > 0 else 0
-            levels = [round(start + i * step, 9) for i in range(count)]
+            levels = [round(start + i * step, 9) for i in range(min(count, 1001))]
         else:
             levels = [float(part) for part in names_of(text)]
-    except ValueError:
+    except (ValueError, OverflowError):  # OverflowError: infinitely many
         levels = []
     if not levels or not all(low <= level <= high for level in levels) or len(levels) > 1000:
         raise typer.BadParameter(

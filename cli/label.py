@@ -37,6 +37,7 @@ from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import truth
+from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 
 
 def label(
@@ -148,6 +149,10 @@ def label(
         quercus label wine --truth wine.csv --class class --stop-after 20
         quercus label wine --truth bob.csv --id-column id --reliability 0.9
     """
+    if len(comment) > MAX_COMMENT_CHARACTERS:
+        raise typer.BadParameter(
+            f"--comment has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
+        )
     only = _filter(can_tell, where or [], tag or [])
     console = err if as_json else out  # messages beside the JSON are for people
     with connect(server) as client:
@@ -185,8 +190,9 @@ def label(
             raise _by_flag(error) from None
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
+            raise typer.Exit(130) from None
         finally:  # also before an error is shown: answers must be sent
-            if tally.has_any() or sys.exc_info()[0] is None:
+            if tally.has_any() or sys.exc_info()[0] in {None, typer.Exit}:
                 _report(tally, as_json)
 
 

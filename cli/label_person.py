@@ -30,6 +30,7 @@ from quercus.client.errors import QuercusError
 from quercus.client.keys import BACK_KEYS, UNSEEN_S, class_of, command_of
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
+from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 
 OWN_ANSWERS = 20
 """Number of own answers in the list."""
@@ -302,7 +303,7 @@ class TerminalLabeller:
 
     def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")
-        line = self._keyboard.line("> ")
+        line = self._keyboard.line("> ", MAX_COMMENT_CHARACTERS)
         self._comment = self._comment if line is None else line.strip()
 
     def _choose_set(self, classes: tuple[str, ...]) -> LabelLike:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import UTC
 
 from rich.cells import cell_len
 from rich.columns import Columns
@@ -59,7 +60,7 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
 def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
     """Return the screen of a given answer: the row, and the answer."""
     answer_text = Text(
-        f"{answer.text or 'nobody can tell'}  ({answer.at.astimezone():%Y-%m-%d %H:%M})", style="bold"
+        f"{answer.text or 'nobody can tell'}  ({answer.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC)", style="bold"
     )
     panels = [
         _panel(row_values(answer.values, model, width - _FRAME), "instance"),
@@ -82,10 +83,12 @@ def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
 
 def answer_list(answers: Sequence[Answer]) -> RenderableType:
     """Return a numbered table of own answers, the newest first."""
-    table = RichTable("", "instance", "your answer", "when", box=None)
+    table = RichTable("", "instance", "your answer", "when (UTC)", box=None)
     for number, answer in enumerate(answers, 1):
         answer_text = answer.text or "nobody can tell"
-        table.add_row(str(number), answer.instance, answer_text, f"{answer.at.astimezone():%Y-%m-%d %H:%M}")
+        table.add_row(
+            str(number), answer.instance, answer_text, f"{answer.at.astimezone(UTC):%Y-%m-%d %H:%M}"
+        )
     return table
 
 

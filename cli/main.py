@@ -244,7 +244,10 @@ def main() -> None:
     _encode(sys.stderr)
     as_json = wants_json(sys.argv[1:])
     try:
-        sys.exit(_run_for_programs() if as_json else app())
+        try:
+            sys.exit(_run_for_programs() if as_json else app())
+        finally:
+            sys.stdout.flush()  # here and not at the interpreter's exit, whose errors nobody can handle
     except KeyboardInterrupt:
         _end_interrupted(as_json)
     except SystemError as error:
@@ -252,18 +255,32 @@ def main() -> None:
             raise
         _end_interrupted(as_json)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # else the exit flushes into the pipe again
+        _discard_output()
         sys.exit(1)
+    except UnicodeEncodeError as error:  # an argument that is not UTF-8 reaches Python with half surrogates
+        _end_failed(ValueError(f"{error.object[:200]!r} is not text in UTF-8"), as_json)
     except Exception as error:
         if not _is_expected(error):
             raise
-        if as_json:
-            print_error_json(error)
-        else:
-            _report(error)
-        sys.exit(1)
+        if isinstance(error, OSError):
+            _discard_output()
+        _end_failed(error, as_json)
+
+
+def _end_failed(error: Exception, as_json: bool) -> NoReturn:
+    if as_json:
+        print_error_json(error)
+    else:
+        _report(error)
+    sys.exit(1)
+
+
+def _discard_output() -> None:
+    """Discard buffered output that cannot be written: the interpreter's exit would try it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_for_programs() -> int:
@@ -309,7 +326,7 @@ def _encode(stream: TextIO) -> None:
         ascii_form.register()
         stream.reconfigure(errors=ascii_form.HANDLER)
     else:
-        stream.reconfigure(encoding="utf-8")
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
 
 
 def _report(error: Exception) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from rich.cells import cell_len
+
 if TYPE_CHECKING:
     from blessed import Terminal
 
@@ -70,8 +72,11 @@ class Keys:
         """Drop typed keys that were not read yet."""
         self._terminal.flushinp()
 
-    def line(self, echo: str = "") -> str | None:
-        """Read a line with echo; ``None`` if Escape cancels it or the terminal is gone."""
+    def line(self, echo: str = "", most: int = sys.maxsize) -> str | None:
+        """Read a line of at most ``most`` characters with echo; ``None`` if Escape cancels it or the terminal is gone.
+
+        Further characters are neither taken nor shown.
+        """
         text = ""
         _show(echo)
         while (key := self.read(quietly=True)) != ENTER:
@@ -79,10 +84,9 @@ class Keys:
                 _show("\n")
                 return None
             if key == BACKSPACE:
-                if text:
-                    text = text[:-1]
-                    _show("\b \b")
-            elif key.isprintable():
+                _show("\b \b" * cell_len(text[-1:]))
+                text = text[:-1]
+            elif key.isprintable() and len(text) < most:
                 text += key
                 _show(key)
         _show("\n")

@@ -58,6 +58,7 @@ def watch(
                         break
         except KeyboardInterrupt:
             err.print("stopped", style="dim")
+            raise typer.Exit(130) from None
         except DeadlineExceeded:
             if timeout_s is None:
                 raise

@@ -160,6 +160,8 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
 _BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
 
 
+_TOO_LARGE = "message larger than max"
+"""How gRPC describes a message beyond a bound, on either side."""
 _LASTING = frozenset({grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNIMPLEMENTED})
 _LASTING_NUMBERS = frozenset(code.value[0] for code in _LASTING)
 
@@ -194,6 +196,8 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         details = f"{address} did not answer in time ({details})"
     kind = _BY_CODE.get(code, ServerError)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in details:
+        kind = InvalidArgument  # the message itself is at fault: it would be refused for ever
     if code is grpc.StatusCode.UNIMPLEMENTED:
         details = (
             f"{address} does not know this call: it is of another version than this client ({__version__}), or no "

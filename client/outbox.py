@@ -270,11 +270,17 @@ class Outbox:
                     batch.request.model_uid = batch.request.model_uid or self._store.uid
                     line.send(batch)
                     sent.append(batch)
-                line.settle(until=len(ledger.pending) - 1)
-                acknowledged_count = len(sent) - len(ledger.pending)
-                with self._changed:
-                    self._waiting_for = ""
-                    self._store.drop(acknowledged_count)
-                    self._changed.notify_all()
-                for _ in range(acknowledged_count):
+                try:
+                    line.settle(until=len(ledger.pending) - 1)
+                finally:  # even if the stream breaks: what was refused on it must not be refused again
+                    self._drop(len(sent) - len(ledger.pending))
+                for _ in range(len(sent) - len(ledger.pending)):
                     sent.popleft()
+
+    def _drop(self, count: int) -> None:
+        """Remove the first batches, which the server has acknowledged or refused."""
+        if count:
+            with self._changed:
+                self._waiting_for = ""
+                self._store.drop(count)
+                self._changed.notify_all()

@@ -134,4 +134,5 @@ class TreeCalls(ModelCalls):
         except DeadlineExceeded:
             pass  # replaced by the error below, which names the progress
         grown = self.get_model(model).sequence_grown
-        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted} after {timeout_s:g} s")
+        waited = "" if timeout_s is None else f" after {timeout_s:g} s"
+        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted}{waited}")

@@ -30,6 +30,7 @@ class Proxy(grpc.GenericRpcHandler):
     retry_s : said with a refusal; None: nothing is.
     delay_s : how long each answer to such a call takes more, as over a slow line.
     loses : how many answers to such calls do not come back: the server has done what it was asked.
+    passes : how many answers to such calls come back before any is lost.
     refused, asked : how many of them were refused, and came in all.
     """
 
@@ -40,7 +41,7 @@ class Proxy(grpc.GenericRpcHandler):
         self.broken: grpc.StatusCode | None = None
         self.retry_s: float | None = None
         self.delay_s = 0.0
-        self.loses = self.refused = self.asked = 0
+        self.passes = self.loses = self.refused = self.asked = 0
 
     def service(self, details: Any) -> Any:
         """Return the handler of a method."""
@@ -54,7 +55,9 @@ class Proxy(grpc.GenericRpcHandler):
             async with grpc.aio.insecure_channel(self._server) as channel:
                 try:
                     async for response in channel.stream_stream(details.method)(requests):
-                        if is_concerned and self.loses:
+                        if is_concerned and self.passes:
+                            self.passes -= 1
+                        elif is_concerned and self.loses:
                             self.loses -= 1
                             await context.abort(grpc.StatusCode.UNAVAILABLE, "the answer is lost")
                         if is_concerned:

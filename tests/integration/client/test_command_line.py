@@ -1,12 +1,15 @@
 """Commands of the command line that need a server, run in this process."""
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from integration.client.serving import Serving
+from integration.client.serving import QUERCUS, Serving
 
-from quercus.cli import main
+from quercus.cli import label, main, watch
 from quercus.client import Client, Model
 
 
@@ -52,3 +55,33 @@ def test_classify_never_loses_a_file(
     assert run(monkeypatch, serving, *arguments, "--force") == 0
     assert len(found.read_text().splitlines()) == 2
     assert sorted(each.name for each in tmp_path.iterdir()) == ["found.csv", "link.csv", "rows.csv"]
+
+
+def interrupted(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_has_the_exit_code_of_the_table(
+    serving: Serving, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "truth.csv").write_text("class\no\n")
+    monkeypatch.setattr(label, "answer_from_file", interrupted)
+    assert run(monkeypatch, serving, "label", model.name, "--truth", str(tmp_path / "truth.csv")) == 130
+    monkeypatch.setattr(watch._View, "show", interrupted)
+    assert run(monkeypatch, serving, "watch", model.name, "--timeout-s", "30") == 130
+
+
+def test_a_reader_that_is_gone_before_the_first_line_is_no_trouble(serving: Serving) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [QUERCUS, "models", "list", "--json", "--server", serving.address],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")

@@ -1,5 +1,6 @@
 """The connection between an outbox and its server fails in transient ways: the outbox waits, says why, and goes on."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from quercus.client import (
     FailedPrecondition,
     InvalidArgument,
     Nominal,
+    RejectedRows,
     ServerError,
     Specification,
 )
@@ -52,6 +54,26 @@ def test_an_outbox_outlives_what_passes(code: grpc.StatusCode, proxy: Proxy, tmp
             outbox.flush(60)
             assert outbox.waiting_for == ""
         assert client.get_model(model).instance_count == 6
+
+
+def test_rows_are_refused_once_although_the_stream_breaks_behind_them(proxy: Proxy) -> None:
+    refused: list[RejectedRows] = []
+
+    def take(rows: RejectedRows) -> None:
+        refused.append(rows)
+        for reader in threading.enumerate():  # it ends when it has seen the break
+            if reader.name == "quercus-push":
+                reader.join(60)
+
+    with Client(proxy.address) as client:
+        client.create_model("outbox-breaks", SPECIFICATION)
+        client.push("outbox-breaks", [["b"]], ids=["0"])
+        proxy.passes, proxy.loses = 1, 1
+        with client.outbox("outbox-breaks", on_rejected=take) as outbox:
+            outbox.put([["a"]] * 1_500, ids=map(str, range(1_500)))
+            outbox.flush(60)
+        assert [(rows.start, rows.count) for rows in refused] == [(0, 1_000)]
+        assert client.get_model("outbox-breaks").instance_count == 501
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.DATA_LOSS])

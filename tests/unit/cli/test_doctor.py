@@ -165,6 +165,12 @@ def test_a_wrong_configuration_is_reported_in_words() -> None:
     assert "store" not in found
 
 
+def test_a_store_that_cannot_be_opened_here_leaves_the_other_checks() -> None:
+    code, found = doctor("--store", "mysql://host/database", "--port", str(free_port()))
+    assert (code, found["store"]["state"], found["port"]["state"]) == (1, "fault", "ok")
+    assert "'mysql' is not supported" in found["store"]["found"]
+
+
 def test_without_the_servers_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "has_server", lambda: False)
     _, found = doctor()

@@ -1,5 +1,6 @@
 """The interface for programs: `--json` wherever something is printed, errors as one line of JSON, exit codes."""
 
+import io
 import json
 import re
 import sys
@@ -107,6 +108,19 @@ def test_an_error_without_json_is_for_people(
 ) -> None:
     assert run(monkeypatch, "models", "list", "--server", "127.0.0.1:1") == 1
     assert capsys.readouterr().err.startswith("error: no server answers at 127.0.0.1:1\n  start one with: ")
+
+
+def test_text_that_is_not_utf_8_is_an_error_in_words_and_can_be_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shell hands over bytes of another encoding as half surrogates."""
+    assert run(monkeypatch, "models", "show", "caf\udce9", "--server", "127.0.0.1:1") == 1
+    assert capsys.readouterr().err == "error: 'models/caf\\udce9' is not text in UTF-8\n"
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    main._encode(stream)
+    stream.write("wrote caf\udce9.db")
+    stream.flush()
+    assert stream.buffer.getvalue() == rb"wrote caf\udce9.db"  # type: ignore[attr-defined]
 
 
 def test_errors_contain_fields_and_hints() -> None:

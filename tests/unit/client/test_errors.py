@@ -8,6 +8,7 @@ from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 from quercus.client import errors
+from quercus.client.retrying import is_transient
 
 
 class Failed(grpc.RpcError):
@@ -72,6 +73,13 @@ def test_a_server_that_is_not_there_is_named() -> None:
     details = "failed to connect to all addresses; last error: UNKNOWN: Connection refused"
     error = errors.from_rpc(Failed(grpc.StatusCode.UNAVAILABLE, details), "example:50051")
     assert str(error) == "no server answers at example:50051"
+
+
+def test_a_message_that_is_too_large_is_no_bound_that_passes() -> None:
+    details = "SERVER: Received message larger than max (20000000 vs. 16777216)"
+    error = errors.from_rpc(Failed(grpc.StatusCode.RESOURCE_EXHAUSTED, details), "host:1")
+    assert (type(error), str(error)) == (errors.InvalidArgument, details)
+    assert not is_transient(error)
 
 
 def test_details_that_contradict_the_status_are_left_alone() -> None:

@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 
+import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
@@ -16,6 +17,7 @@ from quercus.cli.label_screen import (
     set_line,
     show,
 )
+from quercus.cli.terminal import BACKSPACE, ENTER, Keys
 from quercus.client import (
     Answer,
     AttributeView,
@@ -214,3 +216,20 @@ def test_many_classes_have_their_keys_in_the_list_alone() -> None:
         == "one of:  [x] 4 class-03   [x] t class-19   · Enter sends, Escape goes back"
     )
     assert "t  class-19" in wide_screen(["a"], 20, 80)
+
+
+class Typed(Keys):
+    """A keyboard on which a text is typed."""
+
+    def __init__(self, text: str) -> None:
+        self._text = iter(text)
+
+    def read(self, *, quietly: bool = False) -> str:
+        return next(self._text)
+
+
+def test_a_line_is_bounded_and_a_wide_character_is_erased_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Typed(f"a観{BACKSPACE}b{ENTER}").line() == "ab"
+    assert capsys.readouterr().out == "a観" + "\b \b" * 2 + "b\n"
+    assert Typed(f"{BACKSPACE}abcd{BACKSPACE}e{ENTER}").line(most=3) == "abe"
+    assert capsys.readouterr().out == "abc\b \be\n"

@@ -3,9 +3,11 @@
 import sys
 
 import pytest
+import typer
 import typer.testing
 
 from quercus.cli.common import CommandFailure
+from quercus.cli.experiment_run import levels_of
 from quercus.cli.main import app
 
 
@@ -29,6 +31,12 @@ def test_an_unknown_method_is_a_wrong_usage():
     done = typer.testing.CliRunner().invoke(app, ["experiment", "queries", "--methods", "psychic"])
     assert done.exit_code == 2
     assert "there is no 'psychic'" in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("text", ["5:inf:5", "0:1:1e-9", "nan:1:1", "2,1e3"])
+def test_levels_without_end_are_a_wrong_usage(text):
+    with pytest.raises(typer.BadParameter, match=r"must be FROM:TO:STEP or numbers .* at most 1,000"):
+        levels_of("--sizes", text, 0, 100)
 
 
 @pytest.mark.parametrize("method", ["activeml-margin", "activeml-committee"])
