@@ -119,7 +119,7 @@ def check_store(config: Config) -> CheckFinding:
         dialect = dialect_for(config.store_url, 5.0)
         name = dialect.store_name
         if isinstance(dialect, SqliteDialect):
-            dialect.check_reachable()
+            dialect.file.check_reachable()
             if not dialect.path.exists():
                 return CheckFinding("store", "ok", f"{name} does not exist yet; the first start creates it")
         database = Database(dialect_for(config.store_url, 5.0, read_only=True))

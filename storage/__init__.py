@@ -68,7 +68,7 @@ from quercus.storage.records import (
     Push,
     Snapshot,
 )
-from quercus.storage.sqlite.dialect import file_url
+from quercus.storage.sqlite.store_file import file_url
 from quercus.storage.store import Store
 from quercus.storage.urls import shown_url, without_secrets
 

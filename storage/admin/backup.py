@@ -15,9 +15,10 @@ from quercus.storage.admin.durable import flush_to_disk
 from quercus.storage.admin.verify import begin_reading, open_read_only, verify_store
 from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
-from quercus.storage.sqlite.dialect import SqliteDialect, file_url
+from quercus.storage.sqlite.dialect import SqliteDialect
 from quercus.storage.sqlite.disk_space import RESERVE
 from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
+from quercus.storage.sqlite.store_file import file_url
 
 PAGES = 2_000  # copied between two looks at the progress: 8 MB
 LOGS = ("-wal", "-shm", "-journal")  # of SQLite, beside the file that they belong to
@@ -154,7 +155,7 @@ def _check_sound(backup: Path, despite_remarks: bool) -> None:
 
 def _sqlite_path(url: str) -> SqliteDialect:
     dialect = sqlite_for(url, 5.0, DUMPS)
-    dialect.check_reachable()
+    dialect.file.check_reachable()
     return dialect
 
 

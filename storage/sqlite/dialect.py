@@ -5,7 +5,6 @@ locked", whatever the timeout, so every write begins IMMEDIATE; and the driver's
 stays switched off (`isolation_level = None`), because it would begin deferred ones behind our back.
 """
 
-import os
 import sqlite3
 import threading
 import time
@@ -15,16 +14,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from quercus.belief.errors import InvalidInput
-from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreBusy, StoreError
+from quercus.storage.errors import StoreBusy, StoreError
 from quercus.storage.prepared import Prepared, Rows, driver_of
 from quercus.storage.sqlite import planner
 from quercus.storage.sqlite.disk_space import DiskSpace
 from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS, is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
+from quercus.storage.sqlite.store_file import StoreFile, file_url, path_of
 
 POOL_SIZE = 8
 POOL_OVERFLOW = 56  # more threads than this at once wait for a connection
@@ -56,18 +55,14 @@ class SqliteDialect:
     no_room = "and the space reserved for deletions is used up: free some MiB on the disk"
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
-        self.path = _file_of(url)
+        self.path = path_of(url)
+        self.file = StoreFile(self.path, read_only)
         self.room = DiskSpace(self.path)
         self.read_only = read_only
         self.busy_timeout_s = busy_timeout_s
         self._url = url
         self._token_lock = threading.Lock()
         self._token_connection: Any = None
-        self._files: dict[Path, tuple[int, ...]] = {}
-        self._opened: tuple[int, int] | None = None  # identity of the file that was opened
-        self._is_still = (
-            False  # nobody writes the file: neither this process nor, as far as can be seen, another
-        )
 
     @property
     def url(self) -> str:
@@ -81,97 +76,30 @@ class SqliteDialect:
 
     def make_ready(self) -> None:
         """Make the file, when it is not there; raise when it cannot be used."""
-        self.check_reachable()
-        self.make_file()
+        self.file.check_reachable()
+        if not self.read_only:
+            self.file.make()
 
     def check_exists(self) -> None:
         """Raise when there is no such file."""
         if not self.path.exists():
             raise StoreError(f"{self.path} does not exist")
 
-    def check_reachable(self) -> None:
-        """Explain SQLite's "unable to open database file" in words."""
-        parent = self.path.parent
-        if not parent.exists():
-            raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
-        if not parent.is_dir():
-            raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
-        if self.path.is_dir():
-            raise CorruptStore(f"{self.path} is a folder, not a store")
-        if self.read_only:
-            self._check_readable()
-            return
-        if os.statvfs(parent).f_flag & os.ST_RDONLY:
-            raise ReadOnlyStore(f"{self.path} may not be written: its file system is mounted read-only")
-        if self.path.exists() and not _has_access(self.path, os.R_OK | os.W_OK):
-            raise ReadOnlyStore(f"{self.path} may not be read and written by this user")
-        if not _has_access(parent, os.W_OK | os.X_OK):
-            raise ReadOnlyStore(
-                f"{self.path} cannot be used: the folder {parent} may not be written by this user"
-            )
-
-    def _check_readable(self) -> None:
-        if not self.path.exists():
-            raise ReadOnlyStore(f"{self.path} does not exist, and its folder may not be written by this user")
-        if not _has_access(self.path, os.R_OK):
-            raise ReadOnlyStore(f"{self.path} may not be read by this user")
-        self._is_still, self._opened = not self._has_log(), _time_and_size(self.path)
-        if (
-            not self._is_still
-            and not self.beside("-shm").exists()
-            and not _has_access(self.path.parent, os.W_OK)
-        ):
-            raise ReadOnlyStore(
-                f"{self.path} has commits in its write-ahead log, which cannot be read without permission to write: "
-                "open it once where it may be written, or copy both files"
-            )
-
     def beside(self, suffix: str) -> Path:
         """A place beside the file."""
-        return self.path.with_name(self.path.name + suffix)
-
-    def _has_log(self) -> bool:
-        """Return whether the write-ahead log has commits that the file itself may not contain yet."""
-        with suppress(OSError):
-            return self.beside("-wal").stat().st_size > 0
-        return False
-
-    def make_file(self) -> None:
-        """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
-        if self.read_only:
-            return
-        with suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        return self.file.beside(suffix)
 
     def check_in_place(self) -> None:
-        """Raise when the store's file, or its write-ahead log, is not the one that was opened.
-
-        A file that was deleted or replaced can be written for as long as it is open, and all of it is lost
-        when it is closed. The log exists from the first commit until the last connection of all processes ends.
-        """
-        for path, opened in self._files.items():
-            if _file_identity(path) != opened:
-                raise StoreError(
-                    f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
-                )
-        if self._is_still and (self._has_log() or _time_and_size(self.path) != self._opened):
-            raise StoreError(
-                f"{self.path} was opened read-only, and another process writes it now: start the server again"
-            )
+        """See `StoreFile.check_in_place`."""
+        self.file.check_in_place()
 
     def remember_files(self) -> None:
-        """Take the files as they are now for those that were opened; called after a commit."""
-        for path in (self.path, self.path.with_name(self.path.name + "-wal")):
-            if (found := _file_identity(path)) is not None:
-                self._files[path] = found
+        """See `StoreFile.remember`."""
+        self.file.remember()
 
     def size_bytes(self, _: Engine | None = None) -> int:
         """Return the size of the files: the database and its write-ahead log."""
-        sizes = 0
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(OSError):
-                sizes += self.path.with_name(self.path.name + suffix).stat().st_size
-        return sizes
+        return self.file.size_bytes()
 
     def claim(self, _: Engine, holder: str) -> ServerLock:
         """Lock the store for this server, the only one."""
@@ -262,7 +190,7 @@ class SqliteDialect:
 
     def _connect_to_read(self) -> sqlite3.Connection:
         # immutable: else SQLite would make files beside it. If somebody writes, `check_in_place` notices, not SQLite.
-        mode = "immutable=1" if self._is_still else "mode=ro"
+        mode = "immutable=1" if self.file.is_still else "mode=ro"
         return sqlite3.connect(
             f"{self.path.resolve().as_uri()}?{mode}",
             uri=True,
@@ -346,48 +274,6 @@ class SqliteDialect:
                 f"{self.path}: too many calls at once, none ended within {self.busy_timeout_s:g} s"
             )
         return store_error(error, self.path, self.room)
-
-
-def file_url(path: Path) -> str:
-    """URL of a file, special characters of the path quoted; `InvalidInput` when a URL cannot say it."""
-    url = URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
-    if make_url(url).database != str(path):  # SQLAlchemy 2.0 quotes no question mark
-        raise InvalidInput("store", f"the path {str(path)!r} has characters that a URL cannot carry")
-    return url
-
-
-def _file_of(url: URL) -> Path:
-    if url.query:
-        # mode=ro, cache=shared, vfs=...: each would break a promise (writable, WAL, commits on the disk).
-        raise InvalidInput("store", f"{str(url)!r} has parameters; only sqlite:///path/to/file is supported")
-    if not url.database or url.database == ":memory:":
-        raise InvalidInput(
-            "store", f"{str(url)!r} names no file; server and grower meet in one: sqlite:///path"
-        )
-    return Path(url.database)
-
-
-def _has_access(path: Path, mode: int) -> bool:
-    # The effective user is the one SQLite will be refused as.
-    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _file_identity(path: Path) -> tuple[int, int] | None:
-    """Device and number of a file, None when it cannot be found."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _time_and_size(path: Path) -> tuple[int, int] | None:
-    """Return time and size of a file: they change when it is written."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def _set_up_connection(connection: object, _record: object) -> None:

@@ -1,7 +1,7 @@
 """One growing server a store: a lock of the operating system, which ends with the process however it ends.
 
 It is on the store's own file, so it cannot be deleted without deleting the store, which a server notices at every
-call (`SqliteDialect.check_in_place`). SQLite locks its file too, at other bytes of it, and with locks of another kind:
+call (`StoreFile.check_in_place`). SQLite locks its file too, at other bytes of it, and with locks of another kind:
 those of a process; this one is of an open file. Who holds it is written in words into a file beside the store,
 `NAME-server`. That file is for messages alone: it may be deleted, and stays when the server is gone. Only where the
 system knows no locks of open files (outside Linux) does the lock lie on that file, as it did once.

@@ -1,0 +1,160 @@
+"""The file of a store: whether it may be used, whether it is still the one that was opened, and its URL."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+
+from quercus.belief.errors import InvalidInput
+from quercus.storage.errors import CorruptStore, ReadOnlyStore, StoreError
+
+LOG, SHARED_MEMORY = "-wal", "-shm"  # of SQLite, beside the file
+
+
+class StoreFile:
+    """One file of SQLite, and what SQLite keeps beside it.
+
+    Parameters
+    ----------
+    path : Path
+    read_only : bool
+        Nothing is written, neither to the file nor beside it.
+
+    Attributes
+    ----------
+    is_still : bool
+        Nobody writes the file: neither this process nor, as far as can be seen, another.
+    """
+
+    def __init__(self, path: Path, read_only: bool) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.is_still = False
+        self._files: dict[Path, tuple[int, ...]] = {}
+        self._opened: tuple[int, int] | None = None  # time and size of a file that is read only
+
+    def check_reachable(self) -> None:
+        """Explain SQLite's "unable to open database file" in words."""
+        parent = self.path.parent
+        if not parent.exists():
+            raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
+        if not parent.is_dir():
+            raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
+        if self.path.is_dir():
+            raise CorruptStore(f"{self.path} is a folder, not a store")
+        if self.read_only:
+            self._check_readable()
+            return
+        if os.statvfs(parent).f_flag & os.ST_RDONLY:
+            raise ReadOnlyStore(f"{self.path} may not be written: its file system is mounted read-only")
+        if self.path.exists() and not _has_access(self.path, os.R_OK | os.W_OK):
+            raise ReadOnlyStore(f"{self.path} may not be read and written by this user")
+        if not _has_access(parent, os.W_OK | os.X_OK):
+            raise ReadOnlyStore(
+                f"{self.path} cannot be used: the folder {parent} may not be written by this user"
+            )
+
+    def _check_readable(self) -> None:
+        if not self.path.exists():
+            raise ReadOnlyStore(f"{self.path} does not exist, and its folder may not be written by this user")
+        if not _has_access(self.path, os.R_OK):
+            raise ReadOnlyStore(f"{self.path} may not be read by this user")
+        self.is_still, self._opened = not self._has_log(), _time_and_size(self.path)
+        if (
+            not self.is_still
+            and not self.beside(SHARED_MEMORY).exists()
+            and not _has_access(self.path.parent, os.W_OK)
+        ):
+            raise ReadOnlyStore(
+                f"{self.path} has commits in its write-ahead log, which cannot be read without permission to write: "
+                "open it once where it may be written, or copy both files"
+            )
+
+    def make(self) -> None:
+        """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    def beside(self, suffix: str) -> Path:
+        """A place beside the file."""
+        return self.path.with_name(self.path.name + suffix)
+
+    def _has_log(self) -> bool:
+        """Return whether the write-ahead log has commits that the file itself may not contain yet."""
+        with suppress(OSError):
+            return self.beside(LOG).stat().st_size > 0
+        return False
+
+    def check_in_place(self) -> None:
+        """Raise when the store's file, or its write-ahead log, is not the one that was opened.
+
+        A file that was deleted or replaced can be written for as long as it is open, and all of it is lost
+        when it is closed. The log exists from the first commit until the last connection of all processes ends.
+        """
+        for path, opened in self._files.items():
+            if _identity(path) != opened:
+                raise StoreError(
+                    f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
+                )
+        if self.is_still and (self._has_log() or _time_and_size(self.path) != self._opened):
+            raise StoreError(
+                f"{self.path} was opened read-only, and another process writes it now: start the server again"
+            )
+
+    def remember(self) -> None:
+        """Take the files as they are now for those that were opened; called after a commit."""
+        for path in (self.path, self.beside(LOG)):
+            if (found := _identity(path)) is not None:
+                self._files[path] = found
+
+    def size_bytes(self) -> int:
+        """Return the size of the files: the database and its write-ahead log."""
+        sizes = 0
+        for suffix in ("", LOG, SHARED_MEMORY):
+            with suppress(OSError):
+                sizes += self.beside(suffix).stat().st_size
+        return sizes
+
+
+def file_url(path: Path) -> str:
+    """URL of a file, special characters of the path quoted; `InvalidInput` when a URL cannot say it."""
+    url = URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+    if make_url(url).database != str(path):  # SQLAlchemy 2.0 quotes no question mark
+        raise InvalidInput("store", f"the path {str(path)!r} has characters that a URL cannot carry")
+    return url
+
+
+def path_of(url: URL) -> Path:
+    """Return the path of a store's URL; `InvalidInput` when it has none, or parameters."""
+    if url.query:
+        # mode=ro, cache=shared, vfs=...: each would break a promise (writable, WAL, commits on the disk).
+        raise InvalidInput("store", f"{str(url)!r} has parameters; only sqlite:///path/to/file is supported")
+    if not url.database or url.database == ":memory:":
+        raise InvalidInput(
+            "store", f"{str(url)!r} names no file; server and grower meet in one: sqlite:///path"
+        )
+    return Path(url.database)
+
+
+def _has_access(path: Path, mode: int) -> bool:
+    # The effective user is the one SQLite will be refused as.
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of a file, None when it cannot be found."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _time_and_size(path: Path) -> tuple[int, int] | None:
+    """Return time and size of a file: they change when it is written."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
