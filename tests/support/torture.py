@@ -239,7 +239,7 @@ class Torture:
         told = self.outcome
 
         def reached() -> list[float]:
-            answers = Counter(name.split("/")[1] for name in told.answered)
+            answers = Counter(name.split("/")[1] for name in list(told.answered))  # others add to it
             done = [len(told.pushed), told.classified, len(told.stated)]
             return [*done, *(math.inf if model in told.spent else answers[model] for model in ASKED)]
 
