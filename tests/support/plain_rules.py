@@ -13,10 +13,13 @@ from quercus.trees.rules.ties import TIE, Interval
 Floats = NDArray[np.float64]
 
 
-def non_dominated(intervals: Mapping[int, Interval]) -> tuple[int, ...]:
+def non_dominated(
+    intervals: Mapping[int, Interval], information: Mapping[int, float] | None = None
+) -> tuple[int, ...]:
     """Return the attributes that none dominates, in declared order.
 
-    ``j`` dominates ``i`` when its lower end exceeds the upper end of ``i``, and not by a tie.
+    ``j`` dominates ``i`` when its lower end exceeds the upper end of ``i``, and not by a tie. The less `information` a
+    split has, the less is known of its ends; without it, 1 bit each.
 
     Examples
     --------
@@ -25,8 +28,9 @@ def non_dominated(intervals: Mapping[int, Interval]) -> tuple[int, ...]:
     """
     if not intervals:
         return ()
-    bar = max(lower for lower, _ in intervals.values())
-    return tuple(attribute for attribute in sorted(intervals) if bar <= intervals[attribute][1] + TIE)
+    doubt = {k: TIE / min(1.0, 1.0 if information is None else information[k]) for k in intervals}
+    bar = max(lower - doubt[k] for k, (lower, _) in intervals.items())
+    return tuple(k for k in sorted(intervals) if bar <= intervals[k][1] + doubt[k])
 
 
 def gain_ratio_interval(
@@ -50,7 +54,7 @@ def gain_ratio_interval(
     >>> gain_ratio_interval((0.5, 1.0), np.array([0.0, 0.0]), np.array([0.5, 0.0]), np.array([4, 4]))
     (0.25, 1.0)
     """
-    information = split_information(sizes)
+    information = float(split_information(sizes)[0])
     share = sizes / sizes.sum()
     lo, hi = parent
     return float((lo - share @ upper) / information), float((hi - share @ lower) / information)

@@ -2,7 +2,8 @@
 
 A split is *populated* if two of its branches have rows. One of an attribute's populated cuts is the *candidate*: that
 of largest gain at level 1, the middle one of ties. Candidates are compared by the intervals of their gain ratios: one
-that none dominates is a rival, and the rival of largest mid-value is chosen, the first of ties.
+that none dominates is a rival, and the rival of largest mid-value is chosen, the first of ties. An end of a gain ratio
+is known to within `TIE` bits, divided by the split information: only what exceeds this is dominance.
 
 Where splits must be earned (`earned`), "do not split" is a rival too: it dominates the candidates that are not earned,
 and is dominated by those that are.
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.rules.earned import earned_splits
+from quercus.trees.rules.gain import split_information
 from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.splits import BELOW
 
@@ -177,7 +179,8 @@ def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
 def _compared(
     cells: SplitCells, size: Floats, ends: tuple[Floats, Floats], candidates: Bools, justified: Bools
 ) -> Choices:
-    return Choices(*_compare(cells.first, size, *ends, candidates), justified)
+    information = split_information(size[:, 1:], cells.first - 1)
+    return Choices(*_compare(cells.first, size, information, ends, candidates), justified)
 
 
 @compiled
@@ -227,43 +230,45 @@ def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, stan
 
 @compiled
 def _compare(
-    first: Ints, size: Floats, lower: Floats, upper: Floats, candidates: Bools
+    first: Ints, size: Floats, information: Floats, ends: tuple[Floats, Floats], candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
     """Return the fields of `Choices` but the last (theory §3.1, §3.2).
 
     The gain ratio of a split lies in ``[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]`` with ``S`` its
-    split information. A split is dominated if its upper end lies below the lower end of another. Among the remaining
-    rivals the one with the largest mid-value is chosen, the first of ties.
+    split information. A split is dominated if its upper end lies below the lower end of another by more than the doubt
+    of both. Among the remaining rivals the one with the largest mid-value is chosen, the first of ties.
 
     Parameters
     ----------
     first : see `SplitCells`
-    size, lower, upper : (m, C) rows in each cell, and the ends of its entropy, in bits; 0 where there is no row
+    information : (m, T) split information of each split
+    size : (m, C) rows in each cell
+    ends : (m, C) lower and upper end of its entropy, in bits; 0 where there is no row
     candidates : (m, T) splits that are compared
     """
+    lower, upper = ends
     shape = size.shape[0], first.shape[0]
     split = np.full(shape[0], NONE)
     least, most = np.full(shape, np.nan), np.full(shape, np.nan)
     rivals = np.zeros(shape, np.bool_)
     for g in range(shape[0]):
-        highest = -np.inf  # of the lower ends
+        highest = -np.inf  # of the lower ends, less their doubt
         for t in range(first.shape[0]):
             if not candidates[g, t]:
                 continue
             end = first[t + 1] if t + 1 < first.shape[0] else size.shape[1]
-            information, low, high = 0.0, 0.0, 0.0
+            low, high = 0.0, 0.0
             for cell in range(first[t], end):
                 if size[g, cell] > 0:
                     share = size[g, cell] / size[g, 0]
-                    information -= share * np.log2(share)
                     low += share * lower[g, cell]
                     high += share * upper[g, cell]
-            least[g, t] = (lower[g, 0] - high) / information
-            most[g, t] = (upper[g, 0] - low) / information
-            highest = max(highest, least[g, t])
+            least[g, t] = (lower[g, 0] - high) / information[g, t]
+            most[g, t] = (upper[g, 0] - low) / information[g, t]
+            highest = max(highest, least[g, t] - TIE / min(information[g, t], 1.0))
         best = -np.inf
         for t in range(first.shape[0]):
-            if highest <= most[g, t] + TIE:  # not so of NaN
+            if highest <= most[g, t] + TIE / min(information[g, t], 1.0):  # not so of NaN
                 rivals[g, t] = True
                 best = max(best, (least[g, t] + most[g, t]) / 2)
         for t in range(first.shape[0] - 1, -1, -1):

@@ -1,7 +1,7 @@
 """Split information (theory §3.1), and the choice of an attribute's cut if gains are single numbers (§9).
 
-`quercus.trees.rules.choice` has the rule for intervals: compiled, over cells. Learners with precise gains use this one,
-which needs no Numba; a test compares the two.
+`quercus.trees.rules.choice` has the rule of cuts for intervals: compiled, over cells. Learners with precise gains use
+this one, which needs no Numba; a test compares the two.
 """
 
 import numpy as np
@@ -12,24 +12,32 @@ from quercus.trees.rules.ties import TIE
 Floats = NDArray[np.float64]
 
 
-def split_information(sizes: NDArray[np.int64]) -> float:
+def split_information(sizes: NDArray[np.number], first: NDArray[np.int64] | None = None) -> Floats:
     """Return ``SI``, the entropy in bits of how a split shares out the instances; 0 for one populated child.
 
     Parameters
     ----------
     sizes
-        Number of instances of each child; not all 0.
+        (..., c) number of instances of each child, or the sum of their weights.
+    first
+        (s,) where the children of each split begin. If omitted, all are those of one split.
+
+    Returns
+    -------
+    (..., s) in bits; 0 where a split has no instance.
 
     Examples
     --------
-    >>> split_information(np.array([8, 0, 8]))
-    1.0
+    >>> split_information(np.array([8, 0, 8, 3, 9]), np.array([0, 3])).round(3).tolist()
+    [1.0, 0.811]
     """
-    populated = sizes[sizes > 0]
-    if populated.size < 2:
-        return 0.0
-    share = populated / populated.sum()
-    return float(-(share * np.log2(share)).sum())
+    first = np.zeros(1, dtype=np.int64) if first is None else first
+    total = np.add.reduceat(sizes, first, axis=-1)
+    lengths = np.append(first[1:], sizes.shape[-1]) - first
+    share = sizes / np.repeat(np.where(total > 0, total, 1), lengths, axis=-1)
+    terms = share * np.log2(np.where(share > 0, share, 1.0))
+    information: Floats = 0.0 - np.add.reduceat(terms, first, axis=-1)
+    return information
 
 
 def best_splits(gains: Floats, first: NDArray[np.int64], below: NDArray[np.number]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-TIE = 1e-9  # two numbers this near to each other are equal
+TIE = 1e-9  # two numbers this near to each other are equal; bits: twice what an end of an entropy may be off
 
 Interval = tuple[float, float]
 

@@ -83,7 +83,7 @@ def _candidate_scores(
                     part
                     * _expected_moves(trial, table[code], contours, table[code][contours] > 0)[known[here]]
                 )
-        moved[at] = (whole - gone) / split_information(sizes)
+        moved[at] = (whole - gone) / split_information(sizes)[0]
     expected = (chance * (moved.max(axis=0) - moved.min(axis=0))).sum(axis=1)
     most = (chance * np.abs(moved - moved.mean(axis=0))).sum(axis=2).argmax(axis=0)
     return candidates, place.rows.size * expected, np.array(rivals)[most]
