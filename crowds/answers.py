@@ -91,7 +91,8 @@ class CrowdAnswers:
 
     @property
     def _says(self) -> NDArray[np.bool_]:
-        return self.contours.min(axis=1)[self.kinds] < 1.0
+        says: NDArray[np.bool_] = self.contours.min(axis=1)[self.kinds] < 1.0
+        return says
 
     def _where(self, kept: NDArray[np.bool_]) -> Self:
         return type(self)(
