@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
@@ -21,9 +21,6 @@ from quercus.cli.experiment_run import (
 )
 from quercus.cli.options import option
 from quercus.specification.compute import EXECUTOR
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."

@@ -22,7 +22,7 @@ from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import stages
-from quercus.trees.likelihood.solver.problem import dominating_classes
+from quercus.trees.likelihood.solver.reduction import dominating_classes
 from quercus.trees.likelihood.solver.turns import is_taken, take_turn
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest

@@ -20,7 +20,7 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maxima import LikelihoodMaxima, bound_maxima
 from quercus.trees.likelihood.maximiser import Array, Estimate
 from quercus.trees.likelihood.solver import cells as cells_kernel
-from quercus.trees.likelihood.solver import class_bounds, problem, sparse, stages
+from quercus.trees.likelihood.solver import class_bounds, reduction, sparse, stages
 
 SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
@@ -361,7 +361,7 @@ class IntervalSolver:
         l = self.contours.shape[1]
         found = stages.estimate(self._table, self._memo.cells, wanted)
         for row in np.flatnonzero(found[:, l + 1] == 0.0):
-            P, w = problem.take_problem(self._table, *self._memo.cells, wanted[row])
+            P, w = reduction.take_problem(self._table, *self._memo.cells, wanted[row])
             found[row, l + 1] = maximiser.is_unique(P, w, found[row, :l])
         return found
 

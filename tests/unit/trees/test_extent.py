@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quercus.trees.likelihood.solver import kernels, problem
+from quercus.trees.likelihood.solver import kernels, reduction
 from quercus.trees.likelihood.solver.class_extent import least_of_class, newton, quadratic_start
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
 from quercus.trees.likelihood.solver.rounding_bounds import rounding
@@ -24,7 +24,7 @@ def cut(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     w = np.ceil(rng.random(len(P)) * 10 ** rng.uniform(0, 4))
     theta, worst = kernels.maximise(np.ascontiguousarray(P), w)
     level = np.log(rng.choice([0.3, 0.8, 0.99])) - w.sum() * (worst + rounding(P.shape[1]))
-    return problem.rescale_rows(P, theta), w, theta, float(level)
+    return reduction.rescale_rows(P, theta), w, theta, float(level)
 
 
 @pytest.mark.parametrize("seed", range(50))

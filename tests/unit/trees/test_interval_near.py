@@ -8,7 +8,7 @@ import pytest
 
 from quercus.trees.likelihood.interval import SETTLED, entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.likelihood.solver import kernels, problem, rounding_bounds, stages
+from quercus.trees.likelihood.solver import kernels, problem, reduction, rounding_bounds, stages
 
 Digits = list[Decimal]
 FACE = 1e-7  # a class with less probability is at 0
@@ -161,7 +161,7 @@ def test_the_excess_of_an_estimate_is_never_understated(rows: int) -> None:
             sum(a * p / x for a, p, x in zip(exact_w, column, v, strict=True)) / total - 1
             for column in zip(*exact_P, strict=True)
         ]
-        scaled = problem.rescale_rows(P, theta)
+        scaled = reduction.rescale_rows(P, theta)
         for level in (-1e-15, -0.2):
             sure = rounding_bounds.sure_excess(scaled, w, theta, worst, level)
             assert max(slopes) <= Decimal(sure) <= max(slopes) + Decimal(5e-15 if rows == 5 else 1e-13)

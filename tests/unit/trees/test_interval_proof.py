@@ -5,7 +5,16 @@ import pytest
 
 from quercus.trees.likelihood.interval import entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.likelihood.solver import boxes, curvature, descent, enclosure, kernels, problem, search
+from quercus.trees.likelihood.solver import (
+    boxes,
+    curvature,
+    descent,
+    enclosure,
+    kernels,
+    problem,
+    reduction,
+    search,
+)
 from quercus.trees.likelihood.solver.descent import entropy
 from quercus.trees.likelihood.solver.precise import least_entropy_of_counts
 from quercus.trees.likelihood.solver.rounding_bounds import rounding
@@ -111,7 +120,7 @@ def test_few_boxes_prove_a_minimum_that_is_small_in_a_class(seed):
     rng = np.random.default_rng(seed)
     P, w, c = rng.random((50, 7)), rng.integers(1, 10, 50).astype(float), float(np.log(0.8))
     theta, worst = kernels.maximise(P, w)
-    P = problem.rescale_rows(P, theta)
+    P = reduction.rescale_rows(P, theta)
     bound, reached, examined = search.least_entropy(P, w, c, c, theta, worst, 1e-9, 500)
     assert reached - bound <= 1e-8
     assert examined < 200
@@ -174,7 +183,7 @@ def test_families_of_equal_minima(seed, alpha):
 def test_no_effort_is_spent_below_rounding(weight, alpha):
     P = np.random.default_rng(8).random((50, 3))
     theta, worst = kernels.maximise(P, np.full(50, weight))
-    scaled, w = problem.rescale_rows(P, theta), np.full(50, weight)
+    scaled, w = reduction.rescale_rows(P, theta), np.full(50, weight)
     c = float(np.log(alpha))
     outer, inner = c - w.sum() * rounding(P.shape[1]), c + w.sum() * (worst + rounding(P.shape[1]))
     bound, reached, examined = search.least_entropy(
@@ -193,7 +202,7 @@ def test_the_bound_holds_for_boxes_that_were_finished_before_a_better_minimum(se
     P, w = rng.random((n, l)) ** rng.choice([1, 3, 8]), np.ones(n) * rng.choice([0.1, 0.3, 1.0])
     c = float(np.log(rng.choice([0.05, 0.3, 0.6, 0.9])))
     theta, worst = kernels.maximise(P, w)
-    P = problem.rescale_rows(P, theta)
+    P = reduction.rescale_rows(P, theta)
     bound, reached, _ = search.least_entropy(P, w, c, c, theta, worst, tolerance, 3_000)
     i, j = np.triu_indices(801)
     lattice = np.column_stack([i, j - i, 800 - j]) / 800

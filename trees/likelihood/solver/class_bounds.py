@@ -8,7 +8,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.class_extent import least_of_class
 from quercus.trees.likelihood.solver.compiled import compact
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
-from quercus.trees.likelihood.solver.problem import Ints, Shorts, rescale_rows, take_problem
+from quercus.trees.likelihood.solver.reduction import Ints, Shorts, rescale_rows, take_problem
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 from quercus.trees.likelihood.solver.separable import separable_counts
 from quercus.trees.likelihood.solver.sets import bound_separable

@@ -9,13 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.boxes import bound_in_box, classes_by_plausibility
-from quercus.trees.likelihood.solver.cells import ends_of_counts, sort_positive
-from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
+from quercus.trees.likelihood.solver.cells import ends_of_counts
+from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, kkt_excess, maximise, sum_of
 from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
 from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
+from quercus.trees.likelihood.solver.reduction import (
+    Ints,
+    Shorts,
+    is_precise,
+    precise_counts,
+    rescale_rows,
+    take_problem,
+    without_dominated,
+)
 from quercus.trees.likelihood.solver.rounding_bounds import (
     SAME,
     level_error,
@@ -27,9 +36,6 @@ from quercus.trees.likelihood.solver.search import MARGIN, greatest_entropy, lea
 from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, separable_counts
 from quercus.trees.likelihood.solver.sets import solve_separable
 
-Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
-
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
 FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
@@ -38,103 +44,6 @@ NEAR = 1e-3  # part of the weight, nats at most; a cut this near to the maximum 
 BLURRED = 1e4  # rounding errors of the likelihood; a nearer cut gets no more boxes in any case
 NO_SEARCH = -1  # boxes
 FEW = 100  # boxes; more of them fight rounding
-
-
-@compiled
-def dominating_classes(P: Array) -> Ints:
-    """Return for each class the one that may replace it at a minimum: itself, unless another dominates it.
-
-    Moving the probability of a class to one that is as plausible in every row (of equals, the first stays) does not
-    reduce the likelihood and, since ``-x ln x`` is subadditive, does not raise the entropy.
-    """
-    n, l = P.shape
-    heir = np.arange(l)
-    for j in range(l):
-        for k in range(l):
-            if k == j or heir[k] != k:
-                continue
-            below = True
-            equal = True
-            for i in range(n):
-                if P[i, j] > P[i, k]:
-                    below = False
-                    break
-                if P[i, j] < P[i, k]:
-                    equal = False
-            if below and (not equal or k < j):
-                heir[j] = k
-                break
-    for j in range(l):
-        while heir[heir[j]] != heir[j]:
-            heir[j] = heir[heir[j]]
-    return heir
-
-
-@borrowing
-def is_precise(P: Array) -> bool:
-    """Return whether every row leaves one class."""
-    n, l = P.shape
-    for i in range(n):
-        some = 0
-        for j in range(l):
-            if P[i, j] > 0.0:
-                some += 1
-        if some > 1:
-            return False
-    return True
-
-
-@compiled
-def rescale_rows(P: Array, theta: Array) -> Array:
-    """Return the rows divided by ``p . theta``, so that ``P @ theta`` is 1 and ``l(theta)`` 0."""
-    n, l = P.shape
-    scaled = np.empty((n, l))
-    for i in range(n):
-        v = 0.0
-        for j in range(l):
-            v += P[i, j] * theta[j]
-        for j in range(l):
-            scaled[i, j] = P[i, j] / v
-    return scaled
-
-
-@compiled
-def without_dominated(P: Array, theta: Array) -> tuple[Array, Array]:
-    """Return the columns of the undominated classes (n, m), rescaled, and a maximiser over these (m,)."""
-    n, l = P.shape
-    heir = dominating_classes(P)
-    place = np.zeros(l, np.int64)
-    m = 0
-    for j in range(l):
-        if heir[j] == j:
-            place[j] = m
-            m += 1
-    Q = np.empty((n, m))
-    x = np.zeros(m)
-    total = sum_of(theta)
-    for j in range(l):
-        s = place[heir[j]]
-        x[s] += theta[j] / total
-        if heir[j] == j:
-            for i in range(n):
-                Q[i, s] = P[i, j]
-    return rescale_rows(Q, x), x
-
-
-@compiled
-def take_problem(
-    table: Array, start: Ints, columns: Shorts, counts: Array, problem: int
-) -> tuple[Array, Array]:
-    """Return the contours of one problem (n, l) and their counts (n,)."""
-    first = start[problem]
-    n = start[problem + 1] - first
-    P = np.empty((n, table.shape[1]))
-    w = np.empty(n)
-    for i in range(n):
-        for j in range(table.shape[1]):
-            P[i, j] = table[columns[first + i], j]
-        w[i] = counts[first + i]
-    return P, w
 
 
 @compiled
@@ -171,18 +80,6 @@ def is_certainly_unique(P: Array, w: Array, theta: Array) -> bool:
         if A[r, r] > 1e60:  # the factor marks a zero pivot in this way
             return False
     return smallest * smallest > 1e-9 * largest
-
-
-@compiled
-def precise_counts(P: Array, w: Array) -> Array:
-    """Return the positive weights of the classes, largest first, if every row leaves one class."""
-    totals = np.zeros(P.shape[1])
-    for i in range(P.shape[0]):
-        for j in range(P.shape[1]):
-            if P[i, j] > 0.0:
-                totals[j] += w[i]
-    sorted_totals = np.empty(P.shape[1])
-    return sorted_totals[: sort_positive(totals, sorted_totals)]
 
 
 @compiled

@@ -8,7 +8,7 @@ of those to solve.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver import kernels, problem
+from quercus.trees.likelihood.solver import kernels, problem, reduction
 from quercus.trees.likelihood.solver.kernels import Array
 from quercus.trees.likelihood.solver.maximisers import maximiser_entropies
 from quercus.trees.likelihood.solver.rounding_bounds import sure_excess
@@ -73,7 +73,7 @@ def finish(
         search(table, problems, wanted[hard], estimates[hard], alpha, effort, searched)
         ends[hard] = searched
     for row in np.flatnonzero(found[:, 4] == problem.MAXIMISERS):
-        ends[row] = of_maximisers(*problem.take_problem(table, *problems, wanted[row]), alpha)
+        ends[row] = of_maximisers(*reduction.take_problem(table, *problems, wanted[row]), alpha)
     return ends
 
 
