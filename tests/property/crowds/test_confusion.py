@@ -83,7 +83,8 @@ def slow(said: Answers, size: int, rounds: int) -> tuple[list[list[float]], list
         shares = logs_of([1 + sum(q[i][c] for i in told) for c in classes])
         before = prior([likeliest_coin(logs[j], size) for j in names])
         q = {i: posterior(shared, i) for i in told}
-    return [posterior(said, i) for i in range(n)], cells
+    informative = [(i, j, pl) for i, j, pl in said if min(pl) < 1]
+    return [posterior(informative, i) for i in range(n)], cells
 
 
 def likeliest_coin(logs: list[list[float]], size: int) -> float:
