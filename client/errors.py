@@ -161,7 +161,7 @@ _BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
 
 
 _TOO_LARGE = "message larger than max"
-"""How gRPC describes a message beyond a bound, on either side."""
+"""Words in which gRPC describes a message beyond a bound, on either side."""
 _LASTING = frozenset({grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNIMPLEMENTED})
 _LASTING_NUMBERS = frozenset(code.value[0] for code in _LASTING)
 
