@@ -26,14 +26,7 @@ _CURVE = 60
 def row_values(values: Mapping[str, Value], model: Model, width: int) -> RenderableType:
     """Return the values of a row: each curve in one line, other attributes in columns, by groups."""
     presentation = model.specification.presentation or Presentation()
-    in_curves = {name for curve in presentation.series for name in curve.attributes}
-    views = [
-        presentation.view_of(each.name)
-        for each in model.specification.attributes
-        if each.name not in in_curves
-    ]
-    views = [view for view in views if not view.hidden]
-    views.sort(key=lambda view: view.group)
+    views = presentation.shown_views(each.name for each in model.specification.attributes)
     shown: list[_Row] = []
     group = ""
     for view in views[:MOST_VALUES]:

@@ -46,13 +46,7 @@ class ShownItem:
 def shown_values(values: Mapping[str, Value], model: Model) -> tuple[list[tuple[str, list[ShownValue]]], int]:
     """Return the values by group, and the number of omitted ones; the values of curves are shown among the items."""
     presentation = model.specification.presentation or Presentation()
-    in_curves = {name for curve in presentation.series for name in curve.attributes}
-    views = [
-        presentation.view_of(each.name)
-        for each in model.specification.attributes
-        if each.name not in in_curves
-    ]
-    views = sorted((view for view in views if not view.hidden), key=lambda view: view.group)
+    views = presentation.shown_views(each.name for each in model.specification.attributes)
     shown = [
         (
             view.group,

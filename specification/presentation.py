@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote, urlsplit
@@ -215,6 +215,12 @@ class Presentation:
         return next(
             (view for view in self.attributes if view.attribute == attribute), AttributeView(attribute)
         )
+
+    def shown_views(self, attributes: Iterable[str]) -> list[AttributeView]:
+        """Return the views of the attributes that are shown as values, neither hidden nor in a curve, by group."""
+        in_curves = {name for curve in self.series for name in curve.attributes}
+        views = [self.view_of(name) for name in attributes if name not in in_curves]
+        return sorted((view for view in views if not view.hidden), key=lambda view: view.group)
 
 
 def check_text(text: object, field: str, most: int) -> None:
