@@ -382,7 +382,9 @@ def delete_model(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a model with its rows, answers and trees. This cannot be undone.
+    """Delete a model with its rows, answers and trees.
+
+    This cannot be undone.
 
     Try:
 
