@@ -11,6 +11,7 @@ tree, and with a tree grown again from the evidence. No store, so that ten milli
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,17 +27,20 @@ from models import resident_bytes
 from quercus.belief.codec import encode_sets
 from quercus.proto.v1 import model_pb2
 from quercus.server.growth import saved_growth
+from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.growth.saved_columns import read_columns, write_columns
+from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
 from quercus.server.wire.limits import GROWTH_ROWS
 from quercus.server.wire.models import complete_specification
-from quercus.storage import Store
-from quercus.trees import GrowthState, Observed, SavedEvidence, grow, restored_state, saved_evidence
+from quercus.storage import InstanceColumns, Store
 
 CHUNK, TAILS = 10_000, (50, 1_000)
 WAIT_S = 3600.0
 REST = 100_000
 """Rows that a restart may have to read again: a quarter of a second of folding is not worth a file."""
+
+TREE_COLUMNS = {"abc45": "tree.", "active-forest": "tree.tree."}
+"""What the names of the columns of the tree itself begin with, without its evidence."""
 
 
 def specification(algorithm: str, attributes: int, classes: int) -> bytes:
@@ -61,7 +65,14 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def started(store: Store) -> subprocess.Popen:
     command = [sys.executable, "-m", "quercus.server.growth.grower", store.url, "--log-level", "warning"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    # where bytecode may not be kept, every start would compile all modules again, for two seconds
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def stored_bytes(path: Path) -> int:
+    """Bytes on the disk: the room behind columns takes none."""
+    return 512 * path.stat().st_blocks
 
 
 def killed(grower: subprocess.Popen) -> None:
@@ -103,7 +114,7 @@ def measure(algorithm: str, rows: int, folder: Path) -> None:
 
         wait_until(is_saved)
         killed(grower)
-        size = file.stat().st_size
+        size = stored_bytes(file)
         print(
             f"{algorithm}, {rows:,} rows: saved growth of {held[1]:,}, {size / 1e6:.0f} MB, "
             f"{size / held[1]:.0f} bytes a row",
@@ -125,25 +136,44 @@ def measure(algorithm: str, rows: int, folder: Path) -> None:
         print(f"  without it: {seconds:.1f} s ({cpu:.1f} s CPU, {resident:.0f} MB)", flush=True)
 
 
-def measure_engine(rows: int, path: Path) -> None:
+def measure_engine(algorithm: str, rows: int, path: Path) -> None:
     X, y = train(stream := numeric(), rows + max(TAILS))
-    contours = np.eye(stream.classes)[y]
-    spec = specification_of(specification("abc45", X.shape[1], stream.classes))
-    state = GrowthState.initial(spec)
-    for begin in range(0, rows, GROWTH_ROWS):
-        part = slice(begin, min(begin + GROWTH_ROWS, rows))
-        state = grow(state, [Observed(X[part], contours[part])])
-    nodes = state.whole.count.size
-    write_columns(path, {}, saved_evidence(state).columns)
-    print(f"{rows:,} rows, {nodes:,} nodes: {path.stat().st_size / rows:.0f} bytes a row", flush=True)
+    spec = specification_of(specification(algorithm, X.shape[1], stream.classes))
+
+    def folded(engine: TreeEngine, begin: int, end: int) -> int:
+        """Number of nodes of the tree of the rows up to `end`."""
+        for start in range(begin, end, GROWTH_ROWS):
+            part = slice(start, min(start + GROWTH_ROWS, end))
+            labels = encode_sets((1 << y[part]).astype(np.uint64))
+            engine.fold([InstanceColumns(start + 1, X[part], labels)])
+        return engine.grown({}).node_count
+
+    engine = tree_engine(spec)
+    nodes = folded(engine, 0, rows)
+    saved = engine.saved()
+    assert saved is not None
+    write_columns(path, saved.head, saved.columns, saved.growing)
+    print(
+        f"{algorithm}, {rows:,} rows, {nodes:,} nodes: {path.stat().st_size / rows:.0f} bytes a row",
+        flush=True,
+    )
+    del engine, saved
     for what in ("tree and evidence", "evidence alone"):
         began = time.process_time()
-        _, columns = read_columns(path)
+        head, columns = read_columns(path)
         if what == "evidence alone":
-            columns = {name: column for name, column in columns.items() if not name.startswith("tree.")}
-        state = restored_state(spec, SavedEvidence(0, None, columns))
-        count = grow(state, [Observed(X[rows:], contours[rows:])]).whole.count[0]
-        print(f"  {what}: {time.process_time() - began:.2f} s CPU to the tree of {count:,} rows", flush=True)
+            columns = {
+                name: column
+                for name, column in columns.items()
+                if not name.startswith(TREE_COLUMNS[algorithm])
+            }
+        engine = tree_engine(spec)
+        engine.restore(SavedEngine(head, columns))
+        nodes = folded(engine, rows, len(X))
+        print(
+            f"  {what}: {time.process_time() - began:.2f} s CPU to the tree of {len(X):,} rows, {nodes:,} nodes",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -153,8 +183,9 @@ def main() -> None:
     parser.add_argument("--engine-alone", action="store_true")
     options = parser.parse_args()
     if options.engine_alone:
-        with tempfile.TemporaryDirectory() as folder:
-            measure_engine(options.rows, Path(folder) / "saved")
+        for algorithm in options.algorithms.split(","):
+            with tempfile.TemporaryDirectory() as folder:
+                measure_engine(algorithm, options.rows, Path(folder) / "saved")
         return
     for algorithm in options.algorithms.split(","):
         with tempfile.TemporaryDirectory() as folder:

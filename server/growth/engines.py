@@ -144,8 +144,7 @@ class ActiveE2mEngine:
         learner, active_tree = self._learner.saved(), self._active_tree.saved()
         if learner is None or active_tree is None:
             return None
-        both = learner.named("learner"), active_tree.named("adviser")
-        return SavedEngine({**both[0].head, **both[1].head}, {**both[0].columns, **both[1].columns})
+        return learner.named("learner").beside(active_tree.named("adviser"))
 
     def restore(self, saved: SavedEngine) -> None:
         """Continue from a saved state, both trees or neither."""

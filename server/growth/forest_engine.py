@@ -81,8 +81,8 @@ class ForestEngine(IncrementalEngine):
         if forest is None or tree is None:
             return None
         begun = [forest.begun, forest.piece_begun]
-        tree, mine = tree.named("tree"), SavedEngine({"begun": begun}, forest.columns).named("forest")
-        return SavedEngine({**tree.head, **mine.head}, {**tree.columns, **mine.columns})
+        mine = SavedEngine({"begun": begun}, forest.columns, SavedForest.GROWING)
+        return tree.named("tree").beside(mine.named("forest"))
 
     def restore(self, saved: SavedEngine) -> None:
         """Continue from a saved state, forest and tree or neither."""

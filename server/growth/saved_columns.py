@@ -1,29 +1,37 @@
 """Columns in a file that is whole or is not read.
 
-Layout, little-endian: eight bytes that name the format, the length of the directory as uint64, the BLAKE2b digest (32
-bytes) of all that follows, the directory as JSON (a head, and name, type and shape of each column), and the columns one
-after the other. A file is written beside its place and renamed into it; the digest reveals damage by a power cut.
+Layout, little-endian: eight bytes that name the format, the length of the directory as uint64, the CRC-32 of the
+directory as uint32, and the directory as JSON: a head, and name, type, shape, room and CRC-32 of each column. The
+columns follow. Spaces behind the directory and zeros behind a column fill up to a multiple of 64 bytes. Behind a column
+that grows there is room for more rows, a hole, which takes no space on the disk: who maps the file into memory appends
+there, and copies nothing.
+
+A file is written beside its place and renamed into it; the checksums reveal damage by a power cut.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import mmap
 import os
 import struct
-from collections.abc import Mapping
+import zlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAGIC: Final = b"QGROWTH1"
-_HEADER: Final = struct.Struct("<8sQ32s")
+MAGIC: Final = b"QGROWTH2"
+_HEADER: Final = struct.Struct("<8sQI")
 TYPES: Final = ("|i1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
 MAX_DIRECTORY: Final = 16 * 1024 * 1024
+ALIGNMENT: Final = 64
+ROOM: Final = 8
+"""One part in `ROOM` of a growing column is room behind it."""
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -32,25 +40,66 @@ class UnreadableFileError(Exception):
     """The file is none of this format, or is damaged; the message says which."""
 
 
-def write_columns(path: Path, head: Mapping[str, Any], columns: Columns) -> None:
-    """Put a file into its place, which only this user may read; ``OSError`` when it cannot be written."""
+class _Entry(NamedTuple):
+    """What the directory says of a column; `room` is in rows, behind those of `shape`."""
+
+    name: str
+    kind: str
+    shape: list[int]
+    room: int
+    checksum: int
+
+    @property
+    def row_bytes(self) -> int:
+        return np.dtype(self.kind).itemsize * math.prod(self.shape[1:])
+
+    def place(self, start: int) -> tuple[int, int, int]:
+        """Return where the rows end, their room, and what fills up behind them, of a column that starts there."""
+        rows = start + self.shape[0] * self.row_bytes
+        room = rows + self.room * self.row_bytes
+        return rows, room, room + -room % ALIGNMENT
+
+
+def write_columns(
+    path: Path, head: Mapping[str, Any], columns: Columns, growing: Collection[str] = ()
+) -> None:
+    """Put a file into its place, which only this user may read; ``OSError`` when it cannot be written.
+
+    Parameters
+    ----------
+    path : where it will be.
+    head : of JSON's types.
+    columns : arrays of `TYPES`, with one axis or more.
+    growing : names of columns that get room for more rows.
+    """
     flat = {name: np.ascontiguousarray(column) for name, column in columns.items()}
-    entries = [[name, column.dtype.str, column.shape] for name, column in flat.items()]
-    unknown = [name for name, kind, _ in entries if kind not in TYPES]
+    unknown = [name for name, column in flat.items() if column.dtype.str not in TYPES]
     if unknown:
         raise TypeError(f"columns {unknown} have a type that is none of {TYPES}")
-    directory = json.dumps({"head": head, "columns": entries}, separators=(",", ":")).encode()
-    parts = [
-        memoryview(directory),
-        *(column.reshape(-1).view(np.uint8).data for column in flat.values()),
+    data = {name: column.reshape(-1).view(np.uint8).data for name, column in flat.items()}
+    entries = [
+        _Entry(
+            name,
+            column.dtype.str,
+            list(column.shape),
+            len(column) // ROOM if name in growing else 0,
+            zlib.crc32(data[name]),
+        )
+        for name, column in flat.items()
     ]
-    digest = _digest_of(len(directory), *parts)
+    directory = json.dumps({"head": head, "columns": entries}, separators=(",", ":")).encode()
+    directory += b" " * (-(_HEADER.size + len(directory)) % ALIGNMENT)
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(_HEADER.pack(MAGIC, len(directory), digest))
-            for part in parts:
-                file.write(part)
+            file.write(_HEADER.pack(MAGIC, len(directory), zlib.crc32(directory)))
+            file.write(directory)
+            start = file.tell()
+            for entry in entries:
+                file.write(data[entry.name])
+                _, _, start = entry.place(start)
+                file.seek(start)
+            file.truncate()
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -58,6 +107,8 @@ def write_columns(path: Path, head: Mapping[str, Any], columns: Columns) -> None
 
 def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return head and columns; these are views of the mapped file, and writing to them does not change it.
+
+    The rows of a growing column are followed by its room, whose values do not matter.
 
     Raises
     ------
@@ -71,43 +122,55 @@ def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             raise UnreadableFileError("it is too short")
         # a private mapping: arrays that may not be written to are of another type, and compile kernels anew
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-    magic, length, digest = _HEADER.unpack_from(data)
+    magic, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise UnreadableFileError("it is of another format")
-    start = _HEADER.size + length
-    if length > MAX_DIRECTORY or start > len(data):
+    end = _HEADER.size + length
+    if length > MAX_DIRECTORY or end > len(data) or zlib.crc32(data[_HEADER.size : end]) != checksum:
         raise UnreadableFileError("it is damaged")
-    if _digest_of(length, data[_HEADER.size :]) != digest:
-        raise UnreadableFileError("it is damaged")
-    directory = json.loads(bytes(data[_HEADER.size : start]))
+    directory = json.loads(bytes(data[_HEADER.size : end]))
     columns: dict[str, NDArray[Any]] = {}
-    for name, kind, shape in directory["columns"]:
-        if kind not in TYPES:
-            raise UnreadableFileError(f"column {name} has the type {kind}")
-        count = int(np.prod(shape, dtype=np.int64))
-        columns[name] = np.frombuffer(data, np.dtype(kind), count, start).reshape(shape)
-        start += columns[name].nbytes
+    for entry in (_Entry(*entry) for entry in directory["columns"]):
+        if entry.kind not in TYPES:
+            raise UnreadableFileError(f"column {entry.name} has the type {entry.kind}")
+        start, (rows, room, end) = end, entry.place(end)
+        is_damaged = end > len(data) or zlib.crc32(data[start:rows]) != entry.checksum
+        if is_damaged or any(data[room:end]):
+            raise UnreadableFileError("it is damaged")
+        whole = np.frombuffer(data[start:room], np.dtype(entry.kind))
+        columns[entry.name] = whole.reshape(entry.shape[0] + entry.room, *entry.shape[1:])
+    if end != len(data):
+        raise UnreadableFileError("it is damaged")
     return directory["head"], columns
-
-
-def _digest_of(length: int, *parts: memoryview) -> bytes:
-    digest = hashlib.blake2b(length.to_bytes(8, "little"), digest_size=32)
-    for part in parts:
-        digest.update(part)
-    return digest.digest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedEngine:
-    """An engine to be saved: `head` in JSON's types, and columns, which may be views."""
+    """An engine to be saved.
+
+    Attributes
+    ----------
+    head : of JSON's types.
+    columns : may be views. Those of a file that was read have their room behind them.
+    growing : names of columns that get room for more rows in a file.
+    """
 
     head: Mapping[str, Any]
     columns: Columns
+    growing: frozenset[str] = frozenset()
 
     def named(self, name: str) -> SavedEngine:
         """Return the same under a name, to be saved together with others."""
         return SavedEngine(
-            {name: self.head}, {f"{name}.{key}": column for key, column in self.columns.items()}
+            {name: self.head},
+            {f"{name}.{key}": column for key, column in self.columns.items()},
+            frozenset(f"{name}.{key}" for key in self.growing),
+        )
+
+    def beside(self, other: SavedEngine) -> SavedEngine:
+        """Return this and another one, both `named`, as one."""
+        return SavedEngine(
+            {**self.head, **other.head}, {**self.columns, **other.columns}, self.growing | other.growing
         )
 
     def of(self, name: str) -> SavedEngine:

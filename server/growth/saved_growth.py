@@ -22,7 +22,7 @@ from quercus.storage import ModelRecord, Store, StoreError
 
 _log = logging.getLogger(__name__)
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 SUFFIX: Final = "-growth"  # of the folder beside the store's file
 ENDING: Final = ".growth"
 LEAST_S: Final = 0.25
@@ -115,8 +115,13 @@ class SavedGrowth:
             if free is not None and free < FREE_TIMES * size:
                 raise OSError(f"it needs {size} bytes, and only {free} are free on the disk")
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
-            head = {"fits": self._fit(part.sequence), "engine": saved.head}
-            write_columns(self._path, head | {"sequence": part.sequence, "heard": part.heard}, saved.columns)
+            head = {
+                "fits": self._fit(part.sequence),
+                "engine": saved.head,
+                "sequence": part.sequence,
+                "heard": part.heard,
+            }
+            write_columns(self._path, head, saved.columns, saved.growing)
         except (OSError, StoreError) as error:
             _log.warning("model %s: its growth is not saved: %s", self._model, error)
         self._took(started)

@@ -141,14 +141,15 @@ class ForestEvidence(WritableArrays):
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
-        `values` and `codes` are not written to: rows that come later are appended to a copy.
+        `values`, `codes` and `labelled` may have room behind their rows: later ones are written there, and to a copy
+        where there is none. `kinds` is copied.
         """
-        found = cls(named, contours.shape[1])
+        found, rows = cls(named, contours.shape[1]), len(kinds)
         found.contours = DistinctContours.of(contours)
-        found._labelled = LabelledRows.of(labelled, kinds[labelled])
-        found._rows = found._coded = len(kinds)
-        found._values, found._codes, found._kinds = values, codes, kinds
-        found.book, found._cut_by = book, rows_that_cut(len(kinds))
+        found._labelled = LabelledRows.of(labelled, kinds[labelled[: np.count_nonzero(kinds != UNLABELLED)]])
+        found._rows = found._coded = rows
+        found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
+        found.book, found._cut_by = book, rows_that_cut(rows)
         return found
 
     def __len__(self) -> int:

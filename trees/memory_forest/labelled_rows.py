@@ -27,9 +27,12 @@ class LabelledRows(WritableArrays):
 
     @classmethod
     def of(cls, rows: Rows, kinds: Kinds) -> "LabelledRows":
-        """Return labelled rows in their order, with the numbers of their contours; both are its own from now on."""
+        """Return labelled rows in their order, with the numbers of their contours (T,).
+
+        `rows` may have room behind them, where later ones are written.
+        """
         found = cls()
-        found._rows, found._kinds, found._count = rows, kinds, len(rows)
+        found._rows, found._kinds, found._count = rows, with_room(kinds, len(kinds), len(rows)), len(kinds)
         return found
 
     @property

@@ -6,7 +6,7 @@ next block. Everything else is a function of these.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ class SavedForest:
     columns : mapping of str to array
         They may be views: valid until the next label.
     """
+
+    GROWING: ClassVar = frozenset({"values", "codes", "told"})
+    """Columns that may have room behind the rows, where later ones are written."""
 
     begun: int
     piece_begun: int
@@ -75,24 +78,23 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
 def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
     """Restore a saved forest into an empty one; `ValueError` if the columns do not fit together.
 
-    It may keep views of the columns, and does not write to them.
+    It may keep views of the columns, and does not write to the rows that they hold.
     """
     columns, size = saved.columns, forest.evidence.size
     _check_columns(columns, len(forest.evidence.named), size)
-    labelled, kinds = columns["told"], np.array(columns["kinds"])
-    _check_labelled(labelled, kinds)
+    _check_labelled(columns["told"], columns["kinds"])
     evidence = ForestEvidence.restored(
         forest.evidence.named,
         columns["contours"],
         values=columns["values"],
         codes=columns["codes"],
-        kinds=kinds,
-        labelled=labelled,
+        kinds=columns["kinds"],
+        labelled=columns["told"],
         book=_book_of("cuts", columns, forest.evidence.named),
     )
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
-    if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(labelled):
+    if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(evidence.labelled):
         raise ValueError(f"{counts} trees and {saved.begun} rows do not fit the forest")
     blocks = zip(
         columns["judged_trees"].tolist(), columns["judged_theta"], columns["judged_contours"], strict=True
@@ -121,7 +123,7 @@ def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: Me
     labelled, kinds = np.array(columns["early_told"]), np.array(columns["early_kinds"])
     _check_range("early_count", columns["early_count"], int(labelled.max(initial=-2)) + 1, len(evidence) + 1)
     if len(labelled):
-        _check_labelled(labelled, kinds, of=(len(evidence), len(evidence.contours)))
+        _check_earlier(labelled, kinds, evidence)
         early.before = EvidenceMoment(evidence, count, labelled, kinds)
         early.judges = Members.of(early.before, forest.trees, forest.seed, None)
     return early
@@ -132,7 +134,7 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     count = columns["judge_told_count"].item()
     if len(columns["judge_told"]):
         labelled, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
-        _check_labelled(labelled, kinds, of=(len(evidence), len(evidence.contours)))
+        _check_earlier(labelled, kinds, evidence)
     else:
         now = evidence.now()
         labelled, kinds = now.labelled[:count], now.labelled_kinds[:count]
@@ -208,16 +210,19 @@ def _check_tree(
         raise ValueError(f"{len(size)} nodes of a tree do not fit its {len(mine)} rows")
 
 
-def _check_labelled(
-    labelled: NDArray[Any], kinds: NDArray[np.int32], of: tuple[int, int] | None = None
-) -> None:
-    """Raise where labelled rows are none of the rows, or their contours none that is known."""
-    rows, contours = (len(kinds), None) if of is None else of
-    _check_range("told", labelled, 0, rows)
-    if contours is not None:
-        _check_range("judge_kinds", kinds, 0, contours)
-    elif len(labelled) != np.count_nonzero(kinds != UNLABELLED) or (kinds[labelled] == UNLABELLED).any():
+def _check_labelled(labelled: NDArray[Any], kinds: NDArray[np.int32]) -> None:
+    """Raise where the labelled rows, before the room behind them, are not those with a contour."""
+    count = np.count_nonzero(kinds != UNLABELLED)
+    labelled = labelled[:count]
+    _check_range("told", labelled, 0, len(kinds))
+    if np.count_nonzero(kinds[labelled] != UNLABELLED) != count:
         raise ValueError("column told names other rows than the labelled ones")
+
+
+def _check_earlier(labelled: NDArray[Any], kinds: NDArray[np.int32], evidence: ForestEvidence) -> None:
+    """Raise where rows that were labelled at an earlier moment are no rows, or had contours that are not known."""
+    _check_range("told", labelled, 0, len(evidence))
+    _check_range("judge_kinds", kinds, 0, len(evidence.contours))
 
 
 def _check_range(name: str, numbers: NDArray[Any], low: int, end: int) -> None:
@@ -229,8 +234,8 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     n, d, blocks = len(columns["kinds"]), len(columns["contours"]), len(columns["judged_trees"])
     shapes = {
         "contours": (d, size),
-        "values": (n, attributes),
-        "codes": (n, attributes),
+        "values": (max(n, len(columns["values"])), attributes),
+        "codes": (len(columns["values"]), attributes),
         "kinds": (n,),
         "told": (len(columns["told"]),),
         "cuts_counts": (attributes,),

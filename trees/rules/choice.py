@@ -143,14 +143,15 @@ def choose(
         earned = earned_splits(cells.first, size, maxima, candidates, tried, level)
         justified[:] = earned.any(axis=1)
         candidates = np.where(justified[:, np.newaxis], earned, candidates)
+    information = split_information(size[:, 1:], cells.first - 1)
     contested = candidates
     if frugal:
         entropies.solve(own)
         entropies.enclose(_cells_of(cells, contested) & populated)
-        contested = _compared(cells, size, entropies.read(own), candidates, justified).rivals
+        _, _, _, contested = _compare(cells.first, size, information, entropies.read(own), candidates)
     exact = own | (_cells_of(cells, contested) & populated)
     entropies.solve(exact)
-    return _compared(cells, size, entropies.read(exact), candidates, justified)
+    return Choices(*_compare(cells.first, size, information, entropies.read(exact), candidates), justified)
 
 
 def _candidates(
@@ -174,13 +175,6 @@ def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
     marked = np.zeros((len(splits), cells.count), bool)
     marked[:, 1:] = splits[:, cells.split_of]
     return marked
-
-
-def _compared(
-    cells: SplitCells, size: Floats, ends: tuple[Floats, Floats], candidates: Bools, justified: Bools
-) -> Choices:
-    information = split_information(size[:, 1:], cells.first - 1)
-    return Choices(*_compare(cells.first, size, information, ends, candidates), justified)
 
 
 @compiled

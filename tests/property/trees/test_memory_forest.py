@@ -274,9 +274,32 @@ def restarted(found: MemoryForest, named: NDArray[np.bool_]) -> MemoryForest:
     saved = saved_forest(found)
     assert saved is not None
     columns = {name: column.copy() for name, column in saved.columns.items()}
+    for name in saved.GROWING:  # room for a few rows, as files have it
+        columns[name] = np.concatenate([columns[name], columns[name][:9]])
     after = MemoryForest(named, 3, trees=7, seed=5, level=0.75)
     restore_forest(after, replace(saved, columns=columns))
     return after
+
+
+def test_rows_are_appended_to_the_room_of_saved_columns() -> None:
+    """Nothing is copied until the room is full."""
+    values, named, contours = world(9, 700, 3)
+    found = forest(named, 3)
+    found.observe(values[:600], contours[:600])
+    found.members()
+    saved = saved_forest(found)
+    assert saved is not None
+    columns = {name: column.copy() for name, column in saved.columns.items()}
+    for name in saved.GROWING:
+        columns[name] = np.concatenate([columns[name], np.zeros_like(columns[name][:50])])
+    after = forest(named, 3)
+    restore_forest(after, replace(saved, columns=columns))
+    for start, end in ((600, 640), (640, 700)):
+        for each in (found, after):
+            each.observe(values[start:end], contours[start:end])
+        assert_same(after, found)
+        assert np.shares_memory(columns["values"], after.evidence.values) == (end <= 650)
+    np.testing.assert_array_equal(columns["values"][:640], values[:640])
 
 
 def test_saved_columns_are_not_written_to() -> None:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from quercus.belief.label import Label, precise, vacuous
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.forest_engine import ForestEngine
-from quercus.server.growth.saved_columns import SavedEngine
+from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
 from quercus.server.wire.models import complete_specification
@@ -264,7 +265,9 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
 
 
 @pytest.mark.parametrize("memory_rows", [None, 30])
-def test_a_restart_changes_no_byte_of_forest_tree_and_queries(memory_rows: int | None) -> None:
+def test_a_restart_changes_no_byte_of_forest_tree_and_queries(
+    memory_rows: int | None, tmp_path: Path
+) -> None:
     specification = replace(SPECIFICATION, memory_rows=memory_rows)
     rows, *events = log()
     assert isinstance(rows, InstanceColumns)
@@ -279,7 +282,8 @@ def test_a_restart_changes_no_byte_of_forest_tree_and_queries(memory_rows: int |
         first.grown({})
         saved = first.saved()
         assert saved is not None
-        second.restore(SavedEngine(json.loads(json.dumps(saved.head)), saved.columns))
+        write_columns(path := tmp_path / f"{at}.growth", saved.head, saved.columns, saved.growing)
+        second.restore(SavedEngine(*read_columns(path)))
         second.fold(parts[at:])
         assert second.grown({2: ("blue",)}).encode() == expected, at
         assert second.accuracy == whole.accuracy

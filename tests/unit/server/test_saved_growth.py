@@ -203,6 +203,42 @@ def test_columns_that_were_read_may_be_written_to_and_the_file_stays(tmp_path: P
     assert read_columns(path)[1]["rows"].tolist() == [0, 1, 2]
 
 
+def test_a_growing_column_has_room_behind_its_rows(tmp_path: Path) -> None:
+    values, names = np.arange(48.0).reshape(16, 3), np.arange(5, dtype=np.int16)
+    write_columns(path := tmp_path / "a.growth", {}, {"values": values, "names": names}, {"values"})
+    _, columns = read_columns(path)
+    assert columns["values"].shape == (18, 3)
+    np.testing.assert_array_equal(columns["values"][:16], values)
+    np.testing.assert_array_equal(columns["names"], names)
+    assert all(column.flags.writeable and column.flags.aligned for column in columns.values())
+
+
+@pytest.mark.parametrize("growing", [(), ("rows",)])
+def test_every_damaged_byte_is_found_out(tmp_path: Path, growing: tuple[str, ...]) -> None:
+    """Those of the room behind a growing column do not count."""
+    columns = {"numbers": np.arange(9, dtype=np.int32), "rows": np.arange(16.0).reshape(8, 2)}
+    write_columns(path := tmp_path / "a.growth", {"sequence": 7}, columns, growing)
+    good, (head, before) = path.read_bytes(), read_columns(path)
+    for size in range(len(good)):
+        path.write_bytes(good[:size])
+        with pytest.raises(UnreadableFileError):
+            read_columns(path)
+    unread = 0
+    for at in range(len(good)):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0x20]) + good[at + 1 :])
+        try:
+            found, after = read_columns(path)
+        except UnreadableFileError:
+            continue
+        unread += 1
+        assert found == head
+        assert all(np.array_equal(after[name][: len(column)], column) for name, column in columns.items())
+        assert {name: column.shape for name, column in after.items()} == {
+            name: column.shape for name, column in before.items()
+        }
+    assert unread == 16 * len(growing)  # the room of one row in eight
+
+
 def test_another_log_with_the_same_name_and_length_is_found_out(store: Store) -> None:
     """As after a backup was restored, and others wrote since."""
     spoken(store)
