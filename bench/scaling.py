@@ -7,6 +7,7 @@ with more looks, and the subtrees below them are grown again.
 """
 
 from collections.abc import Callable, Sequence
+from unittest.mock import patch
 
 import numpy as np
 from _measure import Clock
@@ -62,11 +63,15 @@ def carried(n: int) -> dict[int, dict[str, float]]:
     """Return what a look on stream A at α = 1 takes up, mean over the looks before each tenth of n rows."""
     stream, rng, seen = nominal(), np.random.default_rng(TRAIN_SEED), dict.fromkeys(CARRIED, 0)
     state, found = GrowthState.initial(stream.specification(alpha=1.0, **STOPPING)), {}
-    down, large, turn = GrowingTree._down, GrowingTree._decide_large, GrowingTree._turn
+    level, large, exchange = (
+        GrowingTree._decide_level,
+        GrowingTree._decide_large,
+        GrowingTree._exchange_subtrees,
+    )
 
-    def counted_down(tree, changes):
+    def counted_level(tree, changes):
         seen[CARRIED[0]] += changes.rows.size
-        return down(tree, changes)
+        return level(tree, changes)
 
     def counted_large(tree, changes):
         nodes, here = tree.nodes, changes.nodes
@@ -74,16 +79,16 @@ def carried(n: int) -> dict[int, dict[str, float]]:
         seen[CARRIED[1]] += int(np.diff(changes.start)[new].sum())
         return large(tree, changes)
 
-    def counted_turn(tree, changes, chosen, *rest):
+    def counted_exchange(tree, changes, chosen, *rest):
         seen[CARRIED[2]] += int(tree.nodes.count[changes.nodes[chosen]].sum())
-        return turn(tree, changes, chosen, *rest)
+        return exchange(tree, changes, chosen, *rest)
 
-    GrowingTree._down, GrowingTree._decide_large, GrowingTree._turn = (
-        counted_down,
-        counted_large,
-        counted_turn,
-    )
-    try:
+    with patch.multiple(
+        GrowingTree,
+        _decide_level=counted_level,
+        _decide_large=counted_large,
+        _exchange_subtrees=counted_exchange,
+    ):
         for rows in range(EVERY, n + 1, EVERY):
             X, y = stream.draw(rng, EVERY)
             state = grow(state, [Observed(X, precise(y, stream.classes))])
@@ -91,8 +96,6 @@ def carried(n: int) -> dict[int, dict[str, float]]:
             if rows % (n // 10) == 0:
                 found[rows] = {name: total * EVERY * 10 / n for name, total in seen.items()}
                 seen.update(dict.fromkeys(CARRIED, 0))
-    finally:
-        GrowingTree._down, GrowingTree._decide_large, GrowingTree._turn = down, large, turn
     return found
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
@@ -21,10 +19,7 @@ from quercus.cli.common import (
     ModelArgument,
     NominalOption,
     ServerOption,
-    accuracy_text,
-    attribute_text,
     connect,
-    lag_text,
     model_json,
     out,
     print_json,
@@ -47,15 +42,13 @@ from quercus.cli.model_options import (
     algorithm_of,
     pruning_of,
 )
+from quercus.cli.model_tables import print_model, table_of_models
 from quercus.cli.options import option, server_option
 from quercus.cli.specfile import read_presentation
-from quercus.client import algorithms
-from quercus.client.reasons import why_it_stopped
-from quercus.client.results import Model, Specification
+from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer
 from quercus.specification import parameters
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
@@ -80,28 +73,7 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
     if not models:
         out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
         return
-    table = RichTable("model", "classes", *(_right("rows"), _right("answers"), _right("open")), box=None)
-    table.add_column("tree", justify="right")
-    table.add_column("lag", justify="right")
-    table.add_column("behind", justify="right")
-    for model in models:
-        table.add_row(
-            model.name,
-            str(len(model.specification.classes)),
-            f"{model.instance_count:,}",
-            f"{model.queries_answered:,} of {model.budget:,}",
-            f"{model.queries_open:,}",
-            f"v{model.tree_version}",
-            f"{model.lag:,}",
-            f"{model.lag_s:.1f} s",
-        )
-    out.print(table)
-
-
-def _right(name: str) -> Any:
-    from rich.table import Column  # noqa: PLC0415  (beside its only use)
-
-    return Column(name, justify="right")
+    out.print(table_of_models(models))
 
 
 @app.command("show")
@@ -122,54 +94,7 @@ def show_model(
     if as_json:
         print_json(model_json(model))
     else:
-        _print_model(model)
-
-
-def _print_model(model: Model) -> None:
-    spec = model.specification
-    grid = RichTable(box=None, show_header=False, pad_edge=False)
-    depth = "no limit" if spec.max_depth is None else spec.max_depth
-    rows: list[tuple[str, object]] = [
-        ("model", model.name),
-        ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
-        ("classes", ", ".join(spec.classes)),
-        ("algorithm", algorithms.text(spec.algorithm)),
-        ("alpha", spec.alpha),
-        ("prediction level", spec.prediction_level),
-        ("split significance", spec.split_significance or "no test"),
-        ("min instances", spec.min_instances),
-        ("max depth", depth),
-        (
-            "memory rows",
-            parameters.MEMORY_ROWS.meaning_of_none if spec.memory_rows is None else f"{spec.memory_rows:,}",
-        ),
-        ("pruning", _pruning_text(spec.pruning)),
-        ("strategy", spec.strategy),
-        ("asks", why_it_stopped(model) or spec.ask),
-        ("rows", f"{model.instance_count:,}"),
-        (
-            "queries",
-            f"{model.queries_answered:,} answered of {model.budget:,}, {model.queries_leased:,} leased, ",
-        ),
-        (
-            "",
-            f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
-        ),
-        ("tree", f"version {model.tree_version}, {lag_text(model)}"),
-        ("accuracy", accuracy_text(model.accuracy)),
-    ]
-    for key, value in rows:
-        grid.add_row(key, Text(str(value)))
-    out.print(grid)
-    attributes = RichTable("attribute", "kind", box=None, pad_edge=False, header_style="none")
-    for attribute in spec.attributes:
-        attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
-    out.print()
-    out.print(attributes)
-
-
-def _pruning_text(pruning: Pruning | None) -> str:
-    return "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
+        print_model(model)
 
 
 @app.command("create")
@@ -268,7 +193,7 @@ def create_model(
     if as_json:
         print_json(model_json(model))
         return
-    _print_model(model)
+    print_model(model)
     out.print(f"\ncreated; push rows with: quercus push {name} FILE")
     if not model.budget:
         hint = f"give it one with: quercus models update {name} --budget N"
@@ -372,7 +297,7 @@ def update_model(
     if as_json:
         print_json(model_json(model))
     else:
-        _print_model(model)
+        print_model(model)
 
 
 @app.command("delete")

@@ -1,0 +1,81 @@
+"""What ``quercus models`` prints: a table of models, and all about one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Column, Table
+from rich.text import Text
+
+from quercus.cli.common import accuracy_text, attribute_text, lag_text, out
+from quercus.client import algorithms
+from quercus.client.reasons import why_it_stopped
+from quercus.client.results import Model
+from quercus.specification import parameters
+from quercus.specification.algorithms import Pruning
+
+
+def table_of_models(models: Sequence[Model]) -> Table:
+    """Return a table with a row for each model."""
+    numbers = [Column(name, justify="right") for name in ("rows", "answers", "open", "tree", "lag", "behind")]
+    table = Table("model", "classes", *numbers, box=None)
+    for model in models:
+        table.add_row(
+            model.name,
+            str(len(model.specification.classes)),
+            f"{model.instance_count:,}",
+            f"{model.queries_answered:,} of {model.budget:,}",
+            f"{model.queries_open:,}",
+            f"v{model.tree_version}",
+            f"{model.lag:,}",
+            f"{model.lag_s:.1f} s",
+        )
+    return table
+
+
+def print_model(model: Model) -> None:
+    """Print the specification of a model and its progress."""
+    spec = model.specification
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    depth = "no limit" if spec.max_depth is None else spec.max_depth
+    rows: list[tuple[str, object]] = [
+        ("model", model.name),
+        ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
+        ("classes", ", ".join(spec.classes)),
+        ("algorithm", algorithms.text(spec.algorithm)),
+        ("alpha", spec.alpha),
+        ("prediction level", spec.prediction_level),
+        ("split significance", spec.split_significance or "no test"),
+        ("min instances", spec.min_instances),
+        ("max depth", depth),
+        (
+            "memory rows",
+            parameters.MEMORY_ROWS.meaning_of_none if spec.memory_rows is None else f"{spec.memory_rows:,}",
+        ),
+        ("pruning", _pruning_text(spec.pruning)),
+        ("strategy", spec.strategy),
+        ("asks", why_it_stopped(model) or spec.ask),
+        ("rows", f"{model.instance_count:,}"),
+        (
+            "queries",
+            f"{model.queries_answered:,} answered of {model.budget:,}, {model.queries_leased:,} leased, ",
+        ),
+        (
+            "",
+            f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
+        ),
+        ("tree", f"version {model.tree_version}, {lag_text(model)}"),
+        ("accuracy", accuracy_text(model.accuracy)),
+    ]
+    for key, value in rows:
+        grid.add_row(key, Text(str(value)))
+    out.print(grid)
+    attributes = Table("attribute", "kind", box=None, pad_edge=False, header_style="none")
+    for attribute in spec.attributes:
+        attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
+    out.print()
+    out.print(attributes)
+
+
+def _pruning_text(pruning: Pruning | None) -> str:
+    return "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
