@@ -40,7 +40,7 @@ REST = 100_000
 """Rows that a restart may have to read again: a quarter of a second of folding is not worth a file."""
 
 TREE_COLUMNS = {"abc45": "tree.", "active-forest": "tree.tree."}
-"""What the names of the columns of the tree itself begin with, without its evidence."""
+"""Beginning of the names of the columns of the tree itself, without its evidence."""
 
 
 def specification(algorithm: str, attributes: int, classes: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What ``quercus models`` prints: a table of models, and all about one."""
+"""The output of ``quercus models``: a table of models, and all about one."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class UnreadableFileError(Exception):
 
 
 class _Entry(NamedTuple):
-    """What the directory says of a column; `room` is in rows, behind those of `shape`."""
+    """An entry of the directory: a column; `room` is in rows, behind those of `shape`."""
 
     name: str
     kind: str
