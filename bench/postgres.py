@@ -336,24 +336,24 @@ def main() -> None:
                 }[what]
                 parts = f"client {own:,.1f} µs, database {server:,.1f} µs, {written:,.0f} bytes of WAL"
                 report.add(Row(f"CPU of {title}", parts))
-            found = pairs(cluster, 2.0, 3 if quick else 9)
-            raw, ours = found.raw, found.ours
-            peer = f"raw SKIP LOCKED, {CONNECTIONS} connections {raw.rate:,.0f} pairs/s ({_cpu(raw)})"
+            measured = pairs(cluster, 2.0, 3 if quick else 9)
+            locked, grouped = measured.raw, measured.ours
+            peer = f"raw SKIP LOCKED, {CONNECTIONS} connections {locked.rate:,.0f} pairs/s ({_cpu(locked)})"
             work = f"lease and answer, one model, up to {OPEN} open, {CONNECTIONS} labellers in groups"
             report.add(
                 Row(
                     work,
-                    f"{ours.without_agendas:,.0f} pairs/s, {found.times:.2f} × its time",
+                    f"{grouped.without_agendas:,.0f} pairs/s, {measured.times:.2f} × its time",
                     peer,
-                    f"{1 / found.times:.2f}",
+                    f"{1 / measured.times:.2f}",
                     f"at most {PAIR_TARGET:g} × its time",
-                    found.times <= PAIR_TARGET,
+                    measured.times <= PAIR_TARGET,
                 ),
                 Row(
                     f"{work}, with the agendas that they need",
-                    f"{ours.rate:,.0f} pairs/s ({_cpu(ours)}), {found.times_cpu:.2f} × its CPU time",
+                    f"{grouped.rate:,.0f} pairs/s ({_cpu(grouped)}), {measured.times_cpu:.2f} × its CPU time",
                     peer,
-                    f"{1 / found.times_with_agendas:.2f}",
+                    f"{1 / measured.times_with_agendas:.2f}",
                 ),
             )
             served = served_pairs(cluster.url(cluster.create()), CONNECTIONS, OPEN, 3.0 if quick else 10.0)
@@ -362,7 +362,7 @@ def main() -> None:
                     f"the same through a server, {CONNECTIONS} labellers",
                     f"{served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of the server a pair",
                     peer,
-                    f"{served.rate / raw.rate:.2f}",
+                    f"{served.rate / locked.rate:.2f}",
                 )
             )
         finally:

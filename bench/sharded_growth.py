@@ -26,6 +26,7 @@ class TimedGrowth(_Growth):
 
     seconds = 0.0
     path = 0.0
+    _workers: TimedShardWorkers
 
     def _grow(self, tree, counts):
         workers = self._workers

@@ -31,7 +31,7 @@ MAX_MODELS = 20
 IDLE = {
     "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
-    "budget_spent": "The budget is spent.",
+    "budget_spent": "The budget is spent. To raise it: quercus models update {model} --budget N",
     "growing": "The tree is learning from your last answer.",
     "not_for_you": "You have answered or skipped every open query, or it is postponed.",
     "share_spent": "You have given the maximum number of answers of one labeller.",
@@ -52,6 +52,11 @@ def queue_of(request: Request, session: Session) -> LabellerQueue:
     return session.queues[model]
 
 
+def _idle_text(request: Request, queue: LabellerQueue) -> str:
+    """Return why a queue has no query."""
+    return IDLE.get(queue.idle, queue.idle).format(model=request.path_params["model"])
+
+
 async def model_of(request: Request, session: Session) -> Model | None:
     """Return the model of the path; None: any model."""
     name = request.path_params["model"]
@@ -70,7 +75,7 @@ async def label(request: Request) -> Response:
         model=request.path_params["model"],
         tab="label",
         article="" if query is None else await article(request, session, query, model),
-        idle=IDLE.get(queue.idle, queue.idle),
+        idle=_idle_text(request, queue),
         progress=progress(model),
         commands=[each for each in COMMANDS if each.name != "neighbours"],  # of the terminal only
         terms=TERMS,
@@ -180,7 +185,7 @@ async def _query_response(
     model = await model_of(request, session)
     content: dict[str, Any] = {"progress": progress(model)}
     if query is None:
-        content |= {"idle": queue.idle, "why": IDLE.get(queue.idle, queue.idle)}
+        content |= {"idle": queue.idle, "why": _idle_text(request, queue)}
     else:
         content |= {"name": query.name, "html": await article(request, session, query, model)}
     return JSONResponse(content)
