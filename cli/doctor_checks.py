@@ -168,7 +168,7 @@ def check_disk(config: Config) -> CheckFinding:
     dialect = dialect_for(config.store_url, 5.0)
     if not isinstance(dialect, SqliteDialect):
         return CheckFinding("disk", "ok", "that of the database server; look there")
-    folder = dialect.path.parent
+    folder = dialect.room.folder
     if not folder.is_dir():
         return CheckFinding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
     free = shutil.disk_usage(folder).free

@@ -57,7 +57,7 @@ class SqliteDialect:
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
         self.path = path_of(url)
         self.file = StoreFile(self.path, read_only)
-        self.room = DiskSpace(self.path)
+        self.room = DiskSpace(self.file.place)
         self.read_only = read_only
         self.busy_timeout_s = busy_timeout_s
         self._url = url

@@ -56,19 +56,23 @@ class DiskSpace:
 
     Parameters
     ----------
-    store : the file.
+    store : the file, not a link to it.
+
+    Attributes
+    ----------
+    folder : where it lies, and its reserve and its log with it.
     """
 
     def __init__(self, store: Path) -> None:
         self.store = store
         self.reserve = store.with_name(store.name + RESERVE)
         self._log = store.with_name(store.name + "-wal")
-        self._folder = store.parent
+        self.folder = store.parent
 
     def left_bytes(self) -> int:
         """Free bytes on the disk, without the reserve."""
         with self._translated("cannot tell how much room its disk has"):
-            disk = os.statvfs(self._folder)
+            disk = os.statvfs(self.folder)
         return disk.f_bavail * disk.f_frsize
 
     def check(self, driver: sqlite3.Connection) -> None:

@@ -44,14 +44,14 @@ def store_error(error: Exception, path: Path, room: DiskSpace) -> StoreError:
     if not isinstance(cause, sqlite3.Error):
         return StoreError(f"{path}: {cause}")
     code = primary_code(cause)
-    kind, says = _MEANINGS.get(code) or _trouble_of_disk(code, path, room)
+    kind, says = _MEANINGS.get(code) or _trouble_of_disk(code, room)
     return kind(f"{path} {says.format(path)} ({cause})")
 
 
-def _trouble_of_disk(code: int, path: Path, room: DiskSpace) -> tuple[type[StoreError], str]:
+def _trouble_of_disk(code: int, room: DiskSpace) -> tuple[type[StoreError], str]:
     """Return the cause behind an unspecific error, such as a file that could not be written."""
     with suppress(OSError, StoreError):
-        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+        if os.statvfs(room.folder).f_flag & os.ST_RDONLY:
             return ReadOnlyStore, "may not be written: its file system is mounted read-only"
         if room.left_bytes() < ROOM_BYTES:
             return NoSpace, NO_SPACE

@@ -23,12 +23,15 @@ class StoreFile:
 
     Attributes
     ----------
+    place : Path
+        Where the file lies: the end of a symbolic link, beside which SQLite keeps its log.
     is_still : bool
         Nobody writes the file: neither this process nor, as far as can be seen, another.
     """
 
     def __init__(self, path: Path, read_only: bool) -> None:
         self.path = path
+        self.place = Path(os.path.realpath(path)) if path.is_symlink() else path
         self.read_only = read_only
         self.is_still = False
         self._files: dict[Path, tuple[int, ...]] = {}
@@ -36,7 +39,7 @@ class StoreFile:
 
     def check_reachable(self) -> None:
         """Explain SQLite's "unable to open database file" in words."""
-        parent = self.path.parent
+        parent = self.place.parent
         if not parent.exists():
             raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
         if not parent.is_dir():
@@ -64,7 +67,7 @@ class StoreFile:
         if (
             not self.is_still
             and not self.beside(SHARED_MEMORY).exists()
-            and not _has_access(self.path.parent, os.W_OK)
+            and not _has_access(self.place.parent, os.W_OK)
         ):
             raise ReadOnlyStore(
                 f"{self.path} has commits in its write-ahead log, which cannot be read without permission to write: "
@@ -74,11 +77,11 @@ class StoreFile:
     def make(self) -> None:
         """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
         with suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     def beside(self, suffix: str) -> Path:
         """A place beside the file."""
-        return self.path.with_name(self.path.name + suffix)
+        return self.place.with_name(self.place.name + suffix)
 
     def _has_log(self) -> bool:
         """Return whether the write-ahead log has commits that the file itself may not contain yet."""

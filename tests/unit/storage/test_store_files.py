@@ -186,6 +186,49 @@ def test_who_reads_alone_notices_that_somebody_writes(path):
             reading.get_model("m")
 
 
+@pytest.fixture
+def link(tmp_path: Path) -> Path:
+    """A link to a store on another disk, as it is made when the first disk is full."""
+    (tmp_path / "disk").mkdir()
+    linked = tmp_path / "link.db"
+    linked.symlink_to(tmp_path / "disk" / "store.db")
+    return linked
+
+
+def test_a_store_is_read_whole_through_a_link(link):
+    """SQLite keeps the last commits beside the file, not beside the link; without them old evidence was served."""
+    filled(link)
+    with Store.open(url_of(link)) as writing:
+        writing.append_instances("m", ["j"], np.zeros((1, 2)), [b"?"])
+        with Store.open(url_of(link), read_only=True) as reading:
+            assert reading.get_model("m").instance_count == 2
+            writing.append_instances("m", ["k"], np.zeros((1, 2)), [b"?"])
+            assert reading.get_model("m").instance_count == 3
+
+
+def test_who_reads_alone_notices_through_a_link_that_somebody_writes(link):
+    filled(link)
+    with Store.open(url_of(link), read_only=True) as reading, Store.open(url_of(link)) as writing:
+        writing.create_model("n", b"specification", budget=1)
+        with pytest.raises(StoreError, match="another process writes it now: start the server again"):
+            reading.get_model("m")
+
+
+def test_what_lies_beside_a_store_lies_beside_the_file_not_beside_a_link(link):
+    """Its log is watched there, and its reserve kept on the disk whose room it is; all is for its user alone."""
+    with Store.open(url_of(link)) as store:
+        store.keep_reserve()
+        store.create_model("m", b"specification", budget=1)
+        beside = {each.name: each.stat() for each in (link.parent / "disk").iterdir()}
+        assert set(beside) == {"store.db", "store.db-wal", "store.db-shm", "store.db-reserve"}
+        assert {found.st_mode & 0o777 for found in beside.values()} == {0o600}
+        assert store.size_bytes() == sum(beside[f"store.db{end}"].st_size for end in ("", "-wal", "-shm"))
+        (link.parent / "disk" / "store.db-wal").unlink()
+        with pytest.raises(StoreError, match=r"store.db-wal was deleted or replaced while it was in use"):
+            store.create_model("n", b"specification", budget=1)
+    assert sorted(each.name for each in link.parent.iterdir()) == ["disk", "link.db"]
+
+
 @pytest.mark.parametrize(("revision", "kind"), [("0002", ReadOnlyStore), ("0042", NewerSchema)])
 def test_another_schema_cannot_be_read_without_writing(path, revision, kind):
     filled(path)
