@@ -69,6 +69,7 @@ def serve(
         from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
         from quercus.server.config import Config, read_limits  # noqa: PLC0415
         from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+        from quercus.storage import shown_url  # noqa: PLC0415
     flags = {
         "store": store,
         "host": host,
@@ -89,7 +90,10 @@ def serve(
         if helper is not None and not settings.grower:
             helper.kill()
         err.print(
-            f"store {settings.store}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
+            f"store {shown_url(settings.store)}; stop with Ctrl-C or SIGTERM",
+            style="dim",
+            markup=False,
+            soft_wrap=True,
         )
         run(settings)
     except BadStart as error:

@@ -7,6 +7,9 @@ from sqlalchemy.exc import ArgumentError
 
 from quercus.belief.errors import InvalidInput
 
+SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")
+"""Parameters of libpq that nobody but the database is shown."""
+
 KINDS: Final = "sqlite:///path/to/file or postgresql://user@host/database"
 
 
@@ -29,9 +32,10 @@ def shown_url(url: str) -> str:
     if "://" not in url or url.startswith("sqlite"):
         return url
     try:
-        return without_secrets(url)[0]
+        shown = without_password(parse_url(url)).difference_update_query(SECRETS)
     except InvalidInput:
         return url.partition("://")[0] + "://…"
+    return shown.render_as_string()
 
 
 def without_secrets(url: str) -> tuple[str, dict[str, str]]:

@@ -53,6 +53,17 @@ def store(tmp_path: Path) -> Iterator[Path]:
     tmp_path.chmod(0o700)
 
 
+@pytest.mark.parametrize(
+    "form", ["ann:hidden@127.0.0.1:1/quercus", "127.0.0.1:1/quercus?password=hidden&sslpassword=hidden"]
+)
+def test_the_password_of_a_store_is_never_printed(form: str) -> None:
+    """Others may read the journal, where the lines of a server go."""
+    done = command_line.quercus("serve", "--store", f"postgresql://{form}", "--port", "0")
+    assert done.returncode == 1
+    assert "127.0.0.1" in done.stderr
+    assert "hidden" not in done.stderr
+
+
 @pytest.mark.slow
 def test_store_of_a_newer_version(store: Path) -> None:
     with sqlite3.connect(store) as raw:

@@ -93,6 +93,10 @@ def test_passwords_stay_out_of_command_lines_and_messages() -> None:
     assert without_secrets("postgres://host/db?password=x") == ("postgresql://host/db", {"PGPASSWORD": "x"})
     assert without_secrets("sqlite:///a.db") == ("sqlite:///a.db", {})
     assert shown_url(url) == "postgresql://ann@host:99/db?sslmode=require"
+    assert (
+        shown_url("postgresql://h/db?sslkey=k&sslpassword=s&oauth_client_secret=t")
+        == "postgresql://h/db?sslkey=k"
+    )
     assert shown_url("a:b@c.db") == "a:b@c.db"
     assert shown_url("oracle://a:b@c") == "oracle://…"
     with pytest.raises(StoreError, match=r"postgresql://ann@127\.0\.0\.1:1/db cannot be reached") as caught:
