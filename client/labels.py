@@ -139,6 +139,10 @@ class LabelEncoder:
             values = {key: float(value) for key, value in label.items()}
         except (TypeError, ValueError):
             raise invalid(field, f"the values of {label!r} must be numbers") from None
+        except OverflowError:
+            raise invalid(
+                field, "has a number that is too large; plausibilities and masses lie in [0, 1]"
+            ) from None
         if all(isinstance(key, str) for key in values):
             self.mask(list(values), field)
             return "contour", [values.get(name, 0.0) for name in self.classes]

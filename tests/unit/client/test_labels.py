@@ -46,6 +46,7 @@ def test_other_forms_of_the_same_label() -> None:
         ([], "the set of classes is empty"),
         ({}, "the dict is empty"),
         ({"o": "much"}, "must be numbers"),
+        ({"o": 10**400}, r"has a number that is too large; plausibilities and masses lie in \[0, 1\]"),
         ({"o": 1.0, frozenset({"s"}): 0.5}, "must be all class names"),
         (np.array([1.0, 0.0]), r"expected 3 plausibilities, got an array of shape \(2,\)"),
         ([1.0, 0.5, 0.0], "is not a label"),
