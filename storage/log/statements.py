@@ -244,10 +244,28 @@ def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatementBatc
     found = connection.execute(select(*columns).select_from(log_table.join(origin, same)).where(*mine)).all()
     if not found:
         return None
-    sent = {(given.instance, given.labeller, given.label) for given in batch.statements}
-    if not {(each.id, each.author, each.label) for each in found} <= sent:
+    sent = {(given.instance, given.labeller, given.label): given for given in batch.statements}
+    stored = {(each.id, each.author, each.label) for each in found}
+    others = [given for key, given in sent.items() if key not in stored]
+    first = min(each.sequence for each in found)
+    if not stored <= sent.keys() or not _were_known(connection, row, others, first):
         raise AlreadyExists("request", batch.request, f"in model {row.name} with other statements")
     return StatementOutcome(int(row.sequence_committed), 0, len(batch.statements))
+
+
+def _were_known(
+    connection: Connection, row: AnyRow, statements: Sequence[StatementRecord], first: int
+) -> bool:
+    """Return whether statements that a request did not store were there before its first event."""
+    places = _sequences_of(connection, row, statements)
+    said = event_log.history_of(connection, row, sorted(set(places.values())))
+    before = {
+        (event.instance, event.author, event.label)
+        for events in said.values()
+        for event in events
+        if event.kind is EventKind.STATEMENT and event.sequence < first
+    }
+    return {(places[each.instance], each.labeller, each.label) for each in statements} <= before
 
 
 def _sequences_of(

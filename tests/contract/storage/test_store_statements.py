@@ -2,7 +2,15 @@
 
 import pytest
 
-from quercus.storage import Corrections, Event, EventKind, FailedPrecondition, Policy
+from quercus.storage import (
+    AlreadyExists,
+    Corrections,
+    Event,
+    EventKind,
+    FailedPrecondition,
+    NotFound,
+    Policy,
+)
 from quercus.storage.log.statements import CombinedStatement, StatementBatch, StatementRecord
 
 
@@ -62,6 +70,22 @@ def test_a_plan_that_the_policy_forbids_by_now_is_not_stored(said):
         said.state("m", other, join, plans[0])
     assert said.state("m", new, None, plans[1]).stored == 1
     assert (last(said, 1), last(said, 2)) == (b"x", b"y")
+
+
+def test_a_request_that_comes_with_more_statements_is_refused(said):
+    """It was acknowledged as known, and what was new in it was lost."""
+    said.state("m", batch("other", ("c", "bob", b"z")), join)
+    mine = (("a", "ann", b"x"), ("c", "bob", b"z"))  # the second is known, and not stored again
+    first = said.state("m", batch("r", *mine), join)
+    assert (first.stored, first.known) == (1, 1)
+    said.state("m", batch("third", ("b", "bob", b"y")), join)
+    for new in (("b", "ann", b"y"), ("b", "bob", b"y"), ("c", "bob", b"x")):
+        with pytest.raises(AlreadyExists, match="request r already exists in model m with other statements"):
+            said.state("m", batch("r", *mine, new), join)
+    with pytest.raises(NotFound, match="'nowhere'"):
+        said.state("m", batch("r", *mine, ("nowhere", "ann", b"y")), join)
+    again = said.state("m", batch("r", *mine), join)
+    assert (again.stored, again.known) == (0, 2)
 
 
 def test_what_was_acknowledged_needs_no_plan(said):
