@@ -298,4 +298,5 @@ class Writer:
 
 def size_bytes(push: Push) -> int:
     """Return the approximate size of a batch in memory."""
-    return int(push.values.nbytes) + sum(map(len, push.labels)) + sum(map(len, push.ids))
+    parts = (push.labels, push.ids, push.displays)
+    return int(push.values.nbytes) + sum(len(each) for part in parts for each in part)

@@ -119,6 +119,23 @@ def test_a_push_that_nobody_waits_for_gives_its_room_back(
     asyncio.run(run())
 
 
+def test_waiting_displays_take_room(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the largest part of a row; without them the bound let a hundred times as much memory wait."""
+
+    async def run() -> None:
+        async with writing(store) as writer:
+            monkeypatch.setattr(writer_module, "PENDING_BYTES", 60_000)
+            shown = Push("m", ["a"], np.zeros((1, 2)), [b"\x00\x01"], displays=[bytes(65_536)])
+            written = await writer.push(shown)
+            following = asyncio.ensure_future(push(writer, "b"))
+            await asyncio.sleep(0.0)
+            assert not following.done()  # it waits for room
+            await asyncio.wait_for(written, 10)
+            await asyncio.wait_for(await following, 10)
+
+    asyncio.run(run())
+
+
 def test_who_does_not_come_back_is_not_waited_for_long(store: Store) -> None:
     async def run() -> int:
         async with writing(store) as writer:
