@@ -73,6 +73,10 @@ def _content(path: Path) -> Any:
         raise FileError(path, f"is not JSON: {error.msg}", error.lineno, error.colno) from None
     except tomllib.TOMLDecodeError as error:
         raise FileError(path, f"is not TOML: {error}") from None
+    except RecursionError:
+        raise FileError(path, "is nested too deep") from None
+    except ValueError:
+        raise FileError(path, "has a whole number of thousands of digits") from None
 
 
 def from_dict(path: Path, content: Any) -> Specification:

@@ -100,16 +100,24 @@ def _items(path: Path) -> list[Any]:
     if text.lstrip().startswith("["):
         found: list[Any] = _parsed(path, text, 0)
         return found
-    return [_parsed(path, line, k) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    # not splitlines: a text in JSON may have a separator of paragraphs, and more that it takes for the end of a line
+    return [_parsed(path, line, k) for k, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def _parsed(path: Path, text: str, line: int) -> Any:
     try:
-        return json.loads(text)
+        content = json.loads(text)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise FileError(path, "has half of a surrogate pair, which is no character", line) from None
     except json.JSONDecodeError as error:
         raise FileError(path, f"is not JSON: {error.msg}", line or error.lineno, error.colno) from None
     except RecursionError:
         raise FileError(path, "is nested too deep", line) from None
+    except ValueError:
+        raise FileError(path, "has a whole number of thousands of digits", line) from None
+    return content
 
 
 def _list(value: object) -> list[Any]:

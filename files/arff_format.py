@@ -89,9 +89,18 @@ class _Cursor:
             character = self.text[self.at]
             self.at += 1
             if character == quote:
-                return "".join(out)
+                return self._whole("".join(out), column)
             out.append(self._escaped() if character == "\\" and self.at < len(self.text) else character)
         raise self.error(f"the quote {quote} is not closed", column)
+
+    def _whole(self, text: str, column: int) -> str:
+        """A text whose pairs of escapes, as Java writes a character beyond 16 bits, are one character."""
+        if text.isascii():
+            return text
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            raise self.error("has half of a surrogate pair, which is no character", column) from None
 
     def _escaped(self) -> str:
         code = _UNICODE.match(self.text, self.at)

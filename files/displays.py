@@ -103,6 +103,8 @@ def _media(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
 
 def _bytes_beside(kind: str, name: str, folder: Path) -> bytes:
     """Return a file beside the table, or below its folder: a table may not name any other."""
+    if "\0" in name:
+        raise InvalidInput(kind, f"is {name[:200]!r}, and no name of a file has a null character")
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise InvalidInput(kind, f"is {name[:200]!r}, must be a URL or a file below the folder of the table")

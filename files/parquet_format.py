@@ -49,17 +49,18 @@ def _records(path: Path) -> Iterator[FileRecord]:
     with _opened(path) as file:
         number = 0
         batches = file.iter_batches(batch_size=ROWS)
-        while (batch := _next(path, batches)) is not None:
-            columns = [column.to_pylist() for column in batch.columns]
+        while (columns := _next(path, batches)) is not None:
             for cells in zip(*columns, strict=True):
                 number += 1
                 yield FileRecord(number, [cell_text(cell) for cell in cells])
 
 
-def _next(path: Path, batches: Iterator[Any]) -> Any:
+def _next(path: Path, batches: Iterator[Any]) -> list[list[Any]] | None:
+    """Return the columns of the next rows; None after the last. Errors of pyarrow are among those of Python."""
     try:
-        return next(batches, None)
-    except (OSError, ValueError) as error:  # pyarrow's errors are among these
+        batch = next(batches, None)
+        return None if batch is None else [column.to_pylist() for column in batch.columns]
+    except (OSError, ValueError, OverflowError, NotImplementedError) as error:
         raise FileError(path, f"cannot be read as Parquet: {error}") from None
 
 

@@ -106,9 +106,25 @@ def test_prodigy(tmp_path: Path) -> None:
     ]
 
 
+def test_a_text_may_hold_what_ends_a_line_elsewhere(tmp_path: Path) -> None:
+    """Web pages hold separators of lines and paragraphs, and Prodigy writes them as they are."""
+    line = json.dumps(
+        {"text": "a\u2028b\x85c", "id": 1, "label": "dog", "answer": "accept"}, ensure_ascii=False
+    )
+    assert read(tmp_path, "prodigy", f"{line}\r\n\n{line}\n") == [("1", "", "dog")] * 2
+    with pytest.raises(FileError, match="line 2, column 2: is not JSON"):
+        read(tmp_path, "prodigy", line + "\n{")
+
+
 @pytest.mark.parametrize(
     ("form", "content", "said"),
     [
+        ("prodigy", "{}\n" + "9" * 5000, "line 2: has a whole number of thousands of digits"),
+        (
+            "prodigy",
+            '{"id": "\\ud83c", "answer": "accept", "accept": ["cat"]}',
+            "line 1: has half of a surrogate",
+        ),
         ("prodigy", "{", "line 1, column 2: is not JSON"),
         ("prodigy", "7", "item 1 is int, must be an object"),
         ("prodigy", '{"id": 1, "answer": "accept", "accept": ["fish"]}', "item 1: 'fish' is no class"),

@@ -93,6 +93,12 @@ def test_parquet(tmp_path: Path) -> None:
     assert first is not None
     assert first[1] == MediaItem("image", "photo", data=GIF)
     assert others == [None, None]
+    parquet.write_table(pa.table({"photo": ["a\0b.gif"]}), tmp_path / "null.parquet")
+    with pytest.raises(FileError, match="no name of a file has a null character"):
+        displays(open_table(tmp_path / "null.parquet"), "image:photo")
+    parquet.write_table(pa.table({"day": pa.array([10**9], pa.date32())}), tmp_path / "far.parquet")
+    with pytest.raises(FileError, match="cannot be read as Parquet: days=1000000000"):  # no date of Python
+        list(open_table(tmp_path / "far.parquet"))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(FileError, match="cannot be read as Parquet"):
         open_table(tmp_path / "bad.parquet")

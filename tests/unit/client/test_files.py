@@ -88,6 +88,12 @@ def test_arff_escapes_in_names_and_all_of_them(tmp_path: Path) -> None:
     assert cells(opened) == [(3, ["é%,{}"]), (4, ["t\tn\nr\r"])]
 
 
+def test_arff_escapes_of_a_character_beyond_16_bits(tmp_path: Path) -> None:
+    header = "@attribute a {'\\ud83c\\udf33', 🌲}\n@data\n"
+    opened = table(tmp_path, "t.arff", header + "🌳\n'\\ud83c\\udf33'\n'🌲'\n")
+    assert cells(opened) == [(3, ["🌳"]), (4, ["🌳"]), (5, ["🌲"])]
+
+
 def test_arff_separated_by_tabs_or_blanks_and_loosely_written(tmp_path: Path) -> None:
     text = "@ATTRIBUTE\ta\t{ x\ty ,  z }\r\n@attribute b\tReal %comment\r\n@DATA\r\nx\t1\r\n  y 2  \r\nz ,\t3%\r\n'y'4"
     opened = table(tmp_path, "t.arff", text.replace("'y'4", "'y' 4"))
@@ -167,6 +173,7 @@ BAD_ARFF = [
     ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
     ("@attribute a real\n@attribute a real\n", r"line 2, column 2 \(a\): the name 'a' is taken already"),
     ("@attribute 'a real\n", "line 1, column 1: the quote ' is not closed"),
+    ("@attribute '\\ud83c' real\n", "line 1, column 1: has half of a surrogate pair, which is no character"),
     (ARFF + "x\n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x \n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x,1,\n", "line 5, column 3: the row has more than the 2 declared values"),

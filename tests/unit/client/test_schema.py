@@ -209,6 +209,20 @@ def test_specification_files_that_cannot_be_read(
         read_specification(tmp_path / name)
 
 
+@pytest.mark.parametrize(("name", "start"), [("s.json", ""), ("s.toml", "a = ")])
+def test_specification_files_that_their_parser_does_not_survive(
+    tmp_path: Path, name: str, start: str
+) -> None:
+    path = tmp_path / name
+    for content, words in (
+        ("9" * 5000, "has a whole number of thousands"),
+        ("[" * 100_000, "is nested too deep"),
+    ):
+        path.write_text(start + content)
+        with pytest.raises(FileError, match=words):
+            read_specification(path)
+
+
 @pytest.mark.parametrize("word", ["NA", "nan", "inf", "null"])
 def test_numbers_with_words_for_missing_ones_do_not_become_names(tmp_path: Path, word: str) -> None:
     path = tmp_path / "t.csv"
