@@ -118,8 +118,9 @@ def _check_display(data: bytes) -> None:
 def _check_asked(data: bytes, splits: int) -> None:
     """Check the place of a query, as `quercus.server.wire.agenda.encode_asked` writes it."""
     try:
-        path, attribute, code, rivals = json.loads(data)
-        named = [split for split, _ in path] + list(rivals)
+        path, attribute, code, rivals = json.loads(data.decode())  # of bytes it would read UTF-16 too
+        rivals = list(rivals)
+        named = [split for split, _ in path] + rivals
         codes = [branch for _, branch in path] + ([] if code is None else [code])
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput(

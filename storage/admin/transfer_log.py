@@ -8,7 +8,6 @@ from quercus.storage import checks
 from quercus.storage.admin.transfer_lines import MAX_COUNT, MAX_TIME, check_range
 from quercus.storage.records import EventKind
 
-MAX_AUTHORS = 10_000  # characters: of several answers the authors are named one after the other
 WIDTH = 8  # bytes of a value
 
 _ANSWER_FIELDS = {"instance", "query", "label", "comment", "took_s", "shown", "assumed"}
@@ -157,4 +156,4 @@ def _check_bounds(event: dict[str, Any], where: str) -> None:
     except InvalidInput as error:
         raise InvalidInput(where, str(error)) from None
     is_nobody = event["kind"] == EventKind.SPECIFICATION
-    check_range(where, "author of length", len(event["author"]), 0 if is_nobody else 1, MAX_AUTHORS)
+    check_range(where, "author of length", len(event["author"]), 0 if is_nobody else 1, checks.MAX_TEXT)

@@ -174,9 +174,18 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     "comment": (at(ANSWER, comment="x" * 3000), f"line {ANSWER}: comment: has 3000 characters, must have at most 2000"),
     "shown": (at(ANSWER, shown="x" * 201), f"line {ANSWER}: shown: has 201 characters, must have at most 200"),
     "took": (at(ANSWER, took_s=-1.0), f"line {ANSWER}: took: is -1.0 s, must lie in"),
-    "author": (at(ANSWER, author=""), f"line {ANSWER}: has author of length 0, must lie in \\[1, 10000\\]"),
+    "author": (at(ANSWER, author=""), f"line {ANSWER}: has author of length 0, must lie in \\[1, 200\\]"),
+    "an author that PostgreSQL would not take": (
+        at(ANSWER, author="x" * 201), f"line {ANSWER}: has author of length 201, must lie in \\[1, 200\\]",
+    ),
     "author that is no text": (at(ANSWER, author="\ud800"), f"line {ANSWER}: author: .* is not valid Unicode"),
     "place": (at(ANSWER, asked=text(b"[1]")), f"line {ANSWER}: asked: is not the position of a query"),
+    "place in UTF-16": (
+        at(ANSWER, asked=text("[[[5,0]],null,null,[]]".encode("utf-16"))), f"line {ANSWER}: asked: is not the position",
+    ),
+    "place with rivals that are no list": (
+        at(ANSWER, asked=text(b"[[],[],1,{}]")), f"line {ANSWER}: asked: .*, which is no place in a tree",
+    ),
     "place in another tree": (
         at(ANSWER, asked=text(b"[[[5,0]],null,null,[]]")), f"line {ANSWER}: asked: .*, which is no place in a tree",
     ),
