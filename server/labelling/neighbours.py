@@ -125,10 +125,10 @@ def _distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
     for k, column in enumerate(schema.columns):
         values = others[:, k]
         if column.values is None:
-            present = np.append(values, own[k])
-            present = present[~np.isnan(present)]
+            halves = np.append(values, own[k]) / 2  # a difference of halves is always a number
+            present = halves[~np.isnan(halves)]
             span = float(np.ptp(present)) if present.size else 0.0
-            apart[:, k] = np.abs(values - own[k]) / span if span > 0 else 0.0
+            apart[:, k] = np.abs(halves[:-1] - halves[-1]) / span if span > 0 else 0.0
         else:
             apart[:, k] = values != own[k]
         missing = np.isnan(values) != np.isnan(own[k])

@@ -65,6 +65,16 @@ def test_the_nearest_rows_of_known_class_come_first(live: Any) -> None:
             client.neighbours(query)
 
 
+def test_values_may_be_further_apart_than_any_number(live: Any) -> None:
+    with Client(live.server.address) as client:
+        query = leased(client, "far")
+        client.push("far", [["red", 1e308], ["red", -1e308]], ["s", "o"], ["high", "low"])
+        distances = {each.instance: each.distance for each in client.neighbours(query, 20)}
+        assert (distances.pop("high"), distances.pop("low")) == (0.25, 0.25)
+        assert len(distances) == 10
+        assert max(distances.values()) < 1e-300
+
+
 def test_what_is_withheld_does_not_reach_a_labeller(live: Any) -> None:
     with Client(live.server.address) as client:
         query = leased(client, "withheld")
