@@ -28,7 +28,7 @@ from quercus.cli.common import (
     print_json_line,
     words_of,
 )
-from quercus.cli.whole_files import refuse_existing, written_whole
+from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
 from quercus.client.client import Client
 from quercus.client.results import Classifications
 from quercus.files import FileError, FileRecord, open_table
@@ -144,8 +144,7 @@ def _check_output(output: Path | None, file: Path, force: bool) -> None:
         if force:
             raise typer.BadParameter("--force is for files: give -o FILE")
         return
-    if output.exists() and output.samefile(file):
-        raise typer.BadParameter(f"--output {output} is the file with the rows: name another")
+    refuse_input("--output", output, file)
     refuse_existing(output, force)
 
 

@@ -29,6 +29,7 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.options import option
+from quercus.cli.whole_files import refuse_input
 from quercus.client.results import Floats
 from quercus.files import FileData, FileError, FileTable, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
@@ -98,6 +99,7 @@ def induce(
     """
     with needs_server_extra("induce"):
         import quercus.trees.growth.abc45  # noqa: F401, PLC0415  (the server extra)
+    refuse_input("--svg", svg, file, label_file, truth_file)
     words = words_of(missing)
     table = open_table(file, delimiter=delimiter, missing=words)
     if class_name is not None and class_name not in table.names and label_file is None:

@@ -341,6 +341,25 @@ def test_induce_on_numbers_with_missing_values(tmp_path: Path) -> None:
     assert "by x" in quercus("induce", str(data), "--alpha", "1", "--bins", "2").stdout
 
 
+def test_induce_never_draws_over_a_file_that_it_reads(
+    table_t: Path, contours_t: Path, tmp_path: Path
+) -> None:
+    data, labels, truth = tmp_path / "t.csv", tmp_path / "labels.csv", tmp_path / "truth.csv"
+    data.write_text(table_t.read_text())
+    labels.write_text(contours_t.read_text())
+    truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
+    (tmp_path / "link.csv").symlink_to(data)
+    before = [each.read_text() for each in (data, labels, truth)]
+    files = ("--class", "class", "--label-file", str(labels), "--truth", str(truth))
+    for own in ("t.csv", "link.csv", "labels.csv", "truth.csv"):
+        done = quercus("induce", str(data), *files, "--svg", str(tmp_path / own))
+        said = " ".join(done.stderr.replace("│", " ").split())
+        assert (done.returncode, "which is read: name another" in said) == (2, True), own
+        assert [each.read_text() for each in (data, labels, truth)] == before, own
+    assert quercus("induce", str(data), *files, "--svg", str(tmp_path / "t.svg")).returncode == 0
+    assert "<svg" in (tmp_path / "t.svg").read_text()
+
+
 MISTAKES = [
     (("push",), 2, "Missing argument"),
     (("push", "m", "nowhere.csv"), 2, "does not exist"),

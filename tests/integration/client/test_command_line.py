@@ -40,7 +40,7 @@ def test_classify_never_loses_a_file(
             run(monkeypatch, serving, "classify", model.name, str(rows), "-o", str(tmp_path / own), "--force")
             == 2
         )
-        assert "is the file with the rows" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert "which is read: name another" in " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert rows.read_text() == "X,y\na,0.5\nb,2.5\n"
     found = tmp_path / "found.csv"
     arguments = ("classify", model.name, str(rows), "-o", str(found))
@@ -48,12 +48,14 @@ def test_classify_never_loses_a_file(
     written = found.read_text()
     assert len(written.splitlines()) == 3
     assert run(monkeypatch, serving, *arguments) == 2
+    found.chmod(0o600)  # it stays private
     rows.write_text("X,y\na,0.5\nb\n")
     assert run(monkeypatch, serving, *arguments, "--force") == 1
     assert found.read_text() == written
     rows.write_text("X,y\na,0.5\n")
     assert run(monkeypatch, serving, *arguments, "--force") == 0
     assert len(found.read_text().splitlines()) == 2
+    assert found.stat().st_mode & 0o777 == 0o600
     assert sorted(each.name for each in tmp_path.iterdir()) == ["found.csv", "link.csv", "rows.csv"]
 
 
