@@ -20,7 +20,7 @@ from quercus.cli.completion import complete_model
 from quercus.client.client import Client
 from quercus.client.results import Model, RecentAccuracy
 from quercus.client.transport import DEFAULT_ADDRESS
-from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.attributes import Attribute, Nominal, plain_number
 
 SPARKS = "▁▂▃▄▅▆▇█"
 
@@ -201,7 +201,7 @@ def attribute_text(attribute: Attribute) -> str:
     elif attribute.cuts is not None and not attribute.edges:
         text = f"numeric, thresholds among {attribute.cuts} cuts"
     elif attribute.edges:
-        text = f"numeric, edges {', '.join(f'{edge:g}' for edge in attribute.edges)}"
+        text = f"numeric, edges {', '.join(map(plain_number, attribute.edges))}"
         text += " as thresholds" if attribute.cuts is not None else ""
     else:
         text = f"numeric, {attribute.bins} bins"

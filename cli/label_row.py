@@ -11,6 +11,7 @@ from rich.text import Text
 
 from quercus.client.results import Model, Value
 from quercus.client.sparkline import sparkline
+from quercus.specification.attributes import plain_number
 from quercus.specification.display import DisplayItem, LinkItem, MediaItem, SeriesItem, TextItem, media_type
 from quercus.specification.presentation import Presentation
 
@@ -55,7 +56,7 @@ def value_text(value: Value, form: str = "", unit: str = "") -> Text:
     """Return a value as text for the screen."""
     if value is None:
         return Text("missing", style="dim")
-    text = format(value, form or ".6g") if isinstance(value, float) else str(value)
+    text = (format(value, form) if form else plain_number(value)) if isinstance(value, float) else str(value)
     return Text.assemble((text, "bold"), f" {unit}" if unit else "")
 
 

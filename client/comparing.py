@@ -9,7 +9,7 @@ from quercus.client import algorithms
 from quercus.client.algorithms import AlgorithmLike
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import Model, Specification
-from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.attributes import Attribute, Nominal, plain_number
 
 _PLAIN = (
     "alpha",
@@ -66,7 +66,7 @@ def differences(known: Specification, given: Specification) -> list[str]:
 
 
 def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    return plain_number(value) if isinstance(value, int | float) else str(value)
 
 
 def _same(known: Attribute, given: Attribute) -> bool:

@@ -68,10 +68,10 @@ class Condition:
         if self.values is not None:
             return f"{self.attribute} = {' or '.join(sorted(self.values))}"
         if self.low == -math.inf:
-            return f"{self.attribute} < {self.high:.6g}"
+            return f"{self.attribute} < {self.high:.15g}"
         if self.high == math.inf:
-            return f"{self.attribute} ≥ {self.low:.6g}"
-        return f"{self.low:.6g} ≤ {self.attribute} < {self.high:.6g}"
+            return f"{self.attribute} ≥ {self.low:.15g}"
+        return f"{self.low:.15g} ≤ {self.attribute} < {self.high:.15g}"
 
 
 def condition_of(attribute: str, branch: str, *, is_nominal: bool = False) -> Condition:

@@ -13,6 +13,7 @@ from quercus.client.convert import model_of, moment, word
 from quercus.client.errors import invalid
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
 from quercus.proto.v1 import tree_pb2
+from quercus.specification.attributes import plain_number
 
 RenderFormat = Literal["text", "dot", "svg"]
 
@@ -93,7 +94,8 @@ def _branch(columns: tree_pb2.Nodes, index: int, attributes: Sequence[AttributeB
     parent, code = columns.parents[index], columns.branches[index]
     threshold = _threshold(columns, parent)
     if threshold is not None:
-        return (f"< {threshold:.6g}", f"≥ {threshold:.6g}", "?")[code]
+        text = plain_number(threshold)
+        return (f"< {text}", f"≥ {text}", "?")[code]
     return attributes[columns.attributes[parent]].branches[code]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from quercus.client.results import Value
+from quercus.specification.attributes import plain_number
 from quercus.specification.display import Display
 
 
@@ -25,7 +26,9 @@ class Rival:
     @property
     def name(self) -> str:
         """The attribute, with the threshold if there is one."""
-        return self.attribute if self.threshold is None else f"{self.attribute} < {self.threshold:.6g}"
+        return (
+            self.attribute if self.threshold is None else f"{self.attribute} < {plain_number(self.threshold)}"
+        )
 
 
 @dataclass(frozen=True)

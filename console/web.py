@@ -17,6 +17,7 @@ from quercus.client.aio import Client
 from quercus.client.errors import PermissionDenied
 from quercus.console.config import ConsoleConfig
 from quercus.console.sessions import FailureThrottle, Session, Sessions
+from quercus.specification.attributes import plain_number
 
 FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
@@ -65,7 +66,7 @@ def number_text(value: float) -> str:
     """
     if abs(value) < 1e15 and value == int(value):
         return f"{int(value):,}"
-    return f"{value:.6g}"
+    return plain_number(value)
 
 
 def places_text(value: float) -> str:

@@ -15,6 +15,18 @@ MISSING_NAME = "?"  # of the branch that missing values take
 Missing = Literal["branch", "reject"]
 
 
+def plain_number(value: float) -> str:
+    """Return a number in six digits, a large one with two decimals: two times or dates that are close stay apart.
+
+    Examples
+    --------
+    >>> [plain_number(value) for value in (13.255, 0.12345678, 20231101.5, 1700000600.0, -1e300)]
+    ['13.255', '0.123457', '20231101.5', '1700000600', '-1e+300']
+    """
+    whole = len(str(int(abs(value)))) if 1.0 <= abs(value) < 1e15 else 0
+    return f"{value:.{max(6, whole + 2)}g}"
+
+
 @documented
 @dataclass(frozen=True, slots=True)
 class Nominal:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
+from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric, plain_number
 from quercus.specification.model import Specification
 from quercus.specification.parameters import MAX_VALUES
 from quercus.trees.tree.splits import midpoints
@@ -277,7 +277,7 @@ def split_names(
             names.append(SplitName(attribute.name, None, tuple(branches[k])))
         for cut in range(cuts):  # one that is not in force is as good as the last
             threshold = edges[k][min(cut, len(edges[k]) - 1)]
-            sides = (f"{side} {threshold:.6g}" for side in THRESHOLD_SIDES)
+            sides = (f"{side} {plain_number(threshold)}" for side in THRESHOLD_SIDES)
             lost = branches[k][len(THRESHOLD_SIDES) :]
             names.append(SplitName(attribute.name, threshold, (*sides, *lost)))
     return tuple(names)

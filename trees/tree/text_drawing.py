@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quercus.specification.attributes import MISSING_NAME
+from quercus.specification.attributes import MISSING_NAME, plain_number
 from quercus.trees.tree.encoding import THRESHOLD_SIDES
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.folding import fold
@@ -46,8 +46,8 @@ class TreeNames:
         parent, code = int(flat.parent[node]), int(flat.branch[node])
         threshold = float(flat.threshold[parent])
         if not math.isnan(threshold):
-            below, above = THRESHOLD_SIDES
-            return (f"{below} {threshold:.6g}", f"{above} {threshold:.6g}", MISSING_NAME)[code]
+            sides = (f"{side} {plain_number(threshold)}" for side in THRESHOLD_SIDES)
+            return (*sides, MISSING_NAME)[code]
         return self.branch(int(flat.attribute[parent]), code)
 
 

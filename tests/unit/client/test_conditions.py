@@ -1,0 +1,95 @@
+"""Numbers on a screen that are large and close to each other, such as times: they stay apart."""
+
+import pytest
+
+from quercus.cli.common import attribute_text
+from quercus.cli.label_row import value_text
+from quercus.client import Specification, convert_trees
+from quercus.client.comparing import differences
+from quercus.client.conditions import condition_of, path_text
+from quercus.client.query_results import Rival
+from quercus.proto.v1 import tree_pb2
+from quercus.specification.attributes import Numeric, plain_number
+from quercus.trees import branch_names, split_names
+
+TIMES = (1700000000.5, 1700000600.5, 1700001200.5)
+NONE = float("nan")
+
+
+def nested(*thresholds: float) -> tree_pb2.Tree:
+    """Return a tree of which each split is the branch "at least" of the one before."""
+    count = 2 * len(thresholds) + 1
+    inner = range(0, count - 1, 2)
+    return tree_pb2.Tree(
+        name="models/m/trees/1",
+        classes=["o", "s"],
+        attributes=[tree_pb2.AttributeBranches(attribute="time", numeric=True)],
+        nodes=tree_pb2.Nodes(
+            parents=[0, *(parent for parent in inner for _ in range(2))],
+            branches=[0, *([0, 1] * len(thresholds))],
+            attributes=[0 if node in inner else -1 for node in range(count)],
+            thresholds=[thresholds[node // 2] if node in inner else NONE for node in range(count)],
+            class_indices=[0] * count,
+            counts=[1] * count,
+            theta=[0.5] * 2 * count,
+            belief=[0.0] * 2 * count,
+            plausibility=[1.0] * 2 * count,
+            undecided=[False] * count,
+            stops=[tree_pb2.STOP_REASON_UNSPECIFIED] * count,
+            interval_counts=[0] * count,
+        ),
+    )
+
+
+def test_a_leaf_between_two_times_has_values() -> None:
+    """Its rule was "no value of time", because both bounds were written 1.7e+09."""
+    tree = convert_trees.tree(nested(*TIMES))
+    texts = [path_text(tree.path(leaf)) for leaf in tree.leaves]
+    assert sorted(texts) == [
+        "1700000000.5 ≤ time < 1700000600.5",
+        "1700000600.5 ≤ time < 1700001200.5",
+        "time < 1700000000.5",
+        "time ≥ 1700001200.5",
+    ]
+
+
+def test_splits_have_the_names_that_the_client_gives_them() -> None:
+    attributes, edges = [Numeric("time", cuts=3)], (TIMES,)
+    named = split_names(attributes, edges, branch_names(attributes, edges))
+    assert [each.branches[:2] for each in named] == [(f"< {x}", f"≥ {x}") for x in TIMES]
+    assert Rival("time", 0.0, 1.0, TIMES[0]).name == "time < 1700000000.5"
+
+
+def test_bins_that_are_close_keep_their_bounds() -> None:
+    (names,) = branch_names([Numeric("time", bins=4)], (TIMES,))
+    texts = [condition_of("time", name).text for name in names[:-1]]
+    assert texts == [
+        "time < 1700000000",
+        "1700000000 ≤ time < 1700000600",
+        "1700000600 ≤ time < 1700001200",
+        "time ≥ 1700001200",
+    ]
+
+
+def test_declared_edges_are_shown_apart() -> None:
+    assert attribute_text(Numeric("day", edges=(20231101, 20231115))) == "numeric, edges 20231101, 20231115"
+    few, many = (Specification([Numeric("x")], ["o", "s"], budget=each) for each in (10, 1_000_000))
+    assert differences(many, few) == ["budget 1000000, given 10"]
+
+
+def test_a_labeller_sees_the_day_of_a_date() -> None:
+    assert value_text(20231101.0).plain == "20231101"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (13.255, "13.255"),
+        (0.12345678, "0.123457"),
+        (-20231101.5, "-20231101.5"),
+        (1e300, "1e+300"),
+        (0.0, "0"),
+    ],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert plain_number(value) == text
