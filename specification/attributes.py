@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.parameter import check_parameters, documented
@@ -143,9 +143,19 @@ def check_distinct(names: Sequence[str], path: str) -> None:
 
 
 def _edge(edge: object, index: int) -> float:
-    if isinstance(edge, bool) or not isinstance(edge, Real) or not math.isfinite(edge):
+    if not is_finite_number(edge):
         raise InvalidInput(f"edges[{index}]", f"is {shown(edge)}, must be a finite number")
     return float(edge)
+
+
+def is_finite_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number that a float holds; a truth value is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def column_names(attributes: Iterable[str], own: Collection[str]) -> list[str]:

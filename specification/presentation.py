@@ -1,6 +1,5 @@
 """The presentation of a model's rows to people: a part of the specification that learning ignores."""
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.attributes import check_distinct, check_name
+from quercus.specification.attributes import check_distinct, check_name, is_finite_number
 from quercus.specification.hosts import is_loopback
 
 MAX_TITLE: Final = 200
@@ -24,6 +23,7 @@ MediaKind = Literal["image", "audio", "link"]
 MEDIA_KINDS: Final = ("image", "audio", "link")
 
 _FORMAT: Final = re.compile(r"\.[0-9]{1,2}[efg%]")
+_WHOLE: Final = 2**53  # up to here a float is every whole number
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\x9f\"<>\\^`{|}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -65,6 +65,7 @@ class AttributeView:
         for name in ("title", "unit", "group"):
             check_text(getattr(self, name), name, MAX_TITLE)
         check_text(self.description, "description", MAX_DESCRIPTION)
+        check_text(self.format, "format", MAX_TITLE)
         if self.format and _FORMAT.fullmatch(self.format) is None:
             raise InvalidInput("format", f"is {shown(self.format)}, must be as .2f, .3g, .1e or .0%")
 
@@ -96,7 +97,11 @@ class SeriesView:
     plot: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.attributes, str) or not isinstance(self.attributes, Iterable):
+            raise InvalidInput("attributes", f"is {shown(self.attributes)}, must be a list of names")
         object.__setattr__(self, "attributes", tuple(self.attributes))
+        for i, name in enumerate(self.attributes):
+            check_name(name, f"attributes[{i}]")
         check_title(self.title, "title")
         for name in ("unit", "step_unit", "plot"):
             check_text(getattr(self, name), name, MAX_TITLE)
@@ -134,6 +139,8 @@ class MediaTemplate:
         if self.kind not in MEDIA_KINDS:
             raise InvalidInput("kind", f"is {shown(self.kind)}, must be one of {', '.join(MEDIA_KINDS)}")
         check_title(self.title, "title")
+        if not isinstance(self.url, str):
+            raise InvalidInput("url", f"is {shown(self.url)}, must be text")
         check_url(_PLACE.sub("x", self.url), "url")
         if "{" in self.url.split("//", 1)[1].partition("/")[0]:
             raise InvalidInput("url", f"is {shown(self.url)}: its host must not depend on the row")
@@ -246,10 +253,10 @@ def check_title(text: object, field: str) -> None:
 
 def check_steps(start: float, step: float) -> None:
     """Refuse a start that is not finite, and a step that is not positive."""
-    if not math.isfinite(start):
-        raise InvalidInput("start", f"is {start}, must be finite")
-    if not (math.isfinite(step) and step > 0):
-        raise InvalidInput("step", f"is {step}, must be positive and finite")
+    if not is_finite_number(start):
+        raise InvalidInput("start", f"is {shown(start)}, must be a finite number")
+    if not (is_finite_number(step) and step > 0):
+        raise InvalidInput("step", f"is {shown(step)}, must be a positive and finite number")
 
 
 def check_url(url: object, field: str) -> None:
@@ -283,4 +290,6 @@ def _check_known(name: str, names: Collection[str], field: str) -> None:
 
 
 def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):  # all its digits: rows that differ have pictures that differ
+        return str(int(value)) if value.is_integer() and abs(value) < _WHOLE else f"{value:.15g}"
+    return str(value)

@@ -26,8 +26,15 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
         (lambda: SeriesView("", ("a", "b")), "title", "is empty"),
         (lambda: SeriesView("t", ("a",)), "attributes", "must be at least 2"),
         (lambda: SeriesView("t", ("a", "a")), "attributes[1]", "distinct"),
-        (lambda: SeriesView("t", ("a", "b"), step=0.0), "step", "must be positive"),
-        (lambda: SeriesView("t", ("a", "b"), start=float("nan")), "start", "must be finite"),
+        (lambda: SeriesView("t", ("a", "b"), step=0.0), "step", "must be a positive and finite number"),
+        (lambda: SeriesView("t", ("a", "b"), step="1"), "step", "is '1', must be a positive"),
+        (lambda: SeriesView("t", ("a", "b"), start=float("nan")), "start", "must be a finite number"),
+        (lambda: SeriesView("t", ("a", "b"), start=10**400), "start", "must be a finite number"),
+        (lambda: SeriesView("t", "ab"), "attributes", "must be a list of names"),
+        (lambda: SeriesView("t", None), "attributes", "must be a list of names"),
+        (lambda: SeriesView("t", (1, 2)), "attributes[0]", "must be text"),
+        (lambda: AttributeView("a", format=2), "format", "must be text"),
+        (lambda: MediaTemplate("image", "t", 5), "url", "must be text"),
         (lambda: MediaTemplate("svg", "t", "https://a.example/"), "kind", "image, audio, link"),
         (lambda: MediaTemplate("image", "t", "https://{id}.example/"), "url", "must not depend on the row"),
         (lambda: Presentation(series=(SeriesView("t", ("a", "b")),) * 17), "series", "at most 16"),
@@ -54,6 +61,23 @@ def test_what_is_wrong_is_named_with_its_bound(make: Callable[[], object], field
         make()
     assert caught.value.field == field
     assert said in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234567.0, "1234567"),
+        (20231101.5, "20231101.5"),
+        (-3.0, "-3"),
+        (0.1 + 0.2, "0.3"),
+        (1e300, "1e%2B300"),
+        ("a b", "a%20b"),
+    ],
+)
+def test_a_url_has_all_digits_of_a_number(value: float | str, text: str) -> None:
+    """It had 1.23457e+06 of 1234567: the picture of no row, or of another one."""
+    template = MediaTemplate("image", "frame", "https://cam.example/{frame}.jpg")
+    assert template.fill("a", {"frame": value}) == f"https://cam.example/{text}.jpg"
 
 
 @pytest.mark.parametrize(
