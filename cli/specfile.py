@@ -154,7 +154,7 @@ def _pruning(path: Path, content: Any) -> Pruning:
 def _attribute(path: Path, content: Any, where: str) -> Attribute:
     table = _table(path, content, where, _ATTRIBUTE_KEYS)
     kind = table.get("kind", "nominal" if "values" in table else "numeric")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise FileError(path, f'{where}.kind must be "nominal" or "numeric", is {kind!r}')
     known = {each.name for each in fields(_KINDS[kind])}
     given = {key: value for key, value in table.items() if key != "kind"}

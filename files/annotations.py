@@ -154,7 +154,7 @@ def _argilla(source: _Source, record: dict[str, Any], number: int) -> Iterator[F
 
 def _prodigy(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
     said = task.get("answer")
-    if said not in {"accept", "reject"}:
+    if said not in ("accept", "reject"):  # whatever it is: a set would want to hash it
         return  # ignored
     item = source.item((task, fields_of(task.get("meta"))), number)
     who = str(task.get("_annotator_id") or task.get("_session_id") or "")

@@ -135,6 +135,7 @@ def test_a_text_may_hold_what_ends_a_line_elsewhere(tmp_path: Path) -> None:
         ("label-studio", [{"id": 1, "annotations": [choices(["fish"])]}], "'fish' is no class"),
         ("argilla", [{"id": 1, "responses": {"q": [{"value": {"x": 1}, "user_id": "u"}]}}], "is no class"),
         ("label-studio", "[" * 100_000, "is"),
+        ("prodigy", '{"id": 1, "answer": [], "accept": ["cat"]}\n{', "line 2, column 2"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, form: str, content: Any, said: str) -> None:

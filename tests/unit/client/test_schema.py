@@ -183,6 +183,15 @@ def test_a_specification_in_toml(tmp_path: Path) -> None:
             {"attributes": [{"name": "x", "missing": "no"}], "classes": []},
             r"attributes\[0\].missing is 'no', must be one of",
         ),
+        ({"attributes": [{"name": "x", "kind": []}], "classes": []}, r"attributes\[0\].kind must be"),
+        (
+            {"attributes": [{"name": "x", "edges": [10**400]}], "classes": []},
+            r"edges\[0\] is 1000.*, must be a finite number",
+        ),
+        (
+            {"attributes": [], "classes": [], "presentation": {"series": [{"title": "t"}]}},
+            r"series\[0\].attributes is None, must be a list of names",
+        ),
         ({"attributes": [{"name": "x", "values": [], "bins": 3}], "classes": []}, "bins has no meaning"),
         ({"attributes": [{"name": "x", "bins": "3"}], "classes": []}, "bins is '3', must be a whole number"),
         (
