@@ -225,7 +225,7 @@ def _read_file(path: Path) -> dict[str, object]:
             table = tomllib.load(stream).get("server", {})
     except OSError as error:
         raise BadConfiguration(f"cannot read the configuration file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
         raise BadConfiguration(f"the configuration file {path} is not TOML: {error}") from None
     if not isinstance(table, dict):
         raise BadConfiguration(f"server: must be a table (from {path})")

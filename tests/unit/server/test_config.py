@@ -156,6 +156,8 @@ def test_bad_values(flags: dict[str, Any], environ: dict[str, str], text: str) -
         ),
         ("server = 1\n", "server: must be a table (from {file})"),
         ("[server\n", "the configuration file {file} is not TOML: "),
+        ("port = " + "9" * 5000, "the configuration file {file} is not TOML: "),
+        ("port = " + "[" * 5000, "the configuration file {file} is not TOML: "),
     ],
 )
 def test_bad_files(content: str, text: str, tmp_path: Path) -> None:
