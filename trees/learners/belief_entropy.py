@@ -133,11 +133,8 @@ class ObeLeaf:
     @classmethod
     def of(cls, table: Table) -> "ObeLeaf":
         """Make the rule for a table."""
-        possible = table.contours
-        if table.given is None:
-            possible = possible / possible.max(axis=1, keepdims=True)
         alone = np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)])
-        return cls(table, possible, alone)
+        return cls(table, table.plausibilities, alone)
 
     def summary(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""

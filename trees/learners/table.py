@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quercus.belief.contour import check_contours, is_precise
+from quercus.belief.contour import check_contours, is_precise, largest_one
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import check_size
 from quercus.belief.label import ClassSet, Label, Masses
@@ -196,6 +196,17 @@ class Table:
         """``BetP`` of each row's mass function, (n, l)."""
         known = {mass: pignistic(mass) for mass in set(self.masses)}
         return np.array([known[mass] for mass in self.masses])
+
+    @cached_property
+    def plausibilities(self) -> Floats:
+        """Plausibility of each class under each row's mass function, (n, l).
+
+        `contours` have no absolute height (theory §1.3), and those of given mass functions may differ by a factor.
+        """
+        if self.given is None:
+            return largest_one(self.contours)
+        known = {mass: mass.contour() for mass in set(self.given)}
+        return np.array([known[mass] for mass in self.given])
 
     @cached_property
     def precise(self) -> NDArray[np.bool_]:

@@ -128,12 +128,12 @@ def two_class_shares(table: Table, klass: int) -> Floats:
     ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour is taken as its consonant mass function
     (`quercus.trees.learners.table.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
     """
+    pl = table.plausibilities
     if table.given is None:
-        pl = table.contours / table.contours.max(axis=1, keepdims=True)
         others = np.delete(pl, klass, axis=1).max(axis=1)
         return np.column_stack([1.0 - others, 1.0 - pl[:, klass]])
     alone = {mass: dict(mass.focal).get(1 << klass, 0.0) for mass in set(table.given)}
-    return np.column_stack([[alone[mass] for mass in table.given], 1.0 - table.contours[:, klass]])
+    return np.column_stack([[alone[mass] for mass in table.given], 1.0 - pl[:, klass]])
 
 
 def total_uncertainty_tree(
