@@ -1,6 +1,9 @@
 """Rules that combine and weaken mass functions (theory §1.1)."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +59,77 @@ def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
     return _scaled_masses(a.size, masks, masses, allow_empty=False)
 
 
+def combine_repeatedly(times: Mapping[MassFunction, int]) -> MassFunction:
+    """Combine many bodies of evidence by Dempster's rule, each as often as it occurs.
+
+    In logarithms: of a thousand weak labels on either side, none becomes certain because the doubt that it leaves is
+    too small for a number. So the result does not depend on the order, and there is a conflict only where no class is
+    possible for all.
+
+    Parameters
+    ----------
+    times
+        How often each mass function occurs, at least once. None has mass on the empty set.
+
+    Raises
+    ------
+    TotalConflict
+        When no class is possible for all of them.
+    InvalidInput, TooManyFocalSets
+        As :func:`conjunctive`; or when there is no mass function.
+
+    Examples
+    --------
+    >>> red, green = MassFunction(2, ((1, 0.9), (3, 0.1))), MassFunction(2, ((2, 0.9), (3, 0.1)))
+    >>> combine_repeatedly({red: 501, green: 500}).contour().round(3).tolist()
+    [0.909, 0.091]
+    """
+    if not times:
+        raise InvalidInput("times", "are of no mass function, must be of at least one")
+    sizes = {mass.size for mass in times}
+    if len(sizes) > 1:
+        raise InvalidInput("times", f"are on frames of {sorted(sizes)} classes, must be on one frame")
+    if list(times.values()) == [1]:
+        return next(iter(times))  # to the last digit
+    together = reduce(_combine_logs, (_power(mass, count) for mass, count in times.items()))
+    return _scaled_masses(sizes.pop(), together.masks, np.exp(together.logs), allow_empty=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LogMasses:
+    """Focal sets and the logarithms of their masses, the largest 0: a mass function up to a factor."""
+
+    masks: NDArray[np.uint64]
+    logs: NDArray[np.float64]
+
+
+def _power(mass: MassFunction, times: int) -> _LogMasses:
+    """Combine a mass function with itself, `times` in all: by squares, as the rule associates."""
+    masks, masses = mass.arrays()
+    square = _LogMasses(masks, np.log(masses) - np.log(masses.max()))
+    result: _LogMasses | None = None
+    while True:
+        if times & 1:
+            result = square if result is None else _combine_logs(result, square)
+        times >>= 1
+        if not times:
+            return square if result is None else result
+        square = _combine_logs(square, square)
+
+
+def _combine_logs(a: _LogMasses, b: _LogMasses) -> _LogMasses:
+    """Combine by Dempster's rule: a sum of products, so no digit cancels."""
+    masks, where = _meetings(a.masks, b.masks, np.bitwise_and)
+    sums = np.add.outer(a.logs, b.logs).ravel()
+    top = np.full(len(masks), -np.inf)
+    np.maximum.at(top, where, sums)
+    logs = top + np.log(np.bincount(where, np.exp(sums - top[where])))
+    met = masks != 0
+    if not met.any():
+        raise TotalConflict("the mass functions are in total conflict: no class is possible for all of them")
+    return _LogMasses(masks[met], logs[met] - logs[met].max())
+
+
 def disjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
     """Combine two bodies of evidence, at least one of which is reliable.
 
@@ -108,20 +182,27 @@ def _combine_with(
         raise InvalidInput(
             "size", f"the mass functions have {a.size} and {b.size} classes, must have the same"
         )
-    pairs = len(a.focal) * len(b.focal)
+    (masks_a, masses_a), (masks_b, masses_b) = a.arrays(), b.arrays()
+    masks, where = _meetings(masks_a, masks_b, meet)
+    products = np.multiply.outer(masses_a, masses_b).ravel()
+    return masks, np.bincount(where, weights=products).astype(np.float64)
+
+
+def _meetings(
+    a: NDArray[np.uint64], b: NDArray[np.uint64], meet: np.ufunc
+) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return the sets ``meet(B, C)`` of focal sets, each once, rising, and which of them each pair makes."""
+    pairs = len(a) * len(b)
     if pairs > MAX_PAIRS:
         raise TooManyFocalSets(
-            "focal",
-            f"{len(a.focal)} and {len(b.focal)} focal sets make {pairs} pairs, at most {MAX_PAIRS} may be",
+            "focal", f"{len(a)} and {len(b)} focal sets make {pairs} pairs, at most {MAX_PAIRS} may be"
         )
-    (masks_a, masses_a), (masks_b, masses_b) = a.arrays(), b.arrays()
-    masks, where = np.unique(meet.outer(masks_a, masks_b).ravel(), return_inverse=True)
+    masks, where = np.unique(meet.outer(a, b).ravel(), return_inverse=True)
     if len(masks) > MAX_FOCAL_SETS:
         raise TooManyFocalSets(
             "focal", f"the combination has {len(masks)} focal sets, at most {MAX_FOCAL_SETS} are allowed"
         )
-    products = np.multiply.outer(masses_a, masses_b).ravel()
-    return masks, np.bincount(where, weights=products).astype(np.float64)
+    return masks, where
 
 
 def _scaled_masses(

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from quercus.belief.errors import TooManyFocalSets, TotalConflict
 from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 from quercus.belief.measures import pignistic
-from quercus.belief.rules import dempster
+from quercus.belief.rules import combine_repeatedly
 from quercus.specification.parameters import MIN_INSTANCES
 from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, grow_tree
 from quercus.trees.learners.predictions import singleton_beliefs
@@ -101,7 +100,7 @@ class CombinedMass:
         weights = _weights_of(self.table, place)
         size = sum(weights.values())
         try:
-            mass = reduce(dempster, (combine_times(m, max(1, round(w))) for m, w in weights.items()))
+            mass = combine_repeatedly({m: max(1, round(w)) for m, w in weights.items()})
         except TotalConflict:
             return mass_summary(mean_mass(weights), place, size, conflict=True)
         except TooManyFocalSets:
@@ -152,24 +151,6 @@ def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
         contours = np.array([mass.contour() for mass in weights])
         return consonant_mass(np.array(list(weights.values())) @ contours)
     return MassFunction.of(next(iter(weights)).size, {focal: value / total for focal, value in sums.items()})
-
-
-def combine_times(mass: MassFunction, times: int) -> MassFunction:
-    """Return `mass` combined with itself by Dempster's rule, `times` in all; by squares, as the rule associates.
-
-    Raises
-    ------
-    TotalConflict
-        When no digit of the combination is left.
-    """
-    result, square = None, mass
-    while True:
-        if times & 1:
-            result = square if result is None else dempster(result, square)
-        times >>= 1
-        if not times:
-            return mass if result is None else result
-        square = dempster(square, square)
 
 
 def _weights_of(table: Table, place: OpenNode) -> dict[MassFunction, float]:

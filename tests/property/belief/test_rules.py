@@ -14,9 +14,9 @@ from support.beliefs import (
     subsets,
 )
 
-from quercus.belief.errors import TotalConflict
+from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import conjunctive, dempster, disjunctive
+from quercus.belief.rules import combine_repeatedly, conjunctive, dempster, disjunctive
 
 
 def several(count: int, low: int = 2, high: int = 4) -> st.SearchStrategy[list[MassFunction]]:
@@ -127,3 +127,63 @@ def test_long_chains_stay_normalised(single: list[MassFunction]) -> None:
         result = dempster(result, biased)
     assert np.isfinite(result.contour()).all()
     assert math.fsum(mass for _, mass in result.focal) == pytest.approx(1.0, abs=1e-12)
+
+
+Parts = dict[int, int]  # whole numbers in proportion to the masses of sets
+
+
+def exactly(size: int, some: list[Parts], counts: list[int]) -> dict[int, float]:
+    """Dempster's rule in whole numbers: products of commonalities (theory §1.1), and what they leave for each set."""
+    sets = range(1, 1 << size)
+    q = {
+        s: math.prod(
+            sum(m for t, m in parts.items() if t & s == s) ** n for parts, n in zip(some, counts, strict=True)
+        )
+        for s in sets
+    }
+    masses = {s: sum((-1) ** (t ^ s).bit_count() * q[t] for t in sets if t & s == s) for s in sets}
+    total = sum(masses.values())
+    return {s: (m << 60) // total / 2**60 for s, m in masses.items()}
+
+
+def parts_of_sets(size: int) -> st.SearchStrategy[tuple[int, list[Parts]]]:
+    parts = st.dictionaries(st.integers(1, (1 << size) - 1), st.integers(1, 20), min_size=1, max_size=4)
+    return st.tuples(st.just(size), st.lists(parts, min_size=3, max_size=3))
+
+
+@given(
+    st.integers(2, 4).flatmap(parts_of_sets),
+    st.lists(st.sampled_from([1, 2, 3, 400, 10_000]), min_size=3, max_size=3),
+)
+def test_many_labels_are_combined_as_exactly_as_few(
+    problem: tuple[int, list[Parts]], counts: list[int]
+) -> None:
+    size, some = problem
+    times: dict[MassFunction, int] = {}
+    for parts, count in zip(some, counts, strict=True):
+        mass = MassFunction.of(size, {s: m / sum(parts.values()) for s, m in parts.items()})
+        times[mass] = times.get(mass, 0) + count
+    try:
+        expected = exactly(size, some, counts)
+    except ZeroDivisionError:
+        with pytest.raises(TotalConflict):
+            combine_repeatedly(times)
+        return
+    for found in (combine_repeatedly(times), combine_repeatedly(dict(reversed(times.items())))):
+        for s, mass in expected.items():
+            assert dict(found.focal).get(s, 0.0) == pytest.approx(mass, abs=1e-9)
+
+
+def test_doubt_that_no_number_can_hold_still_counts() -> None:
+    """After 400 labels of .9 on one side, its doubt is 1e-400; the other side has as many, but for one."""
+    red, green = MassFunction(2, ((1, 0.9), (3, 0.1))), MassFunction(2, ((2, 0.9), (3, 0.1)))
+    found = combine_repeatedly({red: 400, green: 399})
+    assert found.contour() == pytest.approx([10 / 11, 1 / 11], abs=1e-9)
+    assert combine_repeatedly({red: 1}) is red
+
+
+def test_what_cannot_be_combined_repeatedly_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="times: are of no mass function"):
+        combine_repeatedly({})
+    with pytest.raises(InvalidInput, match=r"times: are on frames of \[2, 3\] classes"):
+        combine_repeatedly({MassFunction.vacuous(2): 1, MassFunction.vacuous(3): 1})

@@ -14,8 +14,8 @@ from property.trees.learners.slow_trees import Rules, grow
 
 from quercus.belief.errors import TotalConflict
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import dempster
-from quercus.trees.learners.averaging import averaging, combine_times, mean_mass
+from quercus.belief.rules import combine_repeatedly, dempster
+from quercus.trees.learners.averaging import averaging, mean_mass
 from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.table import Table
 
@@ -91,7 +91,7 @@ def test_powers_are_repeated_combinations(times):
     combined = mass
     for _ in range(times - 1):
         combined = dempster(combined, mass)
-    assert dict(combine_times(mass, times).focal) == pytest.approx(dict(combined.focal), abs=1e-12)
+    assert dict(combine_repeatedly({mass: times}).focal) == pytest.approx(dict(combined.focal), abs=1e-12)
 
 
 def test_a_row_of_weight_two_is_two_rows():
@@ -103,3 +103,13 @@ def test_a_row_of_weight_two_is_two_rows():
         assert one[1:] == other[1:]
         assert one[0].theta == pytest.approx(other[0].theta, abs=1e-12)
         assert one[0].size == other[0].size
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_large_leaf_is_certain_of_nothing_that_its_rows_doubt(order):
+    """400 rows say one class and 399 the other, each with doubt .1: ten to one, whatever comes first."""
+    contours = np.array([[1.0, 0.1]] * 400 + [[0.1, 1.0]] * 399)[::order]
+    leaf = averaging(Table.of_contours(np.zeros((799, 1)), ATTRIBUTES[:1], contours))
+    assert not leaf.conflict
+    assert leaf.plausibility == pytest.approx((10 / 11, 1 / 11), abs=1e-9)
+    assert leaf.klass == 0
