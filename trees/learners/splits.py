@@ -191,15 +191,15 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
         here[missing] = 0.0
         # equal numbers can still be separated from missing ones: a threshold below them all
         parts[0] = missing.any(axis=0) & ~missing[0] & ~parts.any(axis=0)
-    if max_cuts is not None:
-        for k in np.flatnonzero(np.count_nonzero(parts, axis=0) > max_cuts):
-            passed = np.flatnonzero(parts[:, k])
-            parts[:, k] = False
-            known = int(np.count_nonzero(~missing[:, k]))
-            parts[passed[near_quantiles(passed, known, max_cuts)], k] = True
-    column, at = np.nonzero(parts.T)
     below = np.zeros_like(here)
     here[:-1].cumsum(axis=0, out=below[1:])
+    if max_cuts is not None:
+        for k in np.flatnonzero(np.count_nonzero(parts, axis=0) > max_cuts):
+            places = np.flatnonzero(parts[:, k])
+            parts[:, k] = False
+            passed, known = below[places, k, 0], float(here[:, k, 0].sum())
+            parts[places[near_quantiles(passed, known, max_cuts)], k] = True
+    column, at = np.nonzero(parts.T)
     above = here[::-1].cumsum(axis=0)[::-1]  # not by difference: no dust where nothing is
     sums = np.stack([below[at, column], above[at, column], lost[column]], axis=1)
     cuts = halfway_between(ranked[np.maximum(at - 1, 0), column], ranked[at, column])

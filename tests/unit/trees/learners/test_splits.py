@@ -211,3 +211,26 @@ def test_cuts_near_quantiles_are_those_of_the_whole_table(steps: list[int], most
     targets = count * np.arange(1, most + 1) / (most + 1)
     expected = np.unique(np.abs(passed - targets[:, np.newaxis]).argmin(axis=1))
     assert near_quantiles(passed, count, most).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("max_cuts", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_thresholds_that_are_kept_are_near_the_quantiles_of_weighted_rows(seed, max_cuts):
+    """A row of weight 3 is three rows."""
+    rng = np.random.default_rng(seed)
+    values, classes, times = rng.normal(size=(12, 1)), rng.integers(0, 2, 12), rng.integers(1, 9, 12)
+    again = np.repeat(np.arange(12), times)
+    found, wanted = (
+        next(
+            candidate_splits(
+                table, root_node(table), weighted_statistics(table, root_node(table), shares), max_cuts
+            )
+        )
+        for table in (
+            Table.of_classes(values, [SIZE], classes, 2, times),
+            Table.of_classes(values[again], [SIZE], classes[again], 2),
+        )
+        for shares in (table.contours,)
+    )
+    assert found.thresholds.tolist() == wanted.thresholds.tolist()
+    assert found.sums.tolist() == wanted.sums.tolist()
