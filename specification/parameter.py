@@ -6,6 +6,7 @@ Checks, error messages, docstrings, the help of the command line and the tables 
 import inspect
 import math
 from dataclasses import MISSING, dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from quercus.belief.errors import InvalidInput, shown
@@ -107,11 +108,13 @@ class Parameter:
             return value in self.choices or (is_free and len(value.strip()) >= self.lowest)
         if self.kind is bool or isinstance(value, bool):
             return self.kind is bool and isinstance(value, bool)
-        if self.kind is str or not isinstance(value, int if self.kind is int else int | float):
+        # NumPy's numbers too, as grids of parameters hold them
+        if self.kind is str or not isinstance(value, Integral if self.kind is int else Real):
             return False
+        number: Any = value  # a `Real` is not said to compare with a float
         if self.excludes_bounds:
-            return self.lowest < value < self.highest
-        return self.lowest <= value <= self.highest
+            return bool(self.lowest < number < self.highest)
+        return bool(self.lowest <= number <= self.highest)
 
     def field(self) -> Any:
         """Return a field of a dataclass for this parameter."""

@@ -3,6 +3,7 @@
 from dataclasses import MISSING, fields
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
@@ -56,3 +57,24 @@ def test_words_beside_numbers() -> None:
         InvalidInput, match="max_features: is 'most', must be one of root, half, all, or a whole"
     ):
         parameters.MAX_FEATURES.check("most")
+
+
+@pytest.mark.parametrize("number", [np.int8, np.int64, np.uint16])
+def test_numbers_of_numpy_are_numbers(number: Any) -> None:
+    found = parameters.MAX_DEPTH.check(number(3))
+    assert (type(found), found) == (int, 3)
+    found = parameters.ALPHA.check(number(1))
+    assert (type(found), found) == (float, 1.0)
+    with pytest.raises(InvalidInput, match=r"min_instances: is .*0.*, must be a whole number"):
+        parameters.MIN_INSTANCES.check(number(0))
+
+
+@pytest.mark.parametrize("number", [np.float16, np.float32, np.float64])
+def test_parts_of_numpy_are_no_whole_numbers(number: Any) -> None:
+    found = parameters.ALPHA.check(number(0.5))
+    assert (type(found), found) == (float, 0.5)
+    for wrong in (number(1.5), number("nan")):
+        with pytest.raises(InvalidInput, match="must lie in"):
+            parameters.ALPHA.check(wrong)
+    with pytest.raises(InvalidInput, match="must be a whole number"):
+        parameters.MAX_DEPTH.check(number(3.0))
