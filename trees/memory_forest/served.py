@@ -60,8 +60,10 @@ class BayesTable:
             logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
         for column, means, deviations in zip(values[:, ~named].T, self.means, self.deviations, strict=True):
             known = np.flatnonzero(~np.isnan(column))
-            z = (column[known, np.newaxis] - means) / deviations
-            logs[known] -= 0.5 * np.minimum(z * z, FARTHEST) + np.log(deviations) + LOG_SQRT_2PI
+            with np.errstate(over="ignore"):  # beyond `FARTHEST` in any case
+                z = (column[known, np.newaxis] - means) / deviations
+                z *= z
+            logs[known] -= 0.5 * np.minimum(z, FARTHEST) + np.log(deviations) + LOG_SQRT_2PI
         for column, table in zip(values[:, named].T, self.frequencies, strict=True):
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
