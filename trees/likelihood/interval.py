@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.contour import largest_one
 from quercus.belief.errors import InvalidInput
 from quercus.trees.likelihood import maximiser
 from quercus.trees.likelihood.cell_cache import CellCache
@@ -184,6 +185,9 @@ class IntervalSolver:
         )
         checked = maximiser.check_problem(contours, None)[0]
         self.contours = checked[:0]
+        self._scaled = checked[
+            :0
+        ]  # (d, l) the same with maximum 1: products with tiny plausibilities would be 0
         self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct
         self._numbers: dict[bytes, int] = {}
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
@@ -199,7 +203,7 @@ class IntervalSolver:
             raise InvalidInput(
                 "contours", f"have {extra.shape[1]} classes; the table has {self.contours.shape[1]}"
             )
-        scaled = extra / extra.max(axis=1, keepdims=True, initial=0.0)
+        scaled = largest_one(extra)
         columns = np.full(len(extra), -1, np.int32)
         fresh = []
         for row in np.flatnonzero(extra.min(axis=1) < extra.max(axis=1)):
@@ -212,6 +216,7 @@ class IntervalSolver:
         one = np.count_nonzero(extra, axis=1) == 1
         klass[one] = extra[one].argmax(axis=1)
         self.contours = np.concatenate([self.contours, extra])
+        self._scaled = np.ascontiguousarray(np.concatenate([self._scaled, scaled]))
         self._table = np.ascontiguousarray(np.concatenate([self._table, scaled[fresh]]))
         self._column = np.concatenate([self._column, columns])
         self._klass = np.concatenate([self._klass, klass.astype(np.int8)])
@@ -320,7 +325,7 @@ class IntervalSolver:
             np.empty(len(cells)),
         )
         arrays = cells.start, cells.ids, cells.counts
-        bound_maxima(*arrays, self.contours, theta, found.reached, found.bound, found.classes, found.weight)
+        bound_maxima(*arrays, self._scaled, theta, found.reached, found.bound, found.classes, found.weight)
         return found
 
     def bound_classes_cells(self, cells: Cells, level: float | None = None) -> tuple[Array, Array]:

@@ -9,6 +9,8 @@ from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.strategies import STRATEGIES
 from quercus.trees.growth.stream import GrowthState, Observed, grow
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver
 
 LEAST = 5e-324
 ROWS = 36
@@ -34,3 +36,12 @@ def test_queries_are_the_same(strategy: str) -> None:
     tiny, usual = asked(strategy, LEAST), asked(strategy, 0.25)
     assert [row for row, _ in tiny] == [row for row, _ in usual]
     assert [score for _, score in tiny] == pytest.approx([score for _, score in usual], abs=1e-9)
+
+
+def test_the_greatest_likelihood_is_the_same() -> None:
+    contours = np.random.default_rng(0).integers(0, 9, (12, 3)).astype(np.float64)
+    contours[:, 1] = np.maximum(contours[:, 1], 1.0)
+    cells = Cells.of_dense(np.random.default_rng(1).integers(0, 4, (9, 12)))
+    tiny, usual = (IntervalSolver(contours * factor, 0.8).maximise_cells(cells) for factor in (LEAST, 1 / 16))
+    for name in ("reached", "bound", "classes", "weight"):
+        np.testing.assert_allclose(getattr(tiny, name), getattr(usual, name), atol=1e-12, err_msg=name)
