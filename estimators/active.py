@@ -220,16 +220,17 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         specification = self._specification(
             columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
-        others = np.union1d(np.setdiff1d(np.arange(len(values)), allowed), unanswered)
+        closed = np.ones(len(values), dtype=bool)
+        closed[allowed] = False
         events: list[Observed | Refused | Answered] = [
             Observed(values, contours),
-            *(Refused(int(row), NOWHERE) for row in others),
+            *(Refused(row, NOWHERE) for row in np.unique(unanswered).tolist()),
         ]
         last: _LastQuery | None = getattr(self, "_last", None)
         if last is not None and last.answered(specification, values, contours):
             events.append(Answered(last.row, contours[last.row], 1.0, last.asked))
         state = grow(GrowthState.initial(specification), events)
-        agenda = state.agenda(count if return_utilities else batch_size)
+        agenda = state.agenda(count if return_utilities else batch_size, closed)
         if agenda and not offset:
             end = agenda[:batch_size][-1]
             self._last = _LastQuery(specification, end.instance, values[end.instance].copy(), end.asked)

@@ -1,14 +1,14 @@
 """Queries, and what choosing them looks at; who chooses is in `quercus.trees.ask.strategies`."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.growth.sample import Ints, Sample
+from quercus.trees.growth.sample import Bools, Ints, Sample
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.ties import Interval
 from quercus.trees.tree.node import Path
@@ -148,6 +148,26 @@ class QueryableTree(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _PartlyClosed:
+    """A tree, some of whose rows are closed: a node without another row to ask about is not undecided."""
+
+    tree: QueryableTree
+    sample: Sample
+
+    def find(self, path: Path) -> OpenNode | None:
+        return self.tree.find(path)
+
+    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
+        return (found for found in self.tree.contested() if self.sample.candidates(found[0].rows).size)
+
+    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+        return self.tree.leaves()
+
+    def gains(self, place: OpenNode) -> Mapping[int, Interval]:
+        return self.tree.gains(place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class QueryContext:
     """Everything that the choice of queries needs: the rows, their labels, and their tree.
 
@@ -178,3 +198,11 @@ class QueryContext:
     def row_of(self, instance: int) -> int:
         """Return the row of the sample that an instance of the log is."""
         return instance if self.instances is None else int(np.searchsorted(self.instances, instance))
+
+    def without(self, closed: Bools) -> "QueryContext":
+        """Return the context in which instances `closed` (n,) of the log are not asked about.
+
+        They stand for nothing else: neither answers nor refusals, which would cover other rows.
+        """
+        sample = replace(self.sample, closed=closed if self.instances is None else closed[self.instances])
+        return replace(self, sample=sample, growth=_PartlyClosed(self.growth, sample))

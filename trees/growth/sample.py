@@ -151,6 +151,8 @@ class Sample:
         Number of cuts of each attribute, see `quercus.trees.tree.splits`; empty where there are none.
     weights
         (n,) how much each row counts, above 0; None: 1 each.
+    closed
+        (n,) rows that are not to be asked about now, though nobody was asked yet; None: no row.
     """
 
     codes: NDArray[np.integer]
@@ -160,6 +162,7 @@ class Sample:
     table: ContourTable
     cuts: tuple[int, ...] = ()
     weights: Floats | None = None
+    closed: Bools | None = None
 
     @property
     def splits(self) -> Splits:
@@ -205,8 +208,9 @@ class Sample:
         return [split for split in splits if every.informative(split, sizes[int(every.attribute[split])])]
 
     def candidates(self, rows: Ints) -> Ints:
-        """Return those of `rows` that may be asked about: askable, and not known for certain."""
-        return rows[self.askable[rows] & ~self.table.precise[self.ids[rows]]]
+        """Return those of `rows` that may be asked about: askable, not closed, and not known for certain."""
+        found = rows[self.askable[rows] & ~self.table.precise[self.ids[rows]]]
+        return found if self.closed is None else found[~self.closed[found]]
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.remembering import RowMemory, tree_of
-from quercus.trees.growth.sample import Ints, Sample
+from quercus.trees.growth.sample import Bools, Ints, Sample
 from quercus.trees.tree.encoding import (
     Edges,
     Encoder,
@@ -179,12 +179,12 @@ class GrowthState:
         """The tree as a value."""
         return self.flat.tree()
 
-    def agenda(self, limit: int) -> tuple[Query, ...]:
-        """Return up to `limit` queries, in order; never more than the budget has left."""
+    def agenda(self, limit: int, closed: Bools | None = None) -> tuple[Query, ...]:
+        """Return up to `limit` queries, in order; never more than the budget has left; none about `closed` rows."""
         most = self.left_to_ask(limit)
         if most <= 0:
             return ()
-        context = self.context()
+        context = self.context() if closed is None else self.context().without(closed)
         queries = agenda_of(context, self.asked, most, self.specification.strategy)
         rows = context.instances
         return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)

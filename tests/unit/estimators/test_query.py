@@ -95,6 +95,18 @@ def test_a_forest_turns_away_from_a_region_where_nobody_answers() -> None:
     assert second >= 70 > among_the_others
 
 
+def test_rows_that_are_no_candidates_cover_nothing() -> None:
+    """Sixty rows are far from five; of the former one may be asked about, and it covers the others."""
+    values = np.concatenate([np.linspace(0.0, 1.0, 5), np.linspace(9.0, 10.0, 60)])[:, np.newaxis]
+    y = np.full(65, NAN)
+    tree = learner("covering-committee", bins=None)
+    some = np.array([*range(5), 34])
+    (first,) = tree.query(values, y, candidates=some)
+    assert first == 34
+    (away,) = tree.query(values, y, candidates=some, refused=np.setdiff1d(np.arange(65), some))
+    assert away < 5
+
+
 def test_uncertain_labels_are_asked_about_too() -> None:
     known = [int(t) for t in TARGETS]
     labels: list[Any] = [{t, (t + 1) % 3} if i % 50 == 7 else t for i, t in enumerate(known)]

@@ -143,8 +143,8 @@ class _Coverage:
     def __init__(self, context: QueryContext, pool: Ints, most: int) -> None:
         sample, ordered = context.sample, np.array(context.ordered)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
-        self.asked = (
-            len(sample.ids) - sample.candidates(np.arange(len(sample.ids))).size
+        self.asked = int(
+            np.count_nonzero(~sample.askable | sample.table.precise[sample.ids])
         )  # or known for certain
         drawn = sample_rows(np.arange(len(sample.ids)), most)
         rows = _codes(sample, drawn)
