@@ -5,8 +5,17 @@ from typing import Protocol
 
 import numpy as np
 
+from quercus.belief.contour import largest_one
 from quercus.specification.attributes import Nominal
-from quercus.trees.learners.mixture import EPSILON, MAX_STEPS, Mixtures, fit_mixtures
+from quercus.trees.learners.gaussian import TINY
+from quercus.trees.learners.mixture import (
+    EPSILON,
+    MAX_STEPS,
+    Mixtures,
+    fit_mixtures,
+    possible_classes,
+    unseen_classes,
+)
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.rules.ties import TIE
 
@@ -69,7 +78,8 @@ class Gaussians:
         logs = np.where(np.isnan(logs), -np.inf, logs)
         logs = np.where(self.proportions > 0.0, logs, -np.inf)
         narrow = np.isneginf(logs).all(axis=1)
-        logs[narrow] = self.log_densities((low / 2 + high / 2)[narrow, 0])  # in proportion the same
+        middle = low[narrow] / 2 + high[narrow] / 2
+        logs[narrow] = self.log_densities(middle[:, 0])  # in proportion the same
         return logs
 
 
@@ -111,7 +121,8 @@ def fit_frequencies(
     The paper knows numbers only; this is the same mixture with ``φ`` replaced by the probability of the value,
     ``φ_kv = (Σ_{i: x_i = v} w t_ik + 1/r) / (Σ_i w t_ik + 1)``. The one pseudo-count a class, spread over its
     ``r`` values, keeps a value that was not seen with a class from ruling the class out. The evidential
-    likelihood times ``Π φ_kv^(1/r)`` never falls.
+    likelihood times ``Π φ_kv^(1/r)`` never falls. A class that only rows without a value can have gets the distribution
+    of all rows.
 
     Parameters
     ----------
@@ -125,7 +136,7 @@ def fit_frequencies(
         See `quercus.trees.learners.mixture.fit_mixtures`.
     """
     known = ~np.isnan(column)
-    codes, pl, w = column[known].astype(np.int64), contours[known], weights[known, None]
+    codes, pl, w = column[known].astype(np.int64), largest_one(contours[known]), weights[known, None]
     beyond = pl - pl.min(axis=1, keepdims=True)
     shares = np.where(beyond.any(axis=1, keepdims=True), beyond, pl)
     shares = shares / shares.sum(axis=1, keepdims=True)
@@ -141,7 +152,10 @@ def fit_frequencies(
         if now - before < epsilon:
             break
         before = now
-    return fitted
+    least = np.where(possible_classes(contours, weights), TINY, 0.0)  # as in `fit_mixtures`
+    whole = _maximise_frequencies(codes, arity, w).log_table
+    table = np.where(unseen_classes(known[:, None], contours, weights).T, whole, fitted.log_table)
+    return Frequencies(np.maximum(fitted.proportions, least), table)
 
 
 def _maximise_frequencies(codes: Ints, arity: int, shares: Floats) -> Frequencies:

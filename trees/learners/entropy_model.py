@@ -250,13 +250,13 @@ class BeliefEntropyModel(LearnedModel):
 
     def _known(self, values: Floats) -> Floats:
         """Return values with NaN for those of nominal attributes that were not known in training: they say nothing."""
-        known: Floats = np.where(values < self._limits, values, np.nan)
+        known: Floats = np.where(values >= self._limits, np.nan, values)
         return known
 
     @cached_property
     def _limits(self) -> Floats:
-        """(K,) number of values that were known in training of a nominal attribute that is tested, else infinity."""
-        limits = np.full(len(self.attributes), np.inf)
+        """(K,) number of values that were known in training of a nominal attribute that is tested, else NaN."""
+        limits = np.full(len(self.attributes), np.nan)
         for k, component in zip(self.flat.attribute.tolist(), self.components, strict=True):
             if isinstance(component, Frequencies):
                 limits[k] = component.log_table.shape[1]

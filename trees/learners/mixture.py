@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quercus.belief.contour import check_contours
+from quercus.belief.contour import check_contours, largest_one
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import check_size
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
@@ -39,8 +39,8 @@ class Mixtures:
     Parameters
     ----------
     proportions
-        (K, l) share of each class, summing to 1 in each row; 0 for a class that no row can have, equal where
-        no value is known.
+        (K, l) share of each class, summing to 1 in each row; 0 for a class that no row can have, and only for such a
+        class; equal where no value is known.
     means, deviations
         (K, l) of each component, in the attribute's unit.
     log_likelihood
@@ -98,9 +98,7 @@ def column_floor(
     x = np.where(known, _bounded_values(values), 0.0)
     largest = np.abs(x).max(axis=0, initial=0.0)
     x = np.where(known, x - _column_origin(x, known), 0.0)
-    total = np.maximum(w.sum(axis=0), TINY)
-    mean = (w * x).sum(axis=0) / total
-    deviation = np.sqrt((w * (x - mean) ** 2).sum(axis=0) / total)
+    _, deviation = _column_moments(x, w)
     floor: NDArray[np.float64] = np.maximum(
         (FLOOR_SHARE + FREE_SHARE * free) * deviation, ROUNDING * np.where(largest > 0.0, largest, 1.0)
     )
@@ -128,6 +126,9 @@ def fit_mixtures(
     ``σ_k² = Σ w t (x - μ_k)² / Σ w t``, at least the floor squared. The evidential log-likelihood
     ``Σ_i w_i ln Σ_k pl_ik π_k φ(x_i; μ_k, σ_k)`` never falls, the floor included: in σ the expected
     log-likelihood has one peak, so at the floor is the best of all that is allowed.
+
+    A class that only rows without a value can have is told from the others by no value: it gets the mean and the
+    deviation of the whole column.
 
     The start is the M step for ``t_ik ∝ pl_ik - min_j pl_ij``, what a contour says beyond ignorance: started
     from equal shares, vacuous rows would draw all components to the same place. A class that no contour
@@ -170,7 +171,8 @@ def fit_mixtures(
     known = ~np.isnan(x.T)
     origin = _column_origin(np.where(known.T, x, 0.0), known.T)
     numbers = np.where(known, x.T - origin[:, np.newaxis], 0.0)
-    beyond = pl - pl.min(axis=1, keepdims=True)
+    plain = largest_one(pl)
+    beyond = plain - plain.min(axis=1, keepdims=True)
     beyond /= np.maximum(beyond.sum(axis=1, keepdims=True), TINY)
     with np.errstate(divide="ignore"):
         log_pl = np.log(pl)
@@ -179,12 +181,52 @@ def fit_mixtures(
         known * w,
         numbers.sum(axis=1) / np.maximum(known.sum(axis=1), 1),
         least,
-        np.stack([log_pl.T, (pl / pl.sum(axis=1, keepdims=True)).T, beyond.T]),
+        np.stack([log_pl.T, (plain / plain.sum(axis=1, keepdims=True)).T, beyond.T]),
         epsilon,
         max_steps,
     )
     proportions, means, deviations = parameters
-    return Mixtures(proportions, means + origin[:, np.newaxis], deviations, likelihood, steps)
+    column, k = np.nonzero(unseen_classes(known.T, pl, w))
+    if column.size:
+        mean, deviation = _column_moments(numbers.T, known.T * w[:, np.newaxis])
+        means[column, k] = mean[column]
+        deviations[column, k] = np.maximum(deviation, least)[column]
+    least_shares = np.where(possible_classes(pl, w), TINY, 0.0)  # a share that underflows rules no class out
+    return Mixtures(
+        np.maximum(proportions, least_shares), means + origin[:, np.newaxis], deviations, likelihood, steps
+    )
+
+
+def possible_classes(contours: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return the classes that a row of contours (n, l) and weights (n,) can have, (l,)."""
+    return np.asarray((contours[weights > 0.0] > 0.0).any(axis=0), dtype=np.bool_)
+
+
+def unseen_classes(
+    known: NDArray[np.bool_], contours: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return the classes that only rows without a value can have, (K, l), in columns with a value.
+
+    Parameters
+    ----------
+    known
+        (n, K) where values are known.
+    contours, weights
+        (n, l) and (n,).
+    """
+    if known.all():
+        return np.zeros((known.shape[1], contours.shape[1]), dtype=np.bool_)
+    seen = np.stack([possible_classes(contours[here], weights[here]) for here in known.T])
+    return possible_classes(contours, weights) & ~seen & seen.any(axis=1, keepdims=True)
+
+
+def _column_moments(
+    x: NDArray[np.float64], w: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and deviation of each column (K,) of numbers (n, K), 0 where unknown, of weights (n, K)."""
+    total = np.maximum(w.sum(axis=0), TINY)
+    mean = (w * x).sum(axis=0) / total
+    return mean, np.sqrt((w * (x - mean) ** 2).sum(axis=0) / total)
 
 
 def _log_normal(

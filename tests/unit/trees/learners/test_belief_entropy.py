@@ -1,6 +1,7 @@
 """Belief-entropy trees against slow computations with the rules of `quercus.belief` (theory §6)."""
 
 import pickle
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -18,8 +19,9 @@ from quercus.specification.algorithms import BeliefEntropy
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.components import Gaussians
+from quercus.trees.learners.components import Gaussians, fit_frequencies
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind
+from quercus.trees.learners.mixture import fit_mixtures
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
@@ -220,6 +222,56 @@ def test_nominal_and_missing_values(kind: Kind) -> None:
     assert np.isfinite(model.predict(np.array([[np.nan, np.nan], [9.0, 2.0]])).theta).all()
 
 
+@pytest.mark.parametrize("attribute", [Numeric("x"), Nominal("x", ("p", "q"))], ids=["number", "names"])
+@pytest.mark.parametrize("kind", ["LBE", "IBE"])
+def test_a_class_whose_values_are_missing_is_not_ruled_out(kind: Kind, attribute: Numeric | Nominal) -> None:
+    """One class has only first values, the other only second ones: values say nothing of the class."""
+    values = np.full((24, 2), np.nan)
+    values[:12, 0] = values[12:, 1] = np.arange(12) % 2
+    attributes = [attribute, replace(attribute, name="y")]
+    model = fit_belief_entropy(Table.of_classes(values, attributes, np.repeat([0, 1], 12), 2), kind)
+    said = model.predict(np.array([[0.0, 1.0], [1.0, np.nan], [np.nan, 0.0], [np.nan, np.nan]]))
+    np.testing.assert_allclose(said.theta, 0.5, atol=1e-9)
+    assert not said.conflict.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("attribute", [Numeric("x"), Nominal("x", ("p", "q", "r"))], ids=["number", "names"])
+def test_nothing_is_ruled_out_by_underflow(kind: Kind, attribute: Numeric | Nominal) -> None:
+    """Classes that are hardly plausible where values are known, but certain where they are missing."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values = rng.integers(0, 3, (20, 3)).astype(float)
+        values[rng.random((20, 3)) < 0.7] = np.nan
+        contours = np.where(rng.random((20, 3)) < 0.5, 0.0, rng.random((20, 3)) * 1e-310)
+        contours[np.arange(20), rng.integers(0, 3, 20)] = 1.0
+        attributes = [replace(attribute, name=f"x{k}") for k in range(3)]
+        model = fit_belief_entropy(Table.of_contours(values, attributes, contours), kind, min_instances=2)
+        said = model.predict(values)
+        np.testing.assert_allclose(said.theta.sum(axis=1), 1.0)
+        assert (said.belief <= said.plausibility + 1e-12).all()
+
+
+def test_a_class_of_which_no_value_is_known_has_the_values_of_all() -> None:
+    numbers = np.array([[1.0], [3.0], [11.0], [np.nan]])
+    contours = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
+    found = fit_mixtures(numbers, contours, [1, 1, 2, 1])
+    assert found.means[0, 2] == pytest.approx(6.5)
+    assert found.deviations[0, 2] == pytest.approx(np.sqrt((5.5**2 + 3.5**2 + 2 * 4.5**2) / 4))
+    assert found.proportions[0] == pytest.approx([0.5, 0.5, 0.0])
+    names = fit_frequencies(np.array([0, 0, 1, np.nan]), 2, contours, np.array([1.0, 1, 2, 1]))
+    assert np.exp(names.log_table[2]).tolist() == pytest.approx([2.5 / 5, 2.5 / 5])
+    assert names.proportions == pytest.approx([0.5, 0.5, 0.0])
+    for rows in (
+        [0, 1, 2],
+        [3],
+    ):  # a class that no row can have is impossible, and without a value all are alike
+        some = fit_mixtures(numbers[rows], contours[rows])
+        assert np.isneginf(some.log_densities(np.array([[2.0]]))[0, 0]).tolist() == (
+            [False, False, True] if len(rows) > 1 else [False] * 3
+        )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_vacuous_labels_leave_every_class_equally_probable(kind: Kind) -> None:
     table = Table.of_contours(IRIS.data[::5], NAMES, np.full((30, 3), 0.5))
@@ -272,6 +324,19 @@ def test_a_range_is_an_observation_of_its_probability_under_each_class(kind: Kin
     if kind == "IBE":
         assert said.masses is not None
         near(said.masses[0], slow_mass(expected))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_range_may_have_no_end(kind: Kind) -> None:
+    model = fit_belief_entropy(iris(), kind, max_depth=1)
+    infinite, far = (
+        model.predict_rows(
+            [[5.0, 3.0, 4.0, Between(low, high)] for low, high in ((0.7, top), (-top, 0.7), (-top, top))]
+        )
+        for top in (np.inf, 1e9)
+    )
+    np.testing.assert_allclose(infinite.theta, far.theta, atol=1e-12)
+    assert infinite.klass.tolist() == far.klass.tolist()
 
 
 def test_obe_averages_over_a_set_of_numbers() -> None:
