@@ -67,7 +67,10 @@ class LabelReader:
         if is_missing(given):
             return ClassSet(full_mask(size))
         if isinstance(given, ClassSet | Plausibilities | Masses | MassFunction):
-            return check_label(Masses(given) if isinstance(given, MassFunction) else given, size)
+            try:
+                return check_label(Masses(given) if isinstance(given, MassFunction) else given, size)
+            except InvalidInput as error:
+                raise InvalidInput(field, error.reason) from None
         if isinstance(given, np.ndarray) and given.ndim:
             return Plausibilities(tuple(check_contour(given, size, field).tolist()))
         if isinstance(given, Mapping):

@@ -90,7 +90,8 @@ class ActiveForestClassifier(BeliefClassifier):
     ) -> Self:
         """Learn more rows in addition to earlier ones, which members with short memories forget.
 
-        The forest equals that of `fit` on all rows so far, for any division into batches.
+        The forest equals that of `fit` on all rows so far, for any division into batches. The first one tells which
+        columns are names.
 
         Parameters
         ----------
@@ -133,6 +134,9 @@ class ActiveForestClassifier(BeliefClassifier):
         forest = self._forest(table.attributes, table.size)
         forest.observe(table.values, table.contours)
         return forest
+
+    def _columns_of(self, X: Any) -> FittedColumns:
+        return FittedColumns.of(X, self.categorical_features, as_they_come=True)  # whatever the batches
 
     def _forest(self, attributes: Sequence[Attribute], size: int) -> MemoryForest:
         return MemoryForest(
@@ -214,7 +218,7 @@ class ActiveForestClassifier(BeliefClassifier):
         fresh = clone(self)
         X = fresh._validated(X, reset=True)
         labels = read_labels(y, self._frame(), self.missing_label)
-        columns = FittedColumns.of(X, self.categorical_features)
+        columns = self._columns_of(X)
         values, contours = columns.values(X), labels.matrix()
         check_consistent_length(values, contours)
         unanswered = row_numbers(refused, len(values), "refused")

@@ -99,7 +99,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         labels = read_labels(y, self.classes, getattr(self, "missing_label", np.nan))
         said = labels.contours if labels.labels is None else labels.labels
         check_consistent_length(X, said)
-        self._columns = FittedColumns.of(X, self.categorical_features)
+        self._columns = self._columns_of(X)
         values = self._columns.values(X)
         weights = row_weights(sample_weight, values)
         self.classes_ = labels.classes
@@ -167,10 +167,11 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         sample_weight
             (n,) weights of the rows.
         """
-        if are_classes(y):
+        missing = getattr(self, "missing_label", np.nan)
+        if are_classes(y, missing):
             return float(super().score(X, y, sample_weight))
         predicted = self._predictions(X).klass
-        labels = read_labels(y, self.classes_.tolist(), getattr(self, "missing_label", np.nan))
+        labels = read_labels(y, self.classes_.tolist(), missing)
         check_consistent_length(predicted, labels.matrix())
         nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values are no matter
         return expected_accuracy(
@@ -229,6 +230,9 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+    def _columns_of(self, X: Any) -> FittedColumns:
+        return FittedColumns.of(X, self.categorical_features)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         if is_frame(X):

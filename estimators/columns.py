@@ -54,7 +54,7 @@ class FittedColumns:
     codes: tuple[Mapping[Hashable, int] | None, ...]
 
     @classmethod
-    def of(cls, X: Any, nominal: object = "from_dtype") -> "FittedColumns":
+    def of(cls, X: Any, nominal: object = "from_dtype", *, as_they_come: bool = False) -> "FittedColumns":
         """Return the columns of `X`, with their kinds.
 
         Parameters
@@ -64,6 +64,8 @@ class FittedColumns:
         nominal
             ``"from_dtype"``, or the columns that are names regardless of their dtype: numbers or names of columns, or a
             mask (K,); the others are then numbers.
+        as_they_come
+            Names have the order of their first rows, as of `learning`, and are not sorted; categories keep theirs.
 
         Raises
         ------
@@ -72,20 +74,21 @@ class FittedColumns:
         TypeError
             If a cell is neither text nor number.
         """
-        columns = dict(_columns(X))
-        forced = _forced(nominal, list(columns))
+        columns = list(_columns(X))  # two may have one name
+        forced = _forced(nominal, [name for name, _ in columns])
         codes: list[Mapping[Hashable, int] | None] = []
-        for name, column in columns.items():
-            named = _is_nominal(column, name) if forced is None else name in forced
-            codes.append({value: i for i, value in enumerate(_values(column, name))} if named else None)
-        names = distinct_names(columns)
+        for k, (name, column) in enumerate(columns):
+            named = _is_nominal(column, name) if forced is None else k in forced
+            values = _values(column, name, as_they_come=as_they_come) if named else ()
+            codes.append({value: i for i, value in enumerate(values)} if named else None)
+        names = distinct_names(name for name, _ in columns)
         attributes = tuple(_declared(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
 
     def learning(self, X: Any) -> "FittedColumns":
         """Return the columns with the new names of `X` in addition to the known ones, which keep their places."""
         more = tuple(
-            None if known is None else _with_names(known, _values(column, name))
+            None if known is None else _with_names(known, _values(column, name, as_they_come=True))
             for (name, column), known in zip(_columns(X), self.codes, strict=True)
         )
         attributes = tuple(
@@ -102,7 +105,8 @@ class FittedColumns:
         ValueError
             If a numeric column has a cell that is no number.
         """
-        if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not any(self.codes):
+        numeric = all(codes is None for codes in self.codes)
+        if numeric and isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
             return X.astype(np.float64)
         columns = [
             _numbers(column, name)
@@ -139,7 +143,10 @@ def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tu
         text = str(value)[: most - 8]
         if not text.strip() or text == MISSING_NAME or text in names:
             text = repr(value)[: most - 8]
-        names[text if text not in names else f"{text} #{len(names)}"] = None
+        number = len(names)
+        while text in names:
+            text, number = f"{repr(value)[: most - 8]} #{number}", number + 1
+        names[text] = None
     return tuple(names)
 
 
@@ -164,24 +171,26 @@ def _columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
     return ((f"x{k}", X[:, k]) for k in range(X.shape[1]))
 
 
-def _forced(nominal: object, names: list[Hashable]) -> set[Hashable] | None:
+def _forced(nominal: object, names: list[Hashable]) -> set[int] | None:
+    """Return the numbers of the columns that are names, None if their dtype tells."""
     if isinstance(nominal, str) and nominal == "from_dtype":
         return None
     if nominal is None:
         return set()
-    chosen = np.asarray(nominal)
+    chosen = np.atleast_1d(np.asarray(nominal))
     if chosen.dtype == np.bool_:
         if chosen.shape != (len(names),):
             raise InvalidInput(
                 "categorical_features", f"is a mask of {chosen.shape}, must be ({len(names)},)"
             )
-        return {name for name, taken in zip(names, chosen, strict=True) if taken}
-    picked: set[Hashable] = set()
+        return set(np.flatnonzero(chosen).tolist())
+    picked: set[int] = set()
     for each in chosen.tolist():
-        name = names[each] if isinstance(each, int) and 0 <= each < len(names) else each
-        if name not in names:
+        is_number = isinstance(each, int) and 0 <= each < len(names)
+        found = [each] if is_number else [k for k, name in enumerate(names) if name == each]
+        if not found:
             raise InvalidInput("categorical_features", f"names {each!r}, which is no column")
-        picked.add(name)
+        picked.update(found)
     return picked
 
 
@@ -196,11 +205,13 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
     return not all(isinstance(cell, int | float | np.number) or is_missing(cell) for cell in column)
 
 
-def _values(column: Any, name: Hashable) -> Sequence[Hashable]:
+def _values(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[Hashable]:
     """Return the values of a nominal column: its categories in order, else sorted, numbers before text."""
     if str(column.dtype) == "category":
         return tuple(column.cat.categories.tolist())
-    seen = {cell for cell in _plain(column) if _checked(cell, name)}
+    seen = dict.fromkeys(cell for cell in _plain(column) if _checked(cell, name))
+    if as_they_come:
+        return tuple(seen)
     return sorted(seen, key=lambda value: (isinstance(value, str), value))
 
 

@@ -45,11 +45,14 @@ class ParsedLabels:
         return np.array([contour(label, len(self.classes)) for label in self.labels])
 
 
-def are_classes(y: Any) -> bool:
-    """Return whether every label of `y` is one class, as scikit-learn's own metrics need it."""
+def are_classes(y: Any, missing: object = np.nan) -> bool:
+    """Return whether every label of `y` is one class, as scikit-learn's own metrics need it; see `read_labels`."""
     if is_frame(y) or (isinstance(y, np.ndarray) and y.ndim > 1):
-        return bool(y.shape[1] == 1)
-    return not any(isinstance(each, (*UNCERTAIN, list, tuple)) or is_missing(each) for each in y)
+        if y.shape[1] != 1:
+            return False
+        y = np.asarray(y)[:, 0]
+    uncertain = (*UNCERTAIN, list, tuple)
+    return not any(isinstance(each, uncertain) or is_missing(each) or _same(each, missing) for each in y)
 
 
 def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> ParsedLabels:
@@ -173,4 +176,5 @@ def _checked(names: NDArray[Any]) -> NDArray[Any]:
 
 
 def _same(each: object, missing: object) -> bool:
+    each, missing = (value.item() if isinstance(value, np.generic) else value for value in (each, missing))
     return not is_missing(missing) and type(each) is type(missing) and each == missing

@@ -65,8 +65,9 @@ def test_classes_need_not_be_text() -> None:
     ],
 )
 def test_what_is_no_label(given: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInput, match=words) as caught:
         LabelReader(("o", "s", "x")).label(given, "labels[7]")
+    assert caught.value.field.startswith("labels[7]")
 
 
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a")])

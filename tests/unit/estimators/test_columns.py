@@ -74,7 +74,7 @@ def test_text_arrays_are_names() -> None:
     assert kinds(FittedColumns.of(array)) == [("x0", ("1", "2")), ("x1", ("b",))]
 
 
-@pytest.mark.parametrize("nominal", [[1], ["int"], [False, True, False]])
+@pytest.mark.parametrize("nominal", [[1], ["int"], [False, True, False], 1, "int", np.int64(1), ("int",)])
 def test_numbers_that_are_names(nominal: Any) -> None:
     frame = FRAME[["float", "int", "nullable"]]
     columns = FittedColumns.of(frame, nominal)
@@ -135,6 +135,22 @@ def test_names_are_distinct() -> None:
         "' '",
         "'?'",
     )
+    assert distinct_names(["True", "True #2", True]) == ("True", "True #2", "True #3")
     long = distinct_names(["a" * 300, "a" * 301])
     assert len(set(long)) == 2
     assert max(map(len, long)) <= 200
+
+
+def test_two_columns_may_have_one_name() -> None:
+    """scikit-learn's own estimators take such frames."""
+    frame = pd.DataFrame([["a", 1.0, "u"], ["b", 2.0, "v"]], columns=["x", "y", "x"])
+    columns = FittedColumns.of(frame)
+    assert len({attribute.name for attribute in columns.attributes}) == 3
+    np.testing.assert_array_equal(columns.values(frame), [[0, 1, 0], [1, 2, 1]])
+    both = FittedColumns.of(pd.DataFrame([[1, 2, 3]], columns=["x", "y", "x"]), ["x"])
+    assert [isinstance(attribute, Nominal) for attribute in both.attributes] == [True, False, True]
+
+
+def test_numbers_in_a_column_without_names_are_unknown() -> None:
+    columns = FittedColumns.of(np.array([[NAN, 1.0], [NAN, 2.0]]), [0])
+    np.testing.assert_array_equal(columns.values(np.array([[3.0, 5.0]])), [[NAN, 5.0]])

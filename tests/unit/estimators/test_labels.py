@@ -56,7 +56,14 @@ def test_the_frame_may_be_given(classes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "y"), [(-1, [0, -1, 1]), ("none", ["a", "none", "b"]), (None, ["a", None, "b"])]
+    ("missing", "y"),
+    [
+        (-1, [0, -1, 1]),
+        (np.int64(-1), np.array([0, -1, 1])),
+        (-1, [{0}, np.int64(-1), 1]),
+        ("none", ["a", "none", "b"]),
+        (None, ["a", None, "b"]),
+    ],
 )
 def test_another_missing_label(missing: object, y: Any) -> None:
     found = read_labels(y, missing=missing)

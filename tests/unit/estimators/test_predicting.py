@@ -143,6 +143,23 @@ def test_a_forest_mapped_read_only_compiles_nothing_anew(tmp_path: Path) -> None
     assert (mapped.predict_proba(values) == forest.partial_fit(values, labels).predict_proba(values)).all()
 
 
+@pytest.mark.parametrize("first", [1, 3, 10])
+def test_the_forest_of_batches_is_that_of_all_rows_whatever_names_come_later(first: int) -> None:
+    """A draw of names depends on their order, which must not depend on the batches."""
+    rng = np.random.default_rng(0)
+    colours = np.array(["red", "green", "blue", "amber"])[
+        np.minimum(np.arange(60) // 12, 3) - rng.integers(0, 2, 60)
+    ]
+    frame = pd.DataFrame({"colour": colours, "size": rng.normal(size=60)})
+    labels = (rng.random(60) < np.where(np.isin(colours, ["red", "amber"]), 0.9, 0.2)).astype(int)
+    whole = ActiveForestClassifier(n_estimators=12, random_state=0, classes=[0, 1])
+    parts = clone(whole)
+    for a, b in pairwise([0, first, first + 13, 60]):
+        parts.partial_fit(frame.iloc[a:b], labels[a:b])
+    rows = frame.assign(size=frame["size"].to_numpy()[::-1])
+    np.testing.assert_array_equal(parts.predict_proba(rows), whole.fit(frame, labels).predict_proba(rows))
+
+
 def test_contours_in_y() -> None:
     contours = np.eye(3)[TARGETS]
     contours[::2] = 1.0
@@ -308,6 +325,23 @@ def test_scores_by_uncertain_labels() -> None:
     assert tree.score(X[:2], np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0]])) == pytest.approx((0.75 + 0.25) / 2)
     assert tree.score(X, Y, sample_weight=TARGETS) == tree.score(X[50:], Y[50:], TARGETS[50:])
     assert tree.score(X[:2], ["setosa", "unheard of"]) == 0.5
+
+
+def test_scores_where_some_labels_are_missing() -> None:
+    """A missing label is a label that says nothing, whatever stands for it."""
+    some, labels = X[::10], TARGETS[::10].copy()
+    forest = ActiveForestClassifier(n_estimators=6, random_state=0, missing_label=-1).fit(X, TARGETS)
+    right = forest.predict(some) == labels
+    labels[::2] = -1
+    expected = np.where(labels < 0, 1 / 3, right).mean()
+    for y in (labels, labels.tolist(), pd.Series(labels), [None if y < 0 else y for y in labels.tolist()]):
+        assert forest.score(some, y) == pytest.approx(expected)
+
+
+def test_grids_may_hold_numbers_of_numpy() -> None:
+    grid = {"max_depth": np.arange(1, 3), "prediction_level": np.array([0.25], dtype=np.float32)}
+    search = GridSearchCV(E2MTreeClassifier(), grid, cv=2, error_score="raise").fit(X, Y)
+    assert search.best_params_["max_depth"] == 2
 
 
 def test_grid_search_with_uncertain_labels() -> None:
