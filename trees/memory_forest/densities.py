@@ -172,8 +172,8 @@ def fit_densities(
                 for c in range(l):
                     given[u, c] = contours[i, c]
                 u += 1
-        for c in range(l):
-            found[1, c], found[2, c] = mean, floor
+        for c in range(l):  # of a class without a known number no number says anything
+            found[1, c], found[2, c] = mean, max(deviation, floor)
         _share_out(given, u, False, t)
         _m_step(mine, u, t, moments, floor, found)
         for c in range(l):

@@ -501,6 +501,14 @@ def test_a_naive_bayes_member_is_discounted_for_the_rows_that_it_remembers() -> 
         assert said[0, 2] - said[0, 1] == pytest.approx(1.0 - 0.75 ** (1 / rows))
 
 
+def test_a_number_says_nothing_of_a_class_whose_numbers_are_all_missing() -> None:
+    numbers = np.where(np.arange(20) % 2 == 0, np.arange(20.0), np.nan)[:, np.newaxis]
+    found = DistinctContours(2)
+    kinds = found.numbers(np.eye(2)[np.arange(20) % 2])
+    member = NaiveBayes.of(numbers, np.arange(20), np.array([False]), kinds, found)
+    np.testing.assert_allclose(member.theta(np.array([[0.0], [9.0], [30.0], [np.nan]])), 0.5, atol=1e-12)
+
+
 def test_a_doubtful_label_leaves_the_other_class_plausible() -> None:
     """The estimate is at a vertex; the bounds are those of the labels (theory §10.4)."""
     found = forest(np.array([False]), 2)
