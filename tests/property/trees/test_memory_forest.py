@@ -509,6 +509,15 @@ def test_a_number_says_nothing_of_a_class_whose_numbers_are_all_missing() -> Non
     np.testing.assert_allclose(member.theta(np.array([[0.0], [9.0], [30.0], [np.nan]])), 0.5, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-200, 1e200, 1e307])
+def test_no_number_is_too_large_or_too_small_for_naive_bayes(scale: float) -> None:
+    numbers = np.arange(12.0)[:, np.newaxis] * scale
+    found = DistinctContours(2)
+    kinds = found.numbers(np.array([[1.0, 0.0], [0.3, 1.0], [0.0, 1.0]])[np.arange(12) % 3])
+    member = NaiveBayes.of(numbers, np.arange(12), np.array([False]), kinds, found)
+    np.testing.assert_allclose(member.theta(numbers).sum(axis=1), 1.0)
+
+
 def test_a_doubtful_label_leaves_the_other_class_plausible() -> None:
     """The estimate is at a vertex; the bounds are those of the labels (theory §10.4)."""
     found = forest(np.array([False]), 2)
