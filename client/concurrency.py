@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import grpc
 
-from quercus.client.errors import QuercusError
+from quercus.client.errors import QuercusError, Unavailable
 
 T = TypeVar("T")
 JOIN_S = 1.0
@@ -150,7 +150,7 @@ class AsyncBidirectionalCall:
             async for response in self._call:
                 on_event(response)
         except grpc.RpcError as error:
-            ended = error
+            ended = _ended_in_writing(error) or error
         except asyncio.CancelledError:
             on_event(None)
             raise
@@ -221,6 +221,13 @@ class BidirectionalCall:
         """End the call now."""
         self.write(None)
         self._call.cancel()
+
+
+def _ended_in_writing(error: grpc.RpcError) -> Unavailable | None:
+    """Return the error of a call that ended while a request was written, which grpc.aio calls INTERNAL."""
+    if error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core":
+        return Unavailable("the call ended while a request was written")
+    return None
 
 
 def _unreadable(error: Exception) -> QuercusError:

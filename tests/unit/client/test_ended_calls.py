@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.client import Client, QuercusError, Query, aio, convert
+from quercus.client import Client, QuercusError, Query, Unavailable, aio, convert
 from quercus.client.concurrency import AsyncBidirectionalCall, BidirectionalCall
 from quercus.client.stream_parts import read_event
 from quercus.client.sync import query_stream
@@ -72,6 +72,27 @@ def test_a_task_that_fails_says_that_the_call_ended() -> None:
     ended = events.get(timeout=10)
     assert isinstance(ended, QuercusError)
     assert call.is_cancelled
+
+
+class CutOff:
+    """A call that ended while a request was written, as grpc.aio describes it."""
+
+    async def __aiter__(self) -> Any:
+        nothing = grpc.aio.Metadata()
+        raise grpc.aio.AioRpcError(grpc.StatusCode.INTERNAL, nothing, nothing, "Internal error from Core")
+        yield
+
+
+def test_a_call_that_ends_while_a_request_is_written_is_no_fault_of_the_server() -> None:
+    ended: list[Any] = []
+
+    async def run() -> None:
+        await AsyncBidirectionalCall(CutOff, ended.append, "reader")._reader
+
+    asyncio.run(run())
+    assert [(type(each), str(each)) for each in ended] == [
+        (Unavailable, "the call ended while a request was written")
+    ]
 
 
 def test_words_of_a_later_server_have_a_name() -> None:
