@@ -11,7 +11,7 @@ from quercus.crowds.answers import CrowdAnswers, Floats, Ints, normalised, sum_b
 from quercus.crowds.coin import PRIOR_RELIABILITY, likeliest_coins, log_prior, prior_cells
 
 ROUNDS: Final = 100
-SETTLED: Final = 1e-4
+SETTLED_CHANGE: Final = 1e-4
 """Estimation stops when no probability of a class changes by more."""
 
 
@@ -57,7 +57,7 @@ class CrowdEstimate:
         deviation: Floats = np.sqrt(variance @ self.prevalence**2)
         return deviation
 
-    def weighed(self, labeller: int, contour: Floats) -> Floats:
+    def answer_evidence(self, labeller: int, contour: Floats) -> Floats:
         """Return the evidence in an answer of a labeller: a contour (l,), ``Σ_a π(a | c) pl(a)``, maximum 1.
 
         Raises
@@ -83,7 +83,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
     >>> of, who = np.repeat(np.arange(8), 3), np.array([0, 1, 2] * 8)
     >>> said = np.eye(2)[[0, 0, 1, 1, 1, 1] * 4]     # the third one always says the second class
     >>> found = estimate_crowd(CrowdAnswers.of(of, who, said))
-    >>> found.matrices[2].round(2).tolist(), found.weighed(2, np.array([0.0, 1.0])).round(2).tolist()
+    >>> found.matrices[2].round(2).tolist(), found.answer_evidence(2, np.array([0.0, 1.0])).round(2).tolist()
     ([[0.08, 0.92], [0.03, 0.97]], [0.95, 1.0])
     """
     shared = answers.shared()
@@ -105,7 +105,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
         q, evidence = pairs.classes(logs, log_shares)
         lost = _divergence(cells, prior) + _divergence(prevalence, uniform)
         bound.append(evidence + log_prior(coins) - lost)
-        if np.abs(q - before).max() <= SETTLED:
+        if np.abs(q - before).max() <= SETTLED_CHANGE:
             break
     classes, _ = _LabellerContours.of(answers.informative()).classes(logs, log_shares)
     return CrowdEstimate(cells, prevalence / prevalence.sum(), classes, tuple(bound))

@@ -60,7 +60,8 @@ class LabellingCalls(Connection):
             A class name, a set of names, a dict name -> plausibility (an omitted name is impossible), a dict
             frozenset of names -> mass, an array (l,) of plausibilities, or ``None`` (or NaN) for a vacuous label.
         reliability
-            Probability that you are right, in (0, 1]; ``None``: 1, or estimated, depending on the labelling policy.
+            Reliability of the answer: the probability that it is right, in (0, 1]; ``None``: 1, or estimated, depending
+            on the labelling policy.
         comment
             Comment that is kept with the answer.
         took_s

@@ -14,9 +14,9 @@ from quercus.belief.label import Label, Masses, contour
 from quercus.server.labelling.combined_labels import (
     LabellerLabel,
     combine_answers,
+    crowd_label,
     decode_labeller_label,
     label_combiner,
-    weighed_label,
 )
 from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
@@ -216,7 +216,7 @@ def _combined(
     crowd: Crowd | None,
 ) -> tuple[CombinedAnswer, bool]:
     """Return the label of several answers, `together` their combination, and whether it contradicts the history."""
-    label = weighed_label(labels, size, crowd) or Masses(together.mass)
+    label = crowd_label(labels, size, crowd) or Masses(together.mass)
     author = " + ".join(labels)[:MAX_AUTHOR_CHARACTERS]
     return CombinedAnswer(encode(label), author), _conflicts(history, label, 1.0, size)
 

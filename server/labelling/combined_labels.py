@@ -112,7 +112,7 @@ def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Labelle
 def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
     """Return the function that combines the labels of all labellers of an instance.
 
-    A single label counts unchanged. Several are combined by Dempster's rule, those of a crowd by `weighed_label`. If no
+    A single label counts unchanged. Several are combined by Dempster's rule, those of a crowd by `crowd_label`. If no
     label is left, the instance may be asked about again, unless somebody refused it.
     """
 
@@ -125,8 +125,8 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
             nothing = encode(ClassSet((1 << size) - 1))
             return CombinedStatement(nothing if refused else None, history[-1].author)
         label, reliability, _ = next(iter(found.values()))
-        if (weighed := weighed_label(found, size, crowd)) is not None:
-            label, reliability = weighed, 1.0
+        if (of_crowd := crowd_label(found, size, crowd)) is not None:
+            label, reliability = of_crowd, 1.0
         elif len(found) > 1:
             label, reliability = Masses(combine_answers(list(found.values()), size).mass), 1.0
         pushed = known_contour(history[:1], size)
@@ -138,10 +138,10 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
     return join
 
 
-def weighed_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None) -> Label | None:
+def crowd_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None) -> Label | None:
     """Return the combination of an instance's labels by the confusion matrices of a crowd.
 
-    A label that was sent without a reliability is weighed by its labeller's matrix (theory §13.4); the contours of all
+    A label that was sent without a reliability counts by its labeller's matrix (theory §13.4); the contours of all
     labels are multiplied. None if no label has a matrix.
 
     Parameters
@@ -152,22 +152,24 @@ def weighed_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd |
     """
     if crowd is None:
         return None
-    found = {
-        name: crowd.weighed(name, contour(each.label, size)) for name, each in labels.items() if each.assumed
+    contours = {
+        name: crowd.answer_evidence(name, contour(each.label, size))
+        for name, each in labels.items()
+        if each.assumed
     }
-    weighed = {name: said for name, said in found.items() if said is not None}
-    return _product_of(labels, weighed, size) if weighed else None
+    evidence_of = {name: found for name, found in contours.items() if found is not None}
+    return _product_of(labels, evidence_of, size) if evidence_of else None
 
 
 def _product_of(
-    labels: Mapping[str, LabellerLabel], weighed: Mapping[str, NDArray[np.float64]], size: int
+    labels: Mapping[str, LabellerLabel], evidence_of: Mapping[str, NDArray[np.float64]], size: int
 ) -> Plausibilities:
     """Multiply contours, and discount those that have no matrix; round the product, so that few contours differ."""
     logs = np.zeros(size)
     for name, each in labels.items():
         d = min(each.reliability, agreement.MOST_RELIABLE)
-        said = weighed[name] if name in weighed else d * contour(each.label, size) + (1.0 - d)
-        logs += np.log(said)
+        discounted = d * contour(each.label, size) + (1.0 - d)
+        logs += np.log(evidence_of.get(name, discounted))
     return Plausibilities(tuple(np.exp(logs - logs.max()).round(DIGITS).tolist()))
 
 

@@ -64,11 +64,11 @@ class Crowd:
         found = self.agreements.get(labeller)
         return UNKNOWN if found is None else found.reliability
 
-    def weighed(self, labeller: str, contour: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def answer_evidence(self, labeller: str, contour: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the contour that an answer gives evidence for (theory §13.4); None if the labeller is not known."""
         if self.estimate is None or labeller not in self.agreements:
             return None
-        return self.estimate.weighed(self.numbers[labeller], contour)
+        return self.estimate.answer_evidence(self.numbers[labeller], contour)
 
 
 NOBODY: Final = Crowd({}, None, {})

@@ -185,10 +185,10 @@ def test_who_always_says_the_same_says_nothing(api: Any, asking: str) -> None:
     state(api, asking, *sent)
     instances, labellers, classes = np.array(words).T
     crowd = estimate_crowd(CrowdAnswers.of(instances, labellers, np.eye(3)[classes]))
-    alone = crowd.weighed(3, np.eye(3)[0])
+    alone = crowd.answer_evidence(3, np.eye(3)[0])
     assert alone.min() > 0.85  # "o" of somebody who says nothing else
     assert known(api, asking, "row21") == pytest.approx(after_pushed("row21", alone), abs=2e-3)
-    together = np.prod([crowd.weighed(j, np.eye(3)[1 if j < 3 else 0]) for j in range(4)], axis=0)
+    together = np.prod([crowd.answer_evidence(j, np.eye(3)[1 if j < 3 else 0]) for j in range(4)], axis=0)
     assert known(api, asking, "row2") == pytest.approx(after_pushed("row2", together), abs=2e-3)
     state(api, asking, said("row21", "judge", "s", reliability=0.6), request="more")
     assert known(api, asking, "row21") == pytest.approx(

@@ -165,7 +165,7 @@ def test_one_labeller_is_what_it_answers(answers: list[int]) -> None:
     found = estimated([(i, 0, tuple(np.eye(3)[c].tolist())) for i, c in enumerate(answers)])
     assert found.classes.argmax(axis=1).tolist() == answers
     assert found.reliability == pytest.approx([PRIOR_RELIABILITY])
-    assert found.weighed(0, np.eye(3)[0]) == pytest.approx([1.0, 0.125, 0.125])
+    assert found.answer_evidence(0, np.eye(3)[0]) == pytest.approx([1.0, 0.125, 0.125])
 
 
 def test_the_matrices_that_made_the_answers_are_found() -> None:
@@ -198,8 +198,8 @@ def test_a_crowd_by_hand() -> None:
     assert found.classes.argmax(axis=1).tolist() == [0, 1] * 4
     assert found.reliability.round(3).tolist() == [0.98, 0.98, 0.524]
     assert found.deviation.round(3).tolist() == [0.042, 0.042, 0.069]
-    assert found.weighed(2, np.array(yes)).round(3).tolist() == [0.95, 1.0]
-    assert found.weighed(2, np.array(no)).round(3).tolist() == [1.0, 0.397]
+    assert found.answer_evidence(2, np.array(yes)).round(3).tolist() == [0.95, 1.0]
+    assert found.answer_evidence(2, np.array(no)).round(3).tolist() == [1.0, 0.397]
 
 
 @given(st.integers(2, 5), st.lists(st.floats(LEAST + 0.01, MOST - 0.01), min_size=1, max_size=4))
@@ -223,4 +223,4 @@ def test_bad_answers_are_named() -> None:
         CrowdAnswers.of(one, one, np.zeros((1, 3)))
     found = estimate_crowd(CrowdAnswers.of(one, one, np.ones((1, 3))))
     with pytest.raises(InvalidInput, match="labeller: is 1, must be 0 to 0"):
-        found.weighed(1, np.ones(3))
+        found.answer_evidence(1, np.ones(3))
