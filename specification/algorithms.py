@@ -29,6 +29,9 @@ Share = Literal["root", "half", "all"]
 LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """λ that cross-validation tries. At 0 only the size of a node counts, and no split gains."""
 
+DEFAULT_LAMBDA = 0.5
+"""λ where none is given and cross-validation cannot choose one: it needs two rows with a weight."""
+
 
 class _Checked:
     """Checks its parameters when it is made."""

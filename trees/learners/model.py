@@ -28,7 +28,7 @@ from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import DEFAULT_LAMBDA, fit_total_uncertainty
+from quercus.trees.learners.total_uncertainty import fit_total_uncertainty
 from quercus.trees.learners.weights import repeat_rows
 from quercus.trees.tree.node import Node, Stop
 
@@ -166,7 +166,7 @@ def _with_lambda(
     lam = algorithm.lam
     if lam is None and np.count_nonzero(table.weights) > 1:
         lam = choose_lambda(table, algorithm.seed, folds=algorithm.folds, executor=executor, **common)
-    return {"lam": DEFAULT_LAMBDA if lam is None else lam, **common}
+    return {"lam": algorithms.DEFAULT_LAMBDA if lam is None else lam, **common}
 
 
 def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> LearnedModel:

@@ -9,6 +9,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.specification.algorithms import DEFAULT_LAMBDA
 from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
 from quercus.trees.growth.batch import (
     Criterion,
@@ -25,8 +26,6 @@ from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criter
 from quercus.trees.learners.table import Floats, Table
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Node, Stop
-
-DEFAULT_LAMBDA = 0.5
 
 
 def node_masses(sums: Floats) -> Floats:
