@@ -14,14 +14,14 @@ from quercus.storage import Change
 
 _log = logging.getLogger(__name__)
 RETRY_S: Final = 0.2
-"""Time between two looks while the store cannot be read."""
-LOOK_SHARE: Final = 0.05
-"""Greatest share of the time that is spent looking.
+"""Time between two reads while the store fails, in seconds."""
+READ_SHARE: Final = 0.05
+"""Greatest share of the time that is spent reading.
 
-If threads compete for the interpreter's lock, a look takes milliseconds, and delays the threads that answer calls.
+If threads compete for the interpreter's lock, a read takes milliseconds, and delays the threads that answer calls.
 """
 LONGEST_PAUSE_S: Final = 0.1
-"""Longest time between two looks, in seconds, however long they take."""
+"""Longest time between two reads, in seconds, however long they take."""
 
 
 class ChangeSource(Protocol):
@@ -40,7 +40,7 @@ class ChangeSignal:
     Parameters
     ----------
     source : the store.
-    poll_s : time between two looks, in seconds; more where a look takes more than `LOOK_SHARE` of it.
+    poll_s : time between two reads, in seconds; more where a read takes more than `READ_SHARE` of it.
     """
 
     def __init__(self, source: ChangeSource, poll_s: float) -> None:
@@ -126,7 +126,7 @@ class ChangeSignal:
 
     def _poll(self) -> None:
         token: int | None = None
-        newest = 0  # at the first look everything has changed
+        newest = 0  # at the first read everything has changed
         pause_s = self._poll_s
         while not self._stopping.wait(pause_s):
             started = time.monotonic()
@@ -145,7 +145,7 @@ class ChangeSignal:
                 _log.warning("the store can be read again")
                 self._publish_trouble("")
             took_s = time.monotonic() - started
-            pause_s = max(self._poll_s, min(took_s / LOOK_SHARE, LONGEST_PAUSE_S))
+            pause_s = max(self._poll_s, min(took_s / READ_SHARE, LONGEST_PAUSE_S))
 
     def _read_changes(self, newest: int) -> int:
         """Read what changed and tell it."""

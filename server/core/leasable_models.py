@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quercus.server.core.changes import ChangeSignal
-from quercus.server.core.model_status import LOOK_AGAIN_S
+from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.storage import Change, ModelRecord, Policy, StorageError, Store
 
 
@@ -87,7 +87,7 @@ class LeasableModels:
         ----------
         fresh : read now what changed, noticed or not: who begins to wait must see what he did before.
         """
-        if fresh or time.monotonic() - self._look.at >= LOOK_AGAIN_S:
+        if fresh or time.monotonic() - self._look.at >= STATUS_POLL_S:
             await self._refresh()
         return list(self._look.open.values())
 
@@ -141,7 +141,7 @@ class LeasableModels:
 
 def _look_again(store: Store, before: _StoreState) -> _StoreState:
     now = time.monotonic()
-    if now - before.at >= LOOK_AGAIN_S:
+    if now - before.at >= STATUS_POLL_S:
         seen = store.newest_change()
         return _StoreState(seen, now, _read_leasable(store, store.models_with_queries()))
     changes = store.changes(before.seen)

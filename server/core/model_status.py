@@ -12,8 +12,8 @@ from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.limits import MAX_CACHED_MODELS
 from quercus.storage import ModelRecord, Store
 
-LOOK_AGAIN_S: Final = 5.0
-"""Longest time, in seconds, between two looks of a waiting stream at the store, whatever the change signal says."""
+STATUS_POLL_S: Final = 5.0
+"""Longest time, in seconds, between two reads of the store by a waiting stream, whatever the change signal says."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ModelStatus:
     @property
     def patience_s(self) -> float:
         """Seconds to wait for a change before looking again."""
-        return min(max(self.until - time.monotonic(), 0.0) + 0.001, LOOK_AGAIN_S)
+        return min(max(self.until - time.monotonic(), 0.0) + 0.001, STATUS_POLL_S)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class _CachedStatus:
         if not self.task.done():
             return True
         fine = not self.task.cancelled() and self.task.exception() is None
-        return fine and 0.0 < self.task.result().until - time.monotonic() <= LOOK_AGAIN_S
+        return fine and 0.0 < self.task.result().until - time.monotonic() <= STATUS_POLL_S
 
 
 class ModelStatusCache:
@@ -97,5 +97,5 @@ def _read_status(store: Store, model: str) -> ModelStatus:
     now = time.monotonic()
     left_s = store.next_change_s(model)
     return ModelStatus(
-        store.get_model(model), now + min(LOOK_AGAIN_S if left_s is None else left_s, LOOK_AGAIN_S)
+        store.get_model(model), now + min(STATUS_POLL_S if left_s is None else left_s, STATUS_POLL_S)
     )

@@ -11,7 +11,7 @@ from quercus.storage import StorageError
 
 _log = logging.getLogger(__name__)
 TOKENS_POLL_S: Final = 0.5
-"""Between two looks; a look reads the live leases alone."""
+"""Time between two reads, in seconds; each reads the live leases alone."""
 
 
 async def give_back_revoked(core: ServiceCore) -> None:

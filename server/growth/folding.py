@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 class LogFolder:
     """The fold of one model's log.
 
-    When a tree is published: at once when a labeller or a specification has spoken and the log is folded, since
+    When a tree is published: at once when a label or a specification has arrived and the log is folded, since
     somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
     often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
     to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
@@ -72,11 +72,11 @@ class LogFolder:
         self.key = record.key
         self._engine = self._make_engine(specification_of(record.initial_specification), record.report)
         self._saved = SavedGrowth(store, record)
-        there = self._saved.load(self._engine)
-        self._folded = there.sequence  # newest sequence in the state
-        self._heard = there.heard  # events in the state that are no rows
+        loaded = self._saved.load(self._engine)
+        self._folded = loaded.sequence  # newest sequence in the state
+        self._other_events = loaded.heard  # events in the state that are no rows
         # whether somebody waits for the tree of the folded events
-        self._awaited = there.sequence > record.sequence_grown
+        self._awaited = loaded.sequence > record.sequence_grown
         self._is_resting = False  # until `wake_at`, with rows unread
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
         # the newest tree may have come without; where there are no rows, there is nothing to ask
@@ -84,7 +84,7 @@ class LogFolder:
         self._outdated = _is_outdated(store, record)
         self._published_at = -math.inf
         self._cost_s = 0.0  # of the last publication
-        self._told_at = -math.inf  # that the tree lags
+        self._lag_logged_at = -math.inf  # that the tree lags
         self.wake_at = math.inf
         """Monotonic time when the next step has work, even if the store does not change until then."""
 
@@ -108,7 +108,7 @@ class LogFolder:
         """Return whether only a few rows are left to fold, and nobody waits for them."""
         return (
             record.sequence_committed - self._folded <= GROWTH_ROWS // UNREAD_SHARE
-            and record.sequence_committed - record.instance_count == self._heard
+            and record.sequence_committed - record.instance_count == self._other_events
             and not self._is_agenda_due
         )
 
@@ -133,11 +133,11 @@ class LogFolder:
         if save_at > time.monotonic():
             self.wake_at = min(self.wake_at, save_at)
         elif not self._awaited:
-            self._saved.save(self._engine, FoldedPart(self._folded, self._heard))
+            self._saved.save(self._engine, FoldedPart(self._folded, self._other_events))
         return done
 
     def _step(self, record: ModelRecord, others_behind: bool) -> bool:
-        self._tell_lag(record)
+        self._log_lag(record)
         self._is_resting = False
         behind = self.is_behind(record)
         if behind and self.may_rest(record):
@@ -172,7 +172,7 @@ class LogFolder:
 
     def _note_events(self, events: Sequence[Event]) -> None:
         """Count the folded events of labellers and specifications."""
-        self._heard += len(events)
+        self._other_events += len(events)
         self._awaited |= bool(events)
 
     def _next_at(self, is_busy: bool) -> float:
@@ -194,17 +194,17 @@ class LogFolder:
             return math.inf
         return self._choosing.ready_at if self._store.has_queries(self._model) else -math.inf
 
-    def _tell_lag(self, record: ModelRecord) -> None:
-        now, told = time.monotonic(), self._told_at > -math.inf
-        if record.lag_s >= LARGE_LAG_S and now - self._told_at >= LAG_NOTICE_S:
+    def _log_lag(self, record: ModelRecord) -> None:
+        now, is_logged = time.monotonic(), self._lag_logged_at > -math.inf
+        if record.lag_s >= LARGE_LAG_S and now - self._lag_logged_at >= LAG_NOTICE_S:
             lag = record.sequence_committed - record.sequence_grown
             _log.warning(
                 "model %s: the tree lags %d events and %.1f s behind", self._model, lag, record.lag_s
             )
-            self._told_at = now
-        elif told and record.lag_s == 0.0:
+            self._lag_logged_at = now
+        elif is_logged and record.lag_s == 0.0:
             _log.info("model %s: the tree has caught up", self._model)
-            self._told_at = -math.inf
+            self._lag_logged_at = -math.inf
 
     def _publish(self) -> None:
         started = time.monotonic()

@@ -21,7 +21,7 @@ MOST_NAMES: Final = 10
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life.
+    """A heartbeat of the grower.
 
     Attributes
     ----------
@@ -47,12 +47,12 @@ class Heartbeat:
 
     @classmethod
     def decode(cls, line: bytes) -> Heartbeat:
-        """Read a line; ``ValueError`` where it is no sign of life."""
-        said: Any = json.loads(line)
-        if not isinstance(said, dict) or not {field.name for field in fields(cls)}.issuperset(said):
-            raise ValueError("it is not a sign of life")
+        """Read a line; ``ValueError`` where it is no heartbeat."""
+        read: Any = json.loads(line)
+        if not isinstance(read, dict) or not {field.name for field in fields(cls)}.issuperset(read):
+            raise ValueError("it is not a heartbeat")
         named: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
+            key: tuple(value) if isinstance(value, list) else value for key, value in read.items()
         }
         return cls(**named)
 
@@ -66,7 +66,7 @@ class LearningQueue:
 
 
 class HeartbeatWriter:
-    """Writes signs of life; safe for threads.
+    """Writes heartbeats; safe for threads.
 
     Parameters
     ----------

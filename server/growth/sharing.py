@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 RENEWALS: Final = 3
 """Number of times that the membership is renewed before it would end."""
 MEMBERS_POLL_S: Final = 0.2
-"""Longest time between two looks at the other members, in seconds."""
+"""Longest time between two reads of the other members, in seconds."""
 
 
 class GrowerShare:

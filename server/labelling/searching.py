@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from quercus.server.core.leasable_models import LeasableModel, mark_of
-from quercus.server.core.model_status import LOOK_AGAIN_S
+from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import ANY, LeasedQueries, LeaseOptions, lease_of
 from quercus.storage import Idle, Leased, NotFound, Store
@@ -68,7 +68,7 @@ class QuerySearch:
         """Return the present state of the model, or of all leasable models."""
         if self._options.model == ANY:
             await self._core.leasable_models.look(fresh=fresh)
-            return SearchMark((self._core.leasable_models.stamp,), LOOK_AGAIN_S)
+            return SearchMark((self._core.leasable_models.stamp,), STATUS_POLL_S)
         status = await self._core.model_statuses.of(self._options.model, fresh=fresh)
         return SearchMark(mark_of(status.record), status.patience_s)
 

@@ -16,8 +16,8 @@ from quercus.server.wire.names import parse_model, parse_tree
 from quercus.server.wire.trees import decode_snapshot, encode_tree_head
 from quercus.storage import FailedPrecondition, Snapshot, Store
 
-LOOK_AGAIN_S: Final = 60.0
-"""Longest time, in seconds, between two looks of a watch at the store, whatever the change signal says."""
+WATCH_POLL_S: Final = 60.0
+"""Longest time, in seconds, between two reads of the store by a watch, whatever the change signal says."""
 
 
 class TreeService(tree_pb2_grpc.TreeServiceServicer):
@@ -59,7 +59,7 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
                     tree=tree, committed_sequence=record.sequence_committed, model_uid=record.uid
                 )
             else:
-                await self._core.pause(self._core.changes.wait(model, seen, LOOK_AGAIN_S))
+                await self._core.pause(self._core.changes.wait(model, seen, WATCH_POLL_S))
         raise Unavailable(STOPPING)
 
     async def _newest(self, model: str, version: tuple[int, int]) -> tree_pb2.Tree:

@@ -8,7 +8,7 @@ from typing import Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import instance_pb2
-from quercus.server.core.model_status import LOOK_AGAIN_S
+from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.instances import encode_evidence, stored_values
@@ -65,7 +65,7 @@ async def watch_events(
             after = page.sequence
             yield page
         else:
-            await core.pause(core.changes.wait(model, seen, LOOK_AGAIN_S))
+            await core.pause(core.changes.wait(model, seen, STATUS_POLL_S))
     raise Unavailable(STOPPING)
 
 

@@ -35,7 +35,7 @@ DEFAULT_DELAY_S: Final = 600.0
 """Seconds for which a query is postponed by default; `MIN_DELAY_S` and `MAX_DELAY_S` bound them."""
 
 MIN_PAUSE_S: Final = 0.005
-"""Least time, in seconds, between two looks for a query whose time has come."""
+"""Least time, in seconds, between two searches for a query whose time has come."""
 
 MAX_WAIT_S: Final = 60.0
 """Longest long poll of LeaseQueries."""

@@ -70,7 +70,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """The holder shows a sign of life: the lease ends no sooner than `ends`, and never sooner than it would have."""
+    """The holder's heartbeat: the lease ends no sooner than `ends`, and never sooner than it would have."""
 
     lease: LeaseRecord
     ends: float

@@ -86,7 +86,7 @@ def begin(postgres_url: str) -> Iterator[Callable[..., Worker]]:
 
 
 def succeed(store: Store) -> tuple[Fence, float]:
-    """Become a member and take the model from a grower that makes no sign of life; the time that took."""
+    """Become a member and take the model from a grower without a heartbeat; the time that took."""
     key, begun = store.get_model("m").key, time.monotonic()
     share = GrowerShare(store, f"new{next(_numbers)}", "the test", TTL_S)
     share.start()

@@ -1,4 +1,4 @@
-"""Signs of life are written by who makes progress: what is begun, and once a second that nothing is to do."""
+"""Heartbeats are written by who makes progress: what is begun, and once a second that nothing is to do."""
 
 import os
 import sys

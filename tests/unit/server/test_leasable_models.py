@@ -107,7 +107,7 @@ def test_a_lease_that_ends_is_found_by_looking_again(
         store.lease("m1", "ann", 1, 1.0)
         leasable_models = LeasableModels(store, read, ChangeSignal(store, 1.0))
         assert await leasable_models.look(fresh=True) == []
-        monkeypatch.setattr(openings_module, "LOOK_AGAIN_S", 0.0)
+        monkeypatch.setattr(openings_module, "STATUS_POLL_S", 0.0)
         for _ in range(1000):
             if found := await leasable_models.look():
                 break
