@@ -1,4 +1,4 @@
-// What a labeller says: it waits in the outbox, where it can be taken back; later it is corrected.
+// A labeller's answer: it waits in the outbox, where it can be taken back; later it is corrected.
 
 import { tookSeconds } from "./clock.js";
 import { Outbox } from "./outbox.js";
@@ -11,7 +11,7 @@ state.outbox = new Outbox(`quercus-outbox:${labeller}:${base}`, formToken, {
   onTaken: taken,
   onRefused(entry, reason) {
     const line = document.createElement("li");
-    line.textContent = `${entry.said} was not taken: ${reason}`;
+    line.textContent = `${entry.description} was not taken: ${reason}`;
     by("refused").append(line);
     by("refused").hidden = false;
     fetchNext();
@@ -32,23 +32,23 @@ function wordsOf(label) {
     .join(", ");
 }
 
-export function say(act, label = null) {
+export function sendAnswer(act, label = null) {
   const article = state.current;
   const comment = article.querySelector(".comment-text").value.trim();
   const body = { query: article.dataset.name, lease_token: article.dataset.token, shown: article.dataset.shown, comment };
   if (label !== null) body.label = label;
   if (!state.correcting) body.took_s = tookSeconds();
   const doing = state.correcting ? (act === "refuse" ? "undo" : "correct") : act;
-  const said = `${label === null ? WORDS[doing] : wordsOf(label)}, ${article.dataset.instance}`;
+  const description = `${label === null ? WORDS[doing] : wordsOf(label)}, ${article.dataset.instance}`;
   state.outbox.flush(); // the answer before this one is final
   const waits = state.correcting ? 0 : delayMs;
-  const entry = state.outbox.add(`${base}/${doing}`, body, said, waits);
+  const entry = state.outbox.add(`${base}/${doing}`, body, description, waits);
   if (doing === "skip" || doing === "postpone") state.latest = { entry, article, undoable: true };
   else state.latest = { entry, article, label: doing === "undo" ? null : label, correctable: doing !== "undo" };
   by("back").hidden = false;
   closePanels(article);
   const seconds = (waits / 1000).toLocaleString("en");
-  announce(state.correcting ? `${said}. Sent as a correction.` : `${said}. Sending in ${seconds} s; b takes it back at no cost.`);
+  announce(state.correcting ? `${description}. Sent as a correction.` : `${description}. Sending in ${seconds} s; b takes it back at no cost.`);
   state.current = null;
   if (state.held !== null) {
     state.upcoming.unshift(state.held);
@@ -65,9 +65,9 @@ export function say(act, label = null) {
 }
 
 function taken(entry, report) {
-  if (report.conflict) announce(`${entry.said}: kept. It contradicts the earlier evidence, and replaces it.`);
-  else if (report.wants_more) announce(`${entry.said}: kept. Others are asked about it too.`);
-  else if (state.latest !== null && state.latest.entry.id === entry.id) announce(`${entry.said}: kept.`);
+  if (report.conflict) announce(`${entry.description}: kept. It contradicts the earlier evidence, and replaces it.`);
+  else if (report.wants_more) announce(`${entry.description}: kept. Others are asked about it too.`);
+  else if (state.latest !== null && state.latest.entry.id === entry.id) announce(`${entry.description}: kept.`);
   if (state.latest !== null && state.latest.entry.id === entry.id && state.latest.undoable) {
     state.latest = null;
     by("back").hidden = true;
@@ -85,13 +85,13 @@ export function back() {
     state.latest = null;
     by("back").hidden = true;
     show(article);
-    return announce(`Taken back, and never sent: ${entry.said}.`);
+    return announce(`Taken back, and never sent: ${entry.description}.`);
   }
   if (!state.latest.correctable) return announce("That cannot be taken back any more.");
   if (state.current !== null) state.held = state.current;
   show(article);
   state.correcting = true;
-  note.textContent = `You said: ${entry.said}. Give another answer, or r to take it back; Escape leaves it as it is.`;
+  note.textContent = `You said: ${entry.description}. Give another answer, or r to take it back; Escape leaves it as it is.`;
   note.hidden = false;
   announce(note.textContent);
 }

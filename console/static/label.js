@@ -1,9 +1,9 @@
 // The labelling page: keys and clicks, and how it begins.
 
-import { back, leaveCorrection, say } from "./answers.js";
+import { back, leaveCorrection, sendAnswer } from "./answers.js";
 import { clockOn } from "./clock.js";
 import { isSingle, keyOf, keysAreOn, switchKeys } from "./keys.js";
-import { closePanels, openPanel, panel, saidBy, showNear } from "./panels.js";
+import { answerOf, closePanels, openPanel, panel, showNear } from "./panels.js";
 import { quit, startPresence } from "./presence.js";
 import { announce, show, showIdle } from "./stage.js";
 import { base, by, state, unseenMs } from "./state.js";
@@ -12,8 +12,8 @@ import { fetchNext } from "./supply.js";
 const stage = by("stage");
 
 function sendForm(form) {
-  const said = saidBy(form);
-  if (said !== null) say(said.act, said.label);
+  const answer = answerOf(form);
+  if (answer !== null) sendAnswer(answer.act, answer.label);
 }
 
 stage.addEventListener("toggle", showNear, true);
@@ -22,7 +22,7 @@ stage.addEventListener("submit", (event) => {
   event.preventDefault();
   const chosen = event.submitter?.name === "class" ? event.submitter.value : null;
   if (state.current === null) return;
-  if (chosen !== null) say("answer", chosen);
+  if (chosen !== null) sendAnswer("answer", chosen);
   else sendForm(event.target);
 });
 

@@ -25,14 +25,14 @@ export async function post(url, value, formToken) {
   } catch {
     throw new Failure(0, "the console is away");
   }
-  let found;
+  let reply;
   try {
-    found = await response.json();
+    reply = await response.json();
   } catch {
     throw new Failure(response.status, `the console failed (${response.status})`);
   }
-  if (!response.ok) throw new Failure(response.status, found.error);
-  return found;
+  if (!response.ok) throw new Failure(response.status, reply.error);
+  return reply;
 }
 
 /** Unsent answers, in the order in which they were given. */
@@ -60,9 +60,9 @@ export class Outbox {
     return this.entries.map((entry) => entry.body.query);
   }
 
-  /** Keep an action of the labeller; it is sent after delayMs. */
-  add(url, body, said, delayMs) {
-    const entry = { id: crypto.randomUUID(), url, body, said, due: Date.now() + delayMs };
+  /** Keep an action of the labeller, which is sent after delayMs, with the words that describe it. */
+  add(url, body, description, delayMs) {
+    const entry = { id: crypto.randomUUID(), url, body, description, due: Date.now() + delayMs };
     this.entries.push(entry);
     this.#store();
     this.#wake();

@@ -18,8 +18,8 @@ export function openPanel(name) {
   if (opened.open) opened.querySelector("input:not([type=hidden])").focus();
 }
 
-/** What a form says: an act, and a label where the act is an answer; null: it says nothing yet. */
-export function saidBy(form) {
+/** The answer in a form: an act, and a label where the act is an answer; null: the form is not filled in yet. */
+export function answerOf(form) {
   const act = form.dataset.act ?? "answer";
   if (act !== "answer") return { act, label: null };
   if (form.classList.contains("set")) {

@@ -21,14 +21,14 @@ export async function quit() {
 async function beat() {
   if (state.paused || state.stopped || document.visibilityState !== "visible") return;
   if (Date.now() - state.seenAt > AWAY_MS) return pause();
-  let found;
+  let reply;
   try {
-    found = await post(`${base}/beat`, {}, formToken);
+    reply = await post(`${base}/beat`, {}, formToken);
   } catch {
     return; // the next beat may come through
   }
-  state.upcoming = state.upcoming.filter((each) => !found.lost.includes(each.dataset.name));
-  if (state.current !== null && !state.correcting && found.lost.includes(state.current.dataset.name)) {
+  state.upcoming = state.upcoming.filter((each) => !reply.lost.includes(each.dataset.name));
+  if (state.current !== null && !state.correcting && reply.lost.includes(state.current.dataset.name)) {
     state.gone = `${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more. `;
     state.current = null;
     announce(state.gone.trim());

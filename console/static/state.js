@@ -13,7 +13,7 @@ export const state = {
   upcoming: [], // articles that nobody saw yet
   held: null, // the query that was left to correct an earlier answer
   gone: "", // why the query before is not here any more, said once with the next one
-  latest: null, // { entry, article, ... }: what was said last
+  latest: null, // { entry, article, ... }: the last answer
   correcting: false,
   paused: false,
   stopped: false,

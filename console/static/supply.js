@@ -23,15 +23,15 @@ export async function fetchNext() {
   fetching = true;
   let again = 0;
   try {
-    const found = await post(`${base}/next`, { have: have(), wait_s: WAIT_S }, formToken);
+    const reply = await post(`${base}/next`, { have: have(), wait_s: WAIT_S }, formToken);
     if (state.outbox.size === 0) by("away").hidden = true;
-    showProgress(found.progress);
-    if (found.html) {
-      const article = read(found.html);
+    showProgress(reply.progress);
+    if (reply.html) {
+      const article = read(reply.html);
       if (!have().includes(article.dataset.name)) state.upcoming.push(article);
     } else {
       if (state.outbox.size > 0) state.outbox.flush(); // what waits may be what the next query waits for
-      showIdle(found.why);
+      showIdle(reply.why);
       again = state.current === null ? RETRY_MS : 4 * RETRY_MS;
     }
   } catch (error) {
@@ -64,9 +64,9 @@ export async function refreshUnseen() {
 /** From here until the answer nobody can be shown the query: it is given back. */
 async function exchange(unseen) {
   exchanging = true;
-  const found = await post(`${base}/exchange`, { unseen: unseen.dataset.name }, formToken);
-  showProgress(found.progress);
-  if (found.html) state.upcoming.unshift(read(found.html));
+  const reply = await post(`${base}/exchange`, { unseen: unseen.dataset.name }, formToken);
+  showProgress(reply.progress);
+  if (reply.html) state.upcoming.unshift(read(reply.html));
 }
 
 export function showNext() {

@@ -165,12 +165,12 @@ if (slider !== null && button !== null) {
   });
   const events = new EventSource(by("versions").dataset.events);
   events.addEventListener("tree", (event) => {
-    const told = JSON.parse(event.data);
-    newest = Math.max(newest, told.version);
+    const change = JSON.parse(event.data);
+    newest = Math.max(newest, change.version);
     slider.max = String(newest);
     slider.min = String(Math.max(1, newest - 999));
     slider.disabled = newest <= 1;
-    if (live && told.version !== Number(view.querySelector(".tree-columns").dataset.version)) follow(told.version);
+    if (live && change.version !== Number(view.querySelector(".tree-columns").dataset.version)) follow(change.version);
     else showVersion(slider.value);
   });
   addEventListener("pagehide", () => events.close());
