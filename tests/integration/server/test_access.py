@@ -31,6 +31,7 @@ from quercus.proto.v1 import (
 )
 from quercus.server.app import SERVICES
 from quercus.server.gate import access
+from quercus.storage import AgendaEntry
 
 SERVICE_FILES = (
     *(admin_pb2, model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2),
@@ -460,13 +461,32 @@ def test_who_names_nobody_speaks_as_the_token_does(asking: Guarded, tools: Any) 
 
 
 def test_a_token_that_is_revoked_while_its_call_waits_gets_nothing(guarded: Guarded) -> None:
-    guarded.operator.create_model("m", specification(budget=5))
+    operator, store = guarded.operator, guarded.live.server.core.store
+    operator.create_model("m", specification(budget=5))
+    operator.push("m", [{"X": "a", "Y": "d"}])
     token = guarded.issue("ann", "labeller")
     with Client(guarded.address, token=token) as client, ThreadPoolExecutor() as pool:
         client.get_model("m")  # now the token is known, and the next call is let in at once
-        waiting = pool.submit(client.lease, "m", labeller="ann", wait_s=5)
-        while guarded.operator.status().calls < 2:  # the one that waits, and this one
-            time.sleep(0.01)
+        until(lambda: operator.status().calls == 1)  # this one alone
+        waiting = pool.submit(client.lease, "m", labeller="ann", wait_s=DEADLINE_S)
+        until(lambda: operator.status().calls == 2)  # and the one that waits
         guarded.tokens.revoke_token(token.split("_")[1])
+        until(lambda: is_refused(client))  # the server has read that the token is revoked
+        store.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])  # ends the wait
         with pytest.raises(Unauthenticated, match="ann was revoked"):
-            waiting.result(DEADLINE_S)
+            waiting.result(2 * DEADLINE_S)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def is_refused(client: Client) -> bool:
+    try:
+        client.get_model("m")
+    except Unauthenticated:
+        return True
+    return False

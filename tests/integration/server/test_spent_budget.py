@@ -63,16 +63,22 @@ def answered_events(store: Store) -> list[tuple[int, str]]:
     ]
 
 
-def test_the_last_answer_settles_all_queries_that_have_some(crowd: Callable[[int], Crowd]) -> None:
-    asked = crowd(4)
+def take_again(asked: Crowd) -> tuple[query_pb2.Query, query_pb2.Query]:
+    """Ann answers two queries, and bob takes the first of them. Return his query and the second one."""
     first, second = asked.take("ann", 2)
     asked.say(first)
     asked.say(second)
     (again,) = asked.take("bob")
     assert again.name == first.name
+    return again, second
+
+
+def test_the_last_answer_settles_all_queries_that_have_some(crowd: Callable[[int], Crowd]) -> None:
+    asked = crowd(4)
+    again, second = take_again(asked)
     assert asked.say(again, "x").wants_more
     (last,) = asked.take("cleo")
-    assert last.name == first.name
+    assert last.name == again.name
     settled = asked.say(last)
     assert not settled.wants_more
     assert asked.states() == [("ANSWERED", 3), ("ANSWERED", 1), ("OPEN", 0)]
@@ -99,12 +105,8 @@ def check(asked: Crowd) -> None:
 
 def test_a_budget_that_is_lowered_to_what_is_spent_settles_them(crowd: Callable[[int], Crowd]) -> None:
     asked = crowd(9)
-    one, two = asked.take("ann", 2)
-    asked.say(one)
-    asked.say(two)
-    (three,) = asked.take("bob")
-    assert three.name == one.name
-    asked.say(three)
+    again, _ = take_again(asked)
+    asked.say(again)
     lower = model_pb2.UpdateModelRequest(
         name="models/m",
         specification=model_pb2.Specification(budget=3),

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from quercus.storage.records import AppendedBatch, Push
 from quercus.storage.store import Store
 
 DISK_S = 0.02
+DEADLINE_S = 30.0
+Future = asyncio.Future[AppendedBatch]
 
 
 class SlowDisk(Store):
@@ -47,64 +49,107 @@ async def writing(store: Store) -> AsyncIterator[Writer]:
         await writer.close()
 
 
-async def push(writer: Writer, name: str) -> asyncio.Future[AppendedBatch]:
+async def push(writer: Writer, name: str) -> Future:
     return await writer.push(Push("m", [name], np.zeros((1, 2)), [b"\x00\x01"]))
 
 
-async def together(writer: Writer, count: int = 2) -> None:
-    """Have some pushes share a commit: they wait for another."""
-    pushes = [await push(writer, name) for name in ("first", *(f"before-{i}" for i in range(count)))]
-    await asyncio.gather(*pushes)
+async def together(writer: Writer, count: int = 3) -> None:
+    """Have some pushes share a commit: they wait for another write."""
+    begun, hold = threading.Event(), threading.Event()
+
+    def wait_for_pushes() -> None:
+        begun.set()
+        assert hold.wait(DEADLINE_S)
+
+    held = writer.submit(wait_for_pushes)
+    assert await asyncio.to_thread(begun.wait, DEADLINE_S)
+    pushes = [await push(writer, f"before-{i}") for i in range(count)]
+    hold.set()
+    await asyncio.gather(held, *pushes)
+
+
+class SetClock(asyncio.SelectorEventLoop):
+    """An event loop whose clock can be stopped and set, so that a slow machine changes nothing."""
+
+    def __init__(self) -> None:
+        self.stopped_at: float | None = None
+        self._ahead_s = 0.0
+        super().__init__()
+
+    def time(self) -> float:
+        return super().time() + self._ahead_s if self.stopped_at is None else self.stopped_at
+
+    def stop_clock(self) -> None:
+        self.stopped_at = self.time()
+
+    def start_clock(self) -> None:
+        """Let the clock go on from where it stands."""
+        assert self.stopped_at is not None
+        self._ahead_s, self.stopped_at = self.stopped_at - super().time(), None
+
+    async def pass_time(self, seconds: float) -> None:
+        """Set the clock forward, as while the event loop answers other calls; then let the timers run that are due."""
+        assert self.stopped_at is not None
+        self.stopped_at += seconds
+        for _ in range(2):  # in the first turn the caller comes before the timers
+            await asyncio.sleep(0.0)
+
+
+def commits_after(
+    store: Store, count: int, after: Callable[[Writer, SetClock], Awaitable[Sequence[Future]]]
+) -> int:
+    """Return how many commits the pushes of `after` take when `count` pushes have shared a commit before."""
+
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SetClock)
+        async with writing(store) as writer:
+            await together(writer, count)
+            before = writer.commits
+            loop.stop_clock()
+            pushes = await after(writer, loop)
+            loop.start_clock()
+            await asyncio.gather(*pushes)
+            return writer.commits - before
+
+    with asyncio.Runner(loop_factory=SetClock) as runner:
+        return runner.run(run())
 
 
 def test_who_was_acknowledged_together_is_waited_for(store: Store) -> None:
-    async def run() -> int:
-        async with writing(store) as writer:
-            await together(writer)
-            before = writer.commits
-            one = await push(writer, "c")
-            await asyncio.sleep(0.0)
-            await asyncio.gather(one, await push(writer, "d"))
-            return writer.commits - before
+    async def after(writer: Writer, _: SetClock) -> list[Future]:
+        one = await push(writer, "c")
+        await asyncio.to_thread(time.sleep, DISK_S)  # a writer that does not wait writes it now
+        return [one, await push(writer, "d")]
 
-    assert asyncio.run(run()) == 1
+    assert commits_after(store, 2, after) == 1
 
 
 def test_a_busy_machine_is_given_time_to_take_up_all_calls(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_module, "GATHER_S", 1.0)
-    count, busy_s = 5, 0.008
+    count, busy_s = 5, 0.4 * DISK_S
 
-    async def run() -> int:
-        async with writing(store) as writer:
-            await together(writer, count)
-            before = writer.commits
-            pushes = []
-            for i in range(count):
-                pushes.append(await push(writer, f"after-{i}"))
-                time.sleep(busy_s)  # the event loop answers other calls
-                await asyncio.sleep(0.0)
-            await asyncio.gather(*pushes)
-            return writer.commits - before
+    async def after(writer: Writer, clock: SetClock) -> list[Future]:
+        pushes = []
+        for i in range(count):
+            pushes.append(await push(writer, f"after-{i}"))
+            await clock.pass_time(busy_s)
+        return pushes
 
-    assert asyncio.run(run()) == 1
+    assert commits_after(store, count, after) == 1
 
 
 def test_a_loop_that_comes_late_looks_again_who_came(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "GATHER_S", 1.0)
+    monkeypatch.setattr(writer_module, "GATHER_S", 2 * DEADLINE_S)
 
-    async def run() -> int:
-        async with writing(store) as writer:
-            await together(writer)
-            before = writer.commits
-            one = await push(writer, "c")
-            time.sleep(4 * DISK_S)  # the event loop answers other calls
-            await asyncio.sleep(0.0)
-            await asyncio.gather(one, await push(writer, "d"), await push(writer, "e"))
-            return writer.commits - before
+    async def after(writer: Writer, clock: SetClock) -> list[Future]:
+        one = await push(writer, "c")
+        await clock.pass_time(DEADLINE_S)  # no commit takes so long
+        return [one, await push(writer, "d"), await push(writer, "e")]
 
-    assert asyncio.run(run()) == 1
+    assert commits_after(store, 3, after) == 1
 
 
 def test_a_push_that_nobody_waits_for_gives_its_room_back(
