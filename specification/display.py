@@ -9,15 +9,20 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
-from quercus.specification.presentation import check_steps, check_text, check_title, check_url
+from quercus.specification.presentation import (
+    check_coordinates,
+    check_positions,
+    check_steps,
+    check_text,
+    check_title,
+    check_url,
+)
 
 MAX_ITEMS: Final = 16
 MAX_DISPLAY_BYTES: Final = 65_536
 """Most bytes of the stored display of one row."""
 MAX_TEXT: Final = 10_000
 MAX_POINTS: Final = 10_000
-MAX_COORDINATE: Final = 1e100
-"""Largest absolute value of a number of a curve: sums and differences of such numbers are finite."""
 
 _IMAGES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
                   (b"GIF89a", "image/gif"))  # fmt: skip
@@ -139,8 +144,5 @@ def check_drawable(item: DisplayItem) -> None:
     """
     if not isinstance(item, SeriesItem):
         return
-    last = item.start + item.step * (len(item.values) - 1)
-    for field, numbers in (("values", item.values), ("start", (item.start,)), ("step", (item.step, last))):
-        worst = max((abs(number) for number in numbers if not math.isnan(number)), default=0.0)
-        if worst > MAX_COORDINATE:
-            raise InvalidInput(field, f"leads to {worst:.6g}, must lead to numbers in [-1e100, 1e100]")
+    check_coordinates(item.values, "values")
+    check_positions(item.start, item.step, len(item.values))

@@ -1,12 +1,13 @@
 """The presentation of a model's rows to people: a part of the specification that learning ignores."""
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
-from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.specification.attributes import check_distinct, check_name, is_finite_number
 from quercus.specification.hosts import is_loopback
 
@@ -15,6 +16,8 @@ MAX_DESCRIPTION: Final = 2_000
 MAX_URL: Final = 2_000
 MAX_SERIES: Final = 16
 MAX_MEDIA: Final = 16
+MAX_COORDINATE: Final = 1e100
+"""Largest absolute value of a number of a curve: sums and differences of such numbers are finite."""
 
 WITHHOLDABLE: Final = ("reason", "belief", "neighbours")
 """Parts of a query that may bias a labeller: its reason, the belief about the row, and similar rows of known class."""
@@ -217,6 +220,20 @@ class Presentation:
             for name in template.places:
                 _check_known(name, {"id", *names}, f"media[{k}].url")
 
+    def check_drawable(self) -> None:
+        """Refuse curves with a position that is too large to be drawn.
+
+        It is checked where a presentation is given; one that was stored before can still be read.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the place.
+        """
+        for k, curve in enumerate(self.series):
+            with field_prefix(f"series[{k}]"):
+                check_positions(curve.start, curve.step, len(curve.attributes))
+
     def view_of(self, attribute: str) -> AttributeView:
         """Return how an attribute is shown."""
         return next(
@@ -257,6 +274,19 @@ def check_steps(start: float, step: float) -> None:
         raise InvalidInput("start", f"is {shown(start)}, must be a finite number")
     if not (is_finite_number(step) and step > 0):
         raise InvalidInput("step", f"is {shown(step)}, must be a positive and finite number")
+
+
+def check_positions(start: float, step: float, count: int) -> None:
+    """Refuse positions of `count` values that are too large to be drawn."""
+    check_coordinates((start,), "start")
+    check_coordinates((step, start + step * (count - 1)), "step")
+
+
+def check_coordinates(numbers: Iterable[float], field: str) -> None:
+    """Refuse numbers of a curve that are too large to be drawn; NaN is a gap."""
+    worst = max((abs(number) for number in numbers if not math.isnan(number)), default=0.0)
+    if worst > MAX_COORDINATE:
+        raise InvalidInput(field, f"leads to {worst:.6g}, must lead to numbers in [-1e100, 1e100]")
 
 
 def check_url(url: object, field: str) -> None:

@@ -82,6 +82,18 @@ def check_presentation(specification: model_pb2.Specification) -> None:
         decode_presentation(specification.presentation).check_names(names, numeric)
 
 
+def check_drawable_curves(specification: model_pb2.Specification) -> None:
+    """Refuse a presentation with curves that are too large to be drawn, where it is given.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification.presentation``.
+    """
+    with field_prefix("specification.presentation"):
+        decode_presentation(specification.presentation).check_drawable()
+
+
 def decode_displays(messages: Sequence[display_pb2.Display], count: int) -> tuple[bytes, ...]:
     """Return what people see beside each of `count` rows, as the store keeps it; nothing where nothing is sent.
 

@@ -14,7 +14,7 @@ from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
 from quercus.server.wire.algorithms import decode_algorithm
-from quercus.server.wire.displays import check_presentation
+from quercus.server.wire.displays import check_drawable_curves, check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls, model_name
 from quercus.specification import algorithms, parameters
@@ -84,6 +84,7 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
     _check_learning_cost(message, sizes.max_learning_cost)
+    check_drawable_curves(message)
 
 
 def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
@@ -229,7 +230,10 @@ def updated_specification(
                 getattr(merged, path).CopyFrom(getattr(request.specification, path))
         elif request.specification.HasField(path):  # type: ignore[arg-type]
             setattr(merged, path, getattr(request.specification, path))
-    return complete_specification(merged)
+    specification = complete_specification(merged)
+    if "presentation" in paths:
+        check_drawable_curves(specification)
+    return specification
 
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:

@@ -149,3 +149,11 @@ def test_the_presentation_is_kept_changed_and_ignored_by_the_tree(live: Any) -> 
         )
         with pytest.raises(InvalidArgument, match="not numeric"):
             client.create_model("look-wrong", wrong)
+        steep = Presentation(series=(SeriesView("c", ("x", "y"), step=1e101),))
+        too_large = (
+            r"specification\.presentation\.series\[0\]\.step: leads to 1e\+101, must lead to numbers in"
+        )
+        with pytest.raises(InvalidArgument, match=too_large):
+            client.create_model("look-steep", published_model(ATTRIBUTES, ["a", "b"], presentation=steep))
+        with pytest.raises(InvalidArgument, match=too_large):
+            client.update_model("look", presentation=steep)

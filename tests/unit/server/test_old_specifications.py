@@ -64,6 +64,24 @@ def test_a_forest_of_an_old_store_has_the_default_strategy_of_forests() -> None:
         updated_specification(old, request)
 
 
+def test_an_old_curve_that_is_too_large_to_be_drawn_is_refused_only_where_it_is_given() -> None:
+    """Before there was a bound, every finite number was taken; a change of something else is no reason to refuse it."""
+    numeric = [model_pb2.Attribute(name=name, numeric=model_pb2.NumericAttribute()) for name in "xy"]
+    old = complete_specification(model_pb2.Specification(attributes=numeric, classes=["no", "yes"]))
+    old.presentation.series.add(title="t", attributes=["x", "y"], start=1e308)
+    request = model_pb2.UpdateModelRequest(
+        specification=model_pb2.Specification(budget=7, presentation=old.presentation),
+        update_mask=FieldMask(paths=["budget"]),
+    )
+    assert updated_specification(old, request).presentation == old.presentation
+    request.update_mask.paths.append("presentation")
+    with pytest.raises(InvalidInput) as caught:
+        updated_specification(old, request)
+    assert str(caught.value) == (
+        "specification.presentation.series[0].start: leads to 1e+308, must lead to numbers in [-1e100, 1e100]"
+    )
+
+
 def test_a_strategy_of_trees_for_a_new_forest_is_an_error() -> None:
     new = specification()
     for strategy in (DEFAULT, "published"):

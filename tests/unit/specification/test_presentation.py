@@ -17,6 +17,15 @@ from quercus.specification.presentation import (
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
+def curve(**position: float) -> Presentation:
+    """Return a presentation with one curve of two attributes."""
+    return Presentation(series=(SeriesView("t", ("a", "b"), **position),))
+
+
+def test_a_curve_with_the_largest_positions_can_be_drawn() -> None:
+    curve(start=-1e100, step=1e100).check_drawable()
+
+
 @pytest.mark.parametrize(
     ("make", "field", "said"),
     [
@@ -39,6 +48,9 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
         (lambda: MediaTemplate("image", "t", "https://{id}.example/"), "url", "must not depend on the row"),
         (lambda: Presentation(series=(SeriesView("t", ("a", "b")),) * 17), "series", "at most 16"),
         (lambda: Presentation((AttributeView("a"), AttributeView("a"))), "attributes[1]", "distinct"),
+        (lambda: curve(start=-2e307).check_drawable(), "series[0].start", "leads to 2e+307, must lead to"),
+        (lambda: curve(start=9e99, step=9e99).check_drawable(), "series[0].step", "leads to 1.8e+100, must"),
+        (lambda: curve(step=1e308).check_drawable(), "series[0].step", "in [-1e100, 1e100]"),
         (lambda: Presentation(withheld=("score",)), "withheld[0]", "reason, belief, neighbours"),
         (lambda: Presentation(withheld=("reason",) * 2), "withheld[1]", "distinct"),
         (lambda: TextItem("t", "x" * 10_001), "text", "at most 10,000"),
