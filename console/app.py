@@ -21,21 +21,9 @@ from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
 from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
 from quercus.console.sessions import Sessions
-from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, wants_json
+from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, status_of, wants_json
 
 EXPIRY_S = 60.0
-_STATUS: dict[type[Exception], int] = {
-    errors.InvalidArgument: 400,
-    InvalidInput: 400,
-    errors.NotFound: 404,
-    errors.AlreadyExists: 409,
-    errors.FailedPrecondition: 409,
-    errors.PermissionDenied: 403,
-    errors.ResourceExhausted: 429,
-    errors.Unavailable: 503,
-    errors.DeadlineExceeded: 503,
-    errors.Cancelled: 503,
-}
 _TITLES = {
     400: "That does not work",
     403: "Not allowed",
@@ -125,8 +113,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         console = console_of(request)
         await console.sessions.end(request.cookies.get(console.cookie, ""))
         return await _sign_in_first(request, error)
-    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 502)
-    return _error(request, status, str(error))
+    return _error(request, status_of(error), str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

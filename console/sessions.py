@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from quercus.client.aio import Client
 from quercus.client.results import Caller
+from quercus.console.half_made import ModelMaking
 
 if TYPE_CHECKING:
     from quercus.client.treeview import Tree
@@ -44,6 +45,7 @@ class Session:
     flash: str = field(repr=False, default="")
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
     upload: Upload | None = field(repr=False, default=None)
+    making: ModelMaking = field(repr=False, default_factory=ModelMaking)
 
     def may_call(self, method: str) -> bool:
         """Return whether the server permits a call, as in ``TreeService/GetTree``."""

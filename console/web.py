@@ -13,8 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from quercus.belief.errors import InvalidInput
+from quercus.client import errors
 from quercus.client.aio import Client
-from quercus.client.errors import PermissionDenied
 from quercus.console.config import ConsoleConfig
 from quercus.console.sessions import FailureThrottle, Session, Sessions
 from quercus.specification.attributes import plain_number
@@ -23,6 +24,20 @@ FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
 MAX_FIELDS = 2_000
 _OWN_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_?=&.%-]*")
+
+
+_STATUS: dict[type[Exception], int] = {
+    errors.InvalidArgument: 400,
+    InvalidInput: 400,
+    errors.NotFound: 404,
+    errors.AlreadyExists: 409,
+    errors.FailedPrecondition: 409,
+    errors.PermissionDenied: 403,
+    errors.ResourceExhausted: 429,
+    errors.Unavailable: 503,
+    errors.DeadlineExceeded: 503,
+    errors.Cancelled: 503,
+}
 
 
 class SignInNeeded(Exception):  # noqa: N818  (what is needed)
@@ -119,7 +134,7 @@ def check_may(session: Session, method: str) -> None:
         When the caller may not make the call.
     """
     if not session.may_call(method):
-        raise PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
+        raise errors.PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
 
 
 def fragment(name: str, **context: Any) -> str:
@@ -131,6 +146,11 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
     """Return a page."""
     shared = {"session": session_or_none(request), "path": request.url.path, "model": None, "tab": ""}
     return HTMLResponse(fragment(template, **(shared | context)), status)
+
+
+def status_of(error: Exception) -> int:
+    """Return the status of a page that reports an error of the input or of the server."""
+    return next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 502)
 
 
 def wants_json(request: Request) -> bool:

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.errors import QuercusError
+from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.results import Specification
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, page, posted, session_of
+from quercus.console.web import check_may, page, posted, session_of, status_of
 from quercus.files.errors import FileError
 from quercus.files.opening import open_table
 from quercus.files.schema import Binding, FileSchema, class_column, infer, number
@@ -62,21 +62,35 @@ async def create(request: Request) -> Response:
     session = session_of(request)
     check_may(session, "ModelService/CreateModel")
     if request.method == "GET":
-        return page(request, "create.html", upload=None, fault="", columns=[], given={})
+        left = session.making.left
+        fault = "" if left is None else left.describe()
+        return page(request, "create.html", upload=None, fault=fault, columns=[], given={})
     given = await posted(request, session)
     files = given.get("file", [])
     try:
         if files and isinstance(files[0], UploadFile) and files[0].filename:
             upload = await _take(session, files[0])
-            return await _columns(request, upload, {}, "")
+            return await _columns(request, upload, {})
         if session.upload is None:
             raise HTTPException(409, "the file is not here any more: choose it again")
         return await _make(session, session.upload, given)
-    except (FileError, InvalidInput, ValueError) as error:
-        if session.upload is None:
-            return page(request, "create.html", 400, upload=None, fault=str(error), columns=[], given={})
-        reason = str(error).replace(str(session.upload.path), session.upload.name)
-        return await _columns(request, session.upload, given, reason)
+    except Unauthenticated:
+        raise
+    except (FileError, InvalidInput, QuercusError, ValueError) as error:
+        return await _show_again(request, session, given, error)
+
+
+async def _show_again(
+    request: Request, session: Session, given: dict[str, Any], error: Exception
+) -> Response:
+    """Show the form again, with the error, and what is left of the model."""
+    status = status_of(error) if isinstance(error, QuercusError) else 400
+    if session.upload is None:
+        return page(request, "create.html", status, upload=None, fault=str(error), columns=[], given={})
+    reason = str(error).replace(str(session.upload.path), session.upload.name)
+    if session.making.left is not None:
+        reason = f"{reason}. {session.making.left.describe()}"
+    return await _columns(request, session.upload, given, reason, status)
 
 
 async def _take(session: Session, file: UploadFile) -> Upload:
@@ -140,7 +154,9 @@ def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
     return columns, class_column(table, None), rows
 
 
-async def _columns(request: Request, upload: Upload, given: dict[str, Any], fault: str) -> Response:
+async def _columns(
+    request: Request, upload: Upload, given: dict[str, Any], fault: str = "", status: int = 200
+) -> Response:
     """Show the columns of the file."""
     columns, class_name, rows = await _in_thread(_guess, upload.path)
     chosen = {name: str(values[0]) for name, values in given.items() if values and isinstance(values[0], str)}
@@ -157,7 +173,7 @@ async def _columns(request: Request, upload: Upload, given: dict[str, Any], faul
     return page(
         request,
         "create.html",
-        400 if fault else 200,
+        status,
         upload=upload,
         fault=fault,
         columns=columns,
@@ -184,15 +200,16 @@ async def _make(session: Session, upload: Upload, given: dict[str, Any]) -> Resp
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(one, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget)
-    await session.client.create_model(name, specification)
+    model = await session.making.create(session.client, name, specification)
     if one.get("labels") != "none":
         rows = _Rows(table, specification, class_name, id_name, upload.name)
         labels = rows.labels() if one.get("labels") == "known" else None
         try:
             await session.client.push(name, rows.values(), labels, rows.ids())
         except (FileError, InvalidInput, QuercusError, ValueError):
-            await session.client.delete_model(name)  # the form is shown again, and would find its name taken
+            await session.making.remove(session.client, model)  # the form is shown again, and needs its name
             raise
+    session.making.finish(name)
     session.drop_upload()
     return RedirectResponse(f"/m/{name}", 303)
 

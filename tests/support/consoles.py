@@ -112,6 +112,16 @@ class Visitor:
             "POST", path, body, **({"content_type": "application/x-www-form-urlencoded"} | headers)
         )
 
+    def upload(self, name: str, content: bytes) -> Response:
+        """Send a file to the page of new models."""
+        self.get("/create")
+        parts = [
+            f'--b\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n{self.form_token}\r\n'.encode(),
+            f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode(),
+            content + b"\r\n--b--\r\n",
+        ]
+        return self.ask("POST", "/create", b"".join(parts), content_type="multipart/form-data; boundary=b")
+
     def script(self, path: str, value: Any, **headers: str) -> Response:
         """Send JSON, as a script of a page does."""
         own = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ class Proxy(grpc.GenericRpcHandler):
     Attributes
     ----------
     address : where the proxy listens.
-    concerns : part of the names of methods.
+    concerns : regular expression of a part of the names of methods.
     broken : with what such calls are refused; None: they are handed on.
     retry_s : said with a refusal; None: nothing is.
     delay_s : how long each answer to such a call takes more, as over a slow line.
@@ -45,7 +46,7 @@ class Proxy(grpc.GenericRpcHandler):
 
     def service(self, details: Any) -> Any:
         """Return the handler of a method."""
-        is_concerned = self.concerns in details.method
+        is_concerned = re.search(self.concerns, details.method) is not None
 
         async def forward(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
             self.asked += is_concerned

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from integration.client.serving import Serving
-from support.consoles import Response, Visitor
+from support.consoles import Visitor
 
 from quercus.client import Client, Nominal, NotFound, Numeric, Specification
 
@@ -114,16 +114,6 @@ def test_a_model_in_numbers(ann: Visitor, model: str) -> None:
     assert "red, green, blue" in page
 
 
-def uploaded(ann: Visitor, name: str, content: bytes) -> Response:
-    ann.get("/create")
-    parts = [
-        f'--b\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n{ann.form_token}\r\n'.encode(),
-        f'--b\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + content,
-        b"\r\n--b--\r\n",
-    ]
-    return ann.ask("POST", "/create", b"".join(parts), content_type="multipart/form-data; boundary=b")
-
-
 def folders() -> list[Path]:
     return list(Path("/tmp").glob("quercus-console-*"))  # noqa: S108
 
@@ -142,7 +132,7 @@ def folders() -> list[Path]:
 )
 def test_a_bad_file_is_named_and_leaves_nothing(ann: Visitor, name: str, content: bytes, says: str) -> None:
     before = folders()
-    answer = uploaded(ann, name, content)
+    answer = ann.upload(name, content)
     assert answer.status == 400
     assert says in answer.text
     assert folders() == before
@@ -150,7 +140,7 @@ def test_a_bad_file_is_named_and_leaves_nothing(ann: Visitor, name: str, content
 
 def test_a_file_is_kept_until_the_model_is_made(ann: Visitor, client: Client) -> None:
     before = folders()
-    assert uploaded(ann, "things.csv", b"id,a,kind\n1,2,x\n2,3,y\n3,?,x\n").status == 200
+    assert ann.upload("things.csv", b"id,a,kind\n1,2,x\n2,3,y\n3,?,x\n").status == 200
     assert len(folders()) == len(before) + 1
     fields = {"model": "c-things", "budget": "5", "cuts": "8", "class": "", "id": "id", "labels": "known",
               "kind-0": "names", "kind-1": "number", "kind-2": "names"}  # fmt: skip
@@ -168,7 +158,7 @@ def test_a_file_is_kept_until_the_model_is_made(ann: Visitor, client: Client) ->
 
 
 def test_a_row_that_cannot_be_pushed_leaves_no_model(ann: Visitor, client: Client) -> None:
-    assert uploaded(ann, "things.csv", b"id,a,kind\n1,2,x\n2,3,y\n?,4,x\n").status == 200
+    assert ann.upload("things.csv", b"id,a,kind\n1,2,x\n2,3,y\n?,4,x\n").status == 200
     fields = {"model": "c-no-id", "budget": "5", "cuts": "8", "class": "kind", "id": "id", "labels": "ask",
               "kind-0": "names", "kind-1": "number", "kind-2": "names"}  # fmt: skip
     answer = ann.form("/create", fields)
@@ -182,7 +172,7 @@ def test_a_row_that_cannot_be_pushed_leaves_no_model(ann: Visitor, client: Clien
 
 def test_signing_out_removes_the_file(ann: Visitor) -> None:
     before = folders()
-    uploaded(ann, "things.csv", b"a,class\n1,x\n2,y\n")
+    ann.upload("things.csv", b"a,class\n1,x\n2,y\n")
     assert len(folders()) == len(before) + 1
     ann.form("/sign-out", {})
     assert folders() == before
