@@ -153,7 +153,7 @@ GENERAL: Final[Steps] = (
     lambda: _grow_general(1.0),
 )
 BEFORE_TREES: Final[Steps] = (*TREES, *FORESTS)
-STEPS: Final[Steps] = (*BEFORE_TREES, *QUERIES, *GENERAL)
+COMPILING_STEPS: Final[Steps] = (*BEFORE_TREES, *QUERIES, *GENERAL)
 """Each compiles what is missing of the kernels that it needs. What models wait for comes first."""
 HELPING: Final[Steps] = (*FORESTS, *reversed(TREES), *reversed(GENERAL), *QUERIES)
 """The same steps in the order of a second process, which meets the first one late."""
@@ -188,12 +188,12 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
     def report() -> None:
         nonlocal compiles
         compiles = True
-        notify(Progress(done, len(STEPS), done >= len(BEFORE_TREES)))
+        notify(Progress(done, len(COMPILING_STEPS), done >= len(BEFORE_TREES)))
 
     if compiles:
         report()
     with noticing_compilation(report):
-        for step in STEPS:
+        for step in COMPILING_STEPS:
             step()
             done += 1
             if compiles:

@@ -5,10 +5,11 @@ The rows of a node are adjacent in the columns of a shard, in any order: the cou
 
 import numpy as np
 
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Codes, Ids, Ints
 from quercus.trees.growth.incremental.routing import branch_of
 from quercus.trees.growth.incremental.splitting import Book, enter_cell, enter_cuts
 from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.tree.indices import NONE
 
 
 @compiled

@@ -13,7 +13,7 @@ from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput
 from quercus.compute.sharded import kernels
 from quercus.specification.model import Specification
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Floats, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Codes, Floats, Ids, Ints
 from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.growth.incremental.interval_bounds import TransientBounds
@@ -24,6 +24,7 @@ from quercus.trees.growth.stream import rules_of
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.stopping import GOES_ON
 from quercus.trees.tree.encoding import Edges, Encoder, check_values
+from quercus.trees.tree.indices import NONE
 
 Rows = Callable[[], Iterable[tuple[Floats, Floats]]]
 """Returns the rows of a shard in blocks: values (n, K) as of `quercus.trees.tree.encoding`, contours (n, l)."""

@@ -12,7 +12,7 @@ from markupsafe import escape
 from quercus.console.web import number_text
 
 WIDTH, HEIGHT = 600.0, 120.0
-LARGEST = sys.float_info.max
+LARGEST_FLOAT = sys.float_info.max
 MAX_POINTS = 1_200
 """More are thinned: of each piece the least and the largest value stay."""
 
@@ -35,7 +35,7 @@ class Curve:
 
     def position(self, number: int) -> float:
         """Return the position of a value on the axis, finite also where the sum is not."""
-        return max(-LARGEST, min(LARGEST, self.start + number * self.step))
+        return max(-LARGEST_FLOAT, min(LARGEST_FLOAT, self.start + number * self.step))
 
 
 def curves(given: Sequence[Curve]) -> str:

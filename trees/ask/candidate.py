@@ -14,19 +14,19 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.batch import Rows
 from quercus.trees.growth.sample import Bools, ContourTable, Floats, Ids, Ints, Sample
 from quercus.trees.likelihood.cells import Cells
-from quercus.trees.likelihood.interval import SETTLED, IntervalSolver
+from quercus.trees.likelihood.interval import SETTLED_END, IntervalSolver
 from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
 from quercus.trees.rules.ties import TIE
 
 SLACK = (
-    2.0 * SETTLED + 2e-10
+    2.0 * SETTLED_END + 2e-10
 )  # bits; the solver may report an interval this much narrower than points of it show
-FLAT = 1e-7  # nats; a cut this near to the maximum is left to the solver
-ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each,
+FLAT_CUT = 1e-7  # nats; a cut no further below the maximum is left to the solver
+SCORE_ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each,
 OVERHEAD = 20  # and as many as this for each child, however few contours it has
 FULL = 1e-12  # bits; an interval this near to the whole range is the whole range
 MISSED = 1e-7  # bits; a bound this far from the score has missed a minimum
-FEW = 3  # contours; so few are solved at once, for bounding costs as much
+FEW_CONTOURS = 3  # contours; so few are solved at once, for bounding costs as much
 DENSE = 4  # entries of a table a row, up to which tables of all contours are cheaper than sorting
 TRIVIAL, BOUNDED, REFINED, SOLVED = 0, 1, 2, 3  # states of a score
 
@@ -107,7 +107,7 @@ class CandidateScores:
         """Find out more about the `nearest` of some scores: bound all, bound it alone, or solve it."""
         place = int(doubtful[nearest])
         stage = self._stage[place]
-        if stage == TRIVIAL and doubtful.size > FEW and self._is_wide:
+        if stage == TRIVIAL and doubtful.size > FEW_CONTOURS and self._is_wide:
             level = float(np.log(self._solver.alpha))
             contours = self._table.contours[self._ids[self._telling]]
             self._points = LeaveOneOut(contours, self._counts[self._telling], level, self._lower)
@@ -125,7 +125,7 @@ class CandidateScores:
     @property
     def _is_wide(self) -> bool:
         alpha = self._solver.alpha
-        return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT
+        return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT_CUT
 
     def _bound(self, which: slice) -> None:
         """Update the bounds of the scores of `which` informative labels from the known widths."""
@@ -172,7 +172,7 @@ class ScoreCache:
             known = CandidateScores(solver, sample.table, ids, counts)
             self._known[key] = known
             self._entries += OVERHEAD + len(ids)
-            while self._entries > ENTRIES and len(self._known) > 1:
+            while self._entries > SCORE_ENTRIES and len(self._known) > 1:
                 self._entries -= OVERHEAD + len(self._known.popitem(last=False)[1])
         self._known.move_to_end(key)
         return known

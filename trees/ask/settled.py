@@ -5,7 +5,7 @@ import numpy as np
 from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.sample import Sample
 
-FIRST = 2
+FIRST_LABELS = 2
 """Labelled rows per class that are enough to begin with, even if a class has none."""
 
 
@@ -25,7 +25,7 @@ def is_settled(context: QueryContext) -> bool:
 
 def _is_beginning(sample: Sample, labelled: int) -> bool:
     contours = sample.table.contours
-    if labelled >= FIRST * contours.shape[1]:
+    if labelled >= FIRST_LABELS * contours.shape[1]:
         return False
     precise = np.unique(sample.ids[sample.table.precise[sample.ids]])
     return bool(np.unique(contours[precise].argmax(axis=1)).size < contours.shape[1])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import Bools, Ints
 
-UNLABELLED = -1
+NO_MOMENT = -1
 
 
 class RowMemory:
@@ -34,19 +34,19 @@ class RowMemory:
 
     @property
     def moments(self) -> Ints:
-        """(rows,) when each row was first labelled, `UNLABELLED` for unlabelled rows; read only."""
+        """(rows,) when each row was first labelled, `NO_MOMENT` for unlabelled rows; read only."""
         return self._moment[: self._count]
 
     def restore(self, moments: Ints) -> None:
         """Continue from the `moments` of another memory."""
         self._moment, self._count = moments, moments.size
-        self._next = int(moments.max(initial=UNLABELLED)) + 1
+        self._next = int(moments.max(initial=NO_MOMENT)) + 1
 
     def append(self, labelled: Bools) -> None:
         """Append rows, some of them labelled."""
         end = self._count + labelled.size
         if end > self._moment.size:
-            room = np.full(max(64, end + end // 2), UNLABELLED, np.int64)
+            room = np.full(max(64, end + end // 2), NO_MOMENT, np.int64)
             room[: self._count] = self._moment[: self._count]
             self._moment = room
         rows = self._count + np.flatnonzero(labelled)
@@ -57,15 +57,15 @@ class RowMemory:
     def set_labelled(self, row: int, *, labelled: bool) -> None:
         """Note whether a row has a label now."""
         if not labelled:
-            self._moment[row] = UNLABELLED
-        elif self._moment[row] == UNLABELLED:
+            self._moment[row] = NO_MOMENT
+        elif self._moment[row] == NO_MOMENT:
             self._moment[row] = self._next
             self._next += 1
 
     def remembered(self) -> Ints:
         """Return the rows that are remembered, ascending."""
         moments = self._moment[: self._count]
-        labelled = np.flatnonzero(moments != UNLABELLED)
+        labelled = np.flatnonzero(moments != NO_MOMENT)
         forgotten = labelled.size - self.most
         if forgotten <= 0:
             return np.arange(self._count)

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
-FIRST_ROOM = 16  # contours; room at least doubles
+FIRST_CONTOURS = 16  # contours; room at least doubles
 SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: its multiples are far from one another
 
 
@@ -69,7 +69,7 @@ class ContourTable:
     def _append(self, contours: Floats) -> None:
         total = self._size + len(contours)
         if total > len(self._contours):
-            room = max(FIRST_ROOM, 2 * total)
+            room = max(FIRST_CONTOURS, 2 * total)
             for name in ("_contours", "_precise", "_vacuous"):
                 old = getattr(self, name)
                 new = np.empty((room, *old.shape[1:]), old.dtype)

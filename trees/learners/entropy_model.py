@@ -114,11 +114,11 @@ class BeliefEntropyModel(LearnedModel):
         flat = self.flat
         if self.kind == "IBE":
             masses, conflict = normalised_masses(self._log_commonalities(part))
-            said = Predictions.of_dense(masses, conflict)
+            predicted = Predictions.of_dense(masses, conflict)
         elif plain and flat.has_masses:
-            said = Predictions.of_masses(self.size, flat.masses, nodes)
+            predicted = Predictions.of_masses(self.size, flat.masses, nodes)
         elif flat.has_masses:
-            said = Predictions.of_masses(
+            predicted = Predictions.of_masses(
                 self.size, *disjunction_of_ends(flat.masses, part.owner, nodes, count)
             )
         else:
@@ -126,19 +126,19 @@ class BeliefEntropyModel(LearnedModel):
                 _mean_by_owner(column[nodes], part.owner, count)
                 for column in (flat.theta, flat.belief, flat.plausibility)
             )
-            said = Predictions(
+            predicted = Predictions(
                 first_most_likely(plausibility), theta, belief, plausibility, ranking=plausibility
             )
         ends = nodes if plain else last_common_node(flat, part.owner, nodes, count)
         return Predictions(
-            said.klass,
-            said.theta,
-            said.belief,
-            said.plausibility,
-            said.masses,
+            predicted.klass,
+            predicted.theta,
+            predicted.belief,
+            predicted.plausibility,
+            predicted.masses,
             ends,
-            conflict=said.conflict,
-            ranking=said.ranking,
+            conflict=predicted.conflict,
+            ranking=predicted.ranking,
         )
 
     def _log_commonalities(self, part: Alternatives) -> Floats:

@@ -30,7 +30,7 @@ from quercus.trees.tree.flat import FlatTree
 Bools = NDArray[np.bool_]
 Vote = Literal["label", "mass"]
 
-MAX_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
+MASS_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 
 
 class ModelLearner(Protocol):
@@ -125,7 +125,7 @@ class ForestModel(LearnedModel):
         """
         if self.vote == "label":
             return self._count(cells)
-        step = max(1, MAX_CELLS >> min(self.size, MAX_MASS_CLASSES))
+        step = max(1, MASS_CELLS >> min(self.size, MAX_MASS_CLASSES))
         done = [
             combine_trees([model.log_commonalities(part) for model in self.models])
             for part in cells.chunks(step)
@@ -135,15 +135,15 @@ class ForestModel(LearnedModel):
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass."""
-        said = self.predict_cells(cells)
-        masses = said.masses or [bayesian_mass(theta) for theta in said.theta]
+        predicted = self.predict_cells(cells)
+        masses = predicted.masses or [bayesian_mass(theta) for theta in predicted.theta]
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)
 
     def _count(self, cells: UncertainValues) -> Predictions:
         votes, alone, possible = (np.zeros((len(cells), self.size)) for _ in range(3))
         for model in self.models:
-            said = model.predict_cells(cells)
-            classes, likeliest = said.classes, said.likeliest
+            predicted = model.predict_cells(cells)
+            classes, likeliest = predicted.classes, predicted.likeliest
             votes += likeliest / likeliest.sum(axis=1, keepdims=True)
             possible += classes
             alone += classes & (classes.sum(axis=1, keepdims=True) == 1)

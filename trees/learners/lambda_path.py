@@ -32,9 +32,7 @@ from quercus.trees.learners.total_uncertainty import (
 )
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Stop
-from quercus.trees.tree.splits import ABOVE, BELOW
-
-NO_SPLIT = -1
+from quercus.trees.tree.splits import ABOVE, BELOW, NO_SPLIT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +64,14 @@ class _Choices:
     lambdas: _Lambdas
     shares: Floats
     max_cuts: int | None
-    known: dict[bytes, tuple[Candidates, Floats]] = field(default_factory=dict)
+    cached: dict[bytes, tuple[Candidates, Floats]] = field(default_factory=dict)
 
     def judge(self, place: OpenNode) -> SplitChoice | None:
         plain, lam = self.lambdas.of(place)
         key = plain.rows.tobytes()
-        if key not in self.known:
-            self.known[key] = self._gains(plain)
-        found, gained = self.known[key]
+        if key not in self.cached:
+            self.cached[key] = self._gains(plain)
+        found, gained = self.cached[key]
         if not found.attributes.size:
             return None
         gains = np.column_stack([1.0 - lam, lam]) @ gained
@@ -241,21 +239,21 @@ def _decided_classes(
 ) -> Ints:
     """Return the class of every row for every λ, (lambdas, rows)."""
     each = np.column_stack([np.tile(values, (len(lambdas), 1)), np.repeat(lambdas, len(values))])
-    said = [path.predict(each) for path in paths]
-    if len(said) == 1:
-        klass = said[0].klass
+    predicted = [path.predict(each) for path in paths]
+    if len(predicted) == 1:
+        klass = predicted[0].klass
     else:
         klass = first_most_likely(
-            pignistic_together(np.stack([_node_class_masses(one) for one in said], axis=1), combine)
+            pignistic_together(np.stack([_node_class_masses(one) for one in predicted], axis=1), combine)
         )
     return klass.reshape(len(lambdas), -1)
 
 
-def _node_class_masses(said: Predictions) -> Floats:
+def _node_class_masses(predicted: Predictions) -> Floats:
     """Return the masses of ``{ω}``, ``{¬ω}`` and both, (n, 3)."""
-    if not isinstance(said.masses, RepeatedMasses):
+    if not isinstance(predicted.masses, RepeatedMasses):
         raise TypeError("a tree with masses shares them")
-    focal = [dict(mass.focal) for mass in said.masses.distinct]
+    focal = [dict(mass.focal) for mass in predicted.masses.distinct]
     return np.array([[f.get(0b01, 0.0), f.get(0b10, 0.0), f.get(0b11, 0.0)] for f in focal])[
-        said.masses.which
+        predicted.masses.which
     ]

@@ -25,10 +25,10 @@ FLOOR_SHARE = 0.01
 FREE_SHARE = 0.2
 """The addition to it when labels are vacuous."""
 
-ROUNDING = 4 * float(np.finfo(np.float64).eps)
+COLUMN_ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Floor of a constant column, relative to its largest number: nearer ones may be the same number."""
 
-LARGEST = 1e100
+LARGEST_NUMBER = 1e100
 """The bound of numbers: larger ones, of either sign, count as this one, so that sums of squares do not overflow."""
 
 
@@ -100,7 +100,7 @@ def column_floor(
     x = np.where(known, x - _column_origin(x, known), 0.0)
     _, deviation = _column_moments(x, w)
     floor: NDArray[np.float64] = np.maximum(
-        (FLOOR_SHARE + FREE_SHARE * free) * deviation, ROUNDING * np.where(largest > 0.0, largest, 1.0)
+        (FLOOR_SHARE + FREE_SHARE * free) * deviation, COLUMN_ROUNDING * np.where(largest > 0.0, largest, 1.0)
     )
     return np.maximum(floor, TINY)
 
@@ -260,4 +260,4 @@ def _checked_arguments(
 
 
 def _bounded_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.clip(values, -LARGEST, LARGEST)
+    return np.clip(values, -LARGEST_NUMBER, LARGEST_NUMBER)

@@ -12,7 +12,7 @@ from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 
 Array = NDArray[np.float64]
 
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 @compiled
@@ -25,7 +25,7 @@ def e_step(x: Array, log_pl: Array, w: Array, parameters: Array, t: Array) -> fl
         logs[k] -= np.log(parameters[2, k]) + LOG_SQRT_2PI
     likelihood = 0.0
     for i in range(n):
-        top = -LARGEST  # all may be minus infinity for a row of weight 0
+        top = -LARGEST_FLOAT  # all may be minus infinity for a row of weight 0
         for k in range(l):
             z = (x[i] - parameters[1, k]) / parameters[2, k]
             t[k, i] = log_pl[k, i] + logs[k] - 0.5 * min(z * z, FARTHEST)

@@ -17,7 +17,7 @@ from quercus.trees.rules.ties import TIE
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 1e-15
+MASS_ROUNDING = 1e-15
 """Differences of commonalities below it are noise."""
 
 
@@ -154,7 +154,7 @@ def normalised_masses(log_commonalities: Floats) -> tuple[Floats, NDArray[np.boo
         pairs = q.reshape(*q.shape[:-1], sets >> (c + 1), 2, 1 << c)
         pairs[..., 0, :] -= pairs[..., 1, :]
     q[..., 0] = 0.0
-    masses = np.where(q > ROUNDING, q, 0.0)
+    masses = np.where(q > MASS_ROUNDING, q, 0.0)
     total = masses.sum(axis=-1, keepdims=True)
     return np.divide(masses, total, out=np.full_like(masses, np.nan), where=total > 0.0), conflict
 

@@ -210,12 +210,12 @@ def to_mass_function(flat: FlatTree) -> tuple[MassFunction, ...]:
     """
     size = flat.theta.shape[1]
     weight = flat.weight[nearest_speaking(flat.parent, flat.as_parent)][:, np.newaxis]
-    known = (flat.theta * weight / (weight + 1.0)).tolist()
+    masses = (flat.theta * weight / (weight + 1.0)).tolist()
     return tuple(
         MassFunction.of(
             size, [*((1 << c, m) for c, m in enumerate(row)), ((1 << size) - 1, max(0.0, 1.0 - sum(row)))]
         )
-        for row in known
+        for row in masses
     )
 
 
@@ -268,17 +268,17 @@ def disjunction_of_ends(
     count
         Number of rows.
     """
-    known: dict[tuple[int, ...], int] = {}
+    number_of: dict[tuple[int, ...], int] = {}
     found: list[MassFunction] = []
     index = np.empty(count, dtype=np.int64)
     order = np.lexsort((ends, rows))
     bounds = np.searchsorted(rows[order], np.arange(count + 1))
     for row in range(count):
         here = tuple(dict.fromkeys(ends[order[bounds[row] : bounds[row + 1]]].tolist()))
-        if here not in known:
-            known[here] = len(found)
+        if here not in number_of:
+            number_of[here] = len(found)
             found.append(reduce(disjunctive, [masses[end] for end in here]))
-        index[row] = known[here]
+        index[row] = number_of[here]
     return found, index
 
 

@@ -29,7 +29,7 @@ from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_qu
 Codes = NDArray[np.int64]
 Impurity = Callable[[Floats], Floats]  # sums of statistics (..., d) -> (...)
 
-MAX_CELLS = 1 << 22  # of rows times attributes times statistics that are held at once
+STATISTIC_CELLS = 1 << 22  # of rows times attributes times statistics that are held at once
 
 
 def branch_codes(attribute: Attribute, threshold: float | None, column: Floats) -> Codes:
@@ -153,7 +153,7 @@ def candidate_splits(
     nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal)]
     numeric = [k for k in place.attributes if not isinstance(table.attributes[k], Nominal)]
     rows = place.rows[:, np.newaxis]
-    at_once = max(1, MAX_CELLS // max(1, statistics.size))
+    at_once = max(1, STATISTIC_CELLS // max(1, statistics.size))
     for some in _attribute_pieces(nominal, at_once):
         arities = [len(cast(Nominal, table.attributes[k]).values) for k in some]
         yield _by_value(table.values[rows, some], np.array(some), arities, statistics)

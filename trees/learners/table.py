@@ -185,17 +185,17 @@ class Table:
         """The labels as mass functions: as given, else `consonant_mass` of each contour."""
         if self.given is not None:
             return self.given
-        known: dict[bytes, MassFunction] = {}
+        mass_of: dict[bytes, MassFunction] = {}
         for contour in self.contours:
-            if contour.tobytes() not in known:
-                known[contour.tobytes()] = consonant_mass(contour)
-        return tuple(known[contour.tobytes()] for contour in self.contours)
+            if contour.tobytes() not in mass_of:
+                mass_of[contour.tobytes()] = consonant_mass(contour)
+        return tuple(mass_of[contour.tobytes()] for contour in self.contours)
 
     @cached_property
     def pignistic(self) -> Floats:
         """``BetP`` of each row's mass function, (n, l)."""
-        known = {mass: pignistic(mass) for mass in set(self.masses)}
-        return np.array([known[mass] for mass in self.masses])
+        pignistic_of = {mass: pignistic(mass) for mass in set(self.masses)}
+        return np.array([pignistic_of[mass] for mass in self.masses])
 
     @cached_property
     def plausibilities(self) -> Floats:

@@ -16,7 +16,7 @@ Shorts = NDArray[np.int32]
 T = TypeVar("T", bound=np.generic)
 
 CELLS = 40_000  # remembered at the most, and
-ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
+CELL_ENTRIES = 800_000  # entries of theirs (12 bytes each); then all is forgotten
 SPARED_BYTES = 800_000  # up to which a cache is not large
 
 
@@ -71,11 +71,11 @@ class CellCache:
 
     def _make_room(self, cells: int, entries: int) -> None:
         used = int(self._start[self._size])
-        if self._size > 0 and (self._size + cells > CELLS or used + entries > ENTRIES):
+        if self._size > 0 and (self._size + cells > CELLS or used + entries > CELL_ENTRIES):
             self.forget()
             used = 0
         if used + entries > len(self._columns):
-            room = max(used + entries, min(2 * (used + entries), ENTRIES))
+            room = max(used + entries, min(2 * (used + entries), CELL_ENTRIES))
             self._columns = enlarged(self._columns, room)
             self._counts = enlarged(self._counts, room)
         if self._size + cells > len(self._hashes):

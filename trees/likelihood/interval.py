@@ -23,10 +23,10 @@ from quercus.trees.likelihood.maximiser import Array, Estimate
 from quercus.trees.likelihood.solver import cells as cells_kernel
 from quercus.trees.likelihood.solver import class_bounds, reduction, sparse, stages
 
-SETTLED = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
+SETTLED_END = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
 SLIP = 1e-12  # bits; rounding of an entropy, added to outer bounds
-BATCH = 1_000_000  # entries of general cells looked up at once
+LOOKUP_ENTRIES = 1_000_000  # entries of general cells looked up at once
 RECENT = 100_000  # numbers kept of the count vectors of precise labels solved of late
 LOOKS = 16  # at a tree, for which solutions are remembered at least
 
@@ -157,7 +157,7 @@ def report(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
     low_gap = np.maximum(bits[:, 1] - bits[:, 0], 0.0)
     high_gap = np.maximum(bits[:, 3] - bits[:, 2], 0.0)
     top = np.log2(sizes)
-    settled = POINT if alpha == 1.0 else SETTLED
+    settled = POINT if alpha == 1.0 else SETTLED_END
     lower = np.clip(np.where(low_gap <= settled, bits[:, 1], bits[:, 0]), 0.0, top)
     upper = np.clip(np.where(high_gap <= settled, bits[:, 2], bits[:, 3]), lower, top)
     return EntropyIntervals(lower, upper, np.maximum(low_gap, high_gap))
@@ -352,7 +352,7 @@ class IntervalSolver:
         """The cells that have labels of more than one class: their numbers, and those in the memo; in batches."""
         general = np.flatnonzero(kinds == cells_kernel.GENERAL)
         sizes = cells.start[general + 1] - cells.start[general]
-        for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // BATCH)) + 1):
+        for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // LOOKUP_ENTRIES)) + 1):
             if chosen.size == 0:
                 continue
             room = int((cells.start[chosen + 1] - cells.start[chosen]).sum())

@@ -23,8 +23,8 @@ Rows = NDArray[np.int32]
 
 COVER = 0.05  # what covering other rows is worth
 EXPLORE = 6  # one query in so many goes by what it covers alone
-FIRST = 2  # queries for each class that do so at the start, at most
-TIE = 1e-12
+FIRST_QUERIES = 2  # queries for each class that do so at the start, at most
+SCORE_TIE = 1e-12  # scores that are no further below the greatest are equal to it
 KNOWN = 4  # times as many rows that cover are looked at as others
 NO_ROWS = np.empty(0, np.int64)
 
@@ -80,9 +80,9 @@ def choose_rows(
     free = np.ones(pool.size, dtype=bool)
     for asked in range(labelled, labelled + min(limit, pool.size)):
         shares = cover.shares(free)
-        by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST * evidence.size)
+        by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
         score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
-        chosen = int((score >= score.max() - TIE).argmax())
+        chosen = int((score >= score.max() - SCORE_TIE).argmax())
         yield ChosenRow(int(pool[chosen]), pool, score, cover.stands_for(chosen))
         free[chosen] = False
         cover.take(chosen)

@@ -12,8 +12,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint16]
 
-CUTS = 200  # of a number, at most
-SETTLED = 1_000
+NUMBER_CUTS = 200  # of a number, at most
+SETTLED_ROWS = 1_000  # from which on the cuts change only when the rows have doubled
 LAST_NAME = 0xFFFE  # that has a separate code
 
 
@@ -28,7 +28,7 @@ def rows_that_cut(rows: int) -> int:
     >>> [rows_that_cut(rows) for rows in (7, 1_000, 1_999, 2_000, 5_000)]
     [7, 1000, 1000, 2000, 4000]
     """
-    return rows if rows < SETTLED else SETTLED << ((rows // SETTLED).bit_length() - 1)
+    return rows if rows < SETTLED_ROWS else SETTLED_ROWS << ((rows // SETTLED_ROWS).bit_length() - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,22 +53,22 @@ class Codebook(WritableArrays):
         return cls(
             named,
             tuple(
-                none if name else midpoints(column, CUTS)
+                none if name else midpoints(column, NUMBER_CUTS)
                 for column, name in zip(values.T, named, strict=True)
             ),
         )
 
     def codes(self, values: Floats) -> Codes:
         """Return the codes (n, K) of values (n, K)."""
-        found = np.zeros(values.shape, np.uint16)
+        codes = np.zeros(values.shape, np.uint16)
         for k, cuts in enumerate(self.cuts):
             column = values[:, k]
             known = ~np.isnan(column)
             if self.named[k]:
-                found[known, k] = np.minimum(column[known].astype(np.int64), LAST_NAME) + 1
+                codes[known, k] = np.minimum(column[known].astype(np.int64), LAST_NAME) + 1
             else:
-                found[known, k] = np.searchsorted(cuts, column[known], side="right") + 1
-        return found
+                codes[known, k] = np.searchsorted(cuts, column[known], side="right") + 1
+        return codes
 
     def bins(self) -> NDArray[np.int64]:
         """Return the number of bins of each number, 0 for names: (K,)."""

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
-from quercus.trees.learners.mixture import EPSILON, FLOOR_SHARE, FREE_SHARE, LARGEST, ROUNDING
+from quercus.trees.learners.mixture import COLUMN_ROUNDING, EPSILON, FLOOR_SHARE, FREE_SHARE, LARGEST_NUMBER
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
-STEPS = 100  # greatest number of steps of E2M
+DENSITY_STEPS = 100  # of E2M, at most
 
 
 @borrowing
@@ -40,7 +40,7 @@ def read_numbers(
         if np.isnan(number):
             x[i] = number
             continue
-        number = min(max(number, -LARGEST), LARGEST)
+        number = min(max(number, -LARGEST_NUMBER), LARGEST_NUMBER)
         x[i] = number
         if known == 0.0:
             origin = number
@@ -67,7 +67,7 @@ def read_numbers(
 
 
 @borrowing
-def _m_step(x: Floats, u: int, t: Floats, moments: Floats, floor: float, found: Floats) -> None:
+def _m_step(x: Floats, u: int, t: Floats, moments: Floats, floor: float, parameters: Floats) -> None:
     """Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the `u` uncertain rows.
 
     A class without a share keeps its mean and deviation.
@@ -80,36 +80,36 @@ def _m_step(x: Floats, u: int, t: Floats, moments: Floats, floor: float, found: 
             weight += t[c, i]
             mean += t[c, i] * x[i]
         total += weight
-        found[0, c] = weight
+        parameters[0, c] = weight
         if weight > 0.0:
             mean /= weight
             spread = moments[2, c] + moments[0, c] * (moments[1, c] - mean) ** 2
             for i in range(u):
                 spread += t[c, i] * (x[i] - mean) ** 2
-            found[1, c] = mean
-            found[2, c] = max(np.sqrt(spread / weight), floor)
+            parameters[1, c] = mean
+            parameters[2, c] = max(np.sqrt(spread / weight), floor)
     for c in range(l):
-        found[0, c] = found[0, c] / total if total > 0.0 else 1.0 / l
+        parameters[0, c] = parameters[0, c] / total if total > 0.0 else 1.0 / l
 
 
 @compiled
-def _e_step(x: Floats, u: int, contours: Floats, moments: Floats, found: Floats, t: Floats) -> float:
+def _e_step(x: Floats, u: int, contours: Floats, moments: Floats, parameters: Floats, t: Floats) -> float:
     """Write the shares t (l, u) of `u` uncertain rows, of contours (u, l); return the log-likelihood of all rows."""
     l = moments.shape[1]
     logs = np.empty(l)
     likelihood = 0.0
     for c in range(l):
-        logs[c] = np.log(found[0, c]) if found[0, c] > 0.0 else -np.inf
-        logs[c] -= np.log(found[2, c]) + LOG_SQRT_2PI
+        logs[c] = np.log(parameters[0, c]) if parameters[0, c] > 0.0 else -np.inf
+        logs[c] -= np.log(parameters[2, c]) + LOG_SQRT_2PI
         if moments[0, c] > 0.0:
-            spread = moments[2, c] + moments[0, c] * (moments[1, c] - found[1, c]) ** 2
-            likelihood += moments[0, c] * logs[c] - 0.5 * min(spread / found[2, c] ** 2, FARTHEST)
+            spread = moments[2, c] + moments[0, c] * (moments[1, c] - parameters[1, c]) ** 2
+            likelihood += moments[0, c] * logs[c] - 0.5 * min(spread / parameters[2, c] ** 2, FARTHEST)
     for i in range(u):
         top = -np.inf
         for c in range(l):
             t[c, i] = -np.inf
             if contours[i, c] > 0.0:
-                z = (x[i] - found[1, c]) / found[2, c]
+                z = (x[i] - parameters[1, c]) / parameters[2, c]
                 t[c, i] = np.log(contours[i, c]) + logs[c] - 0.5 * min(z * z, FARTHEST)
             top = max(top, t[c, i])
         total = 0.0
@@ -141,7 +141,7 @@ def _share_out(given: Floats, u: int, beyond: bool, t: Floats) -> None:
 def fit_densities(
     values: Floats, rows: Ints, columns: Ints, klass: Kinds, contours: Floats, free: float
 ) -> tuple[Floats, Floats]:
-    """Return means and deviations (k, l) that no step improves by `EPSILON`, after at most `STEPS` steps.
+    """Return means and deviations (k, l) that no step improves by `EPSILON`, after at most `DENSITY_STEPS` steps.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def fit_densities(
     """
     l = contours.shape[1]
     means, deviations = np.empty((columns.shape[0], l)), np.empty((columns.shape[0], l))
-    moments, found, x = np.empty((3, l)), np.empty((3, l)), np.empty(rows.shape[0])
+    moments, parameters, x = np.empty((3, l)), np.empty((3, l)), np.empty(rows.shape[0])
     proportions, doubtful, uncertain = np.empty(l), np.empty(klass.shape[0], np.int64), 0
     for i in range(klass.shape[0]):
         if klass[i] < 0:
@@ -173,23 +173,23 @@ def fit_densities(
                     given[u, c] = contours[i, c]
                 u += 1
         for c in range(l):  # of a class without a known number no number says anything
-            found[1, c], found[2, c] = mean, max(deviation, floor)
+            parameters[1, c], parameters[2, c] = mean, max(deviation, floor)
         _share_out(given, u, False, t)
-        _m_step(mine, u, t, moments, floor, found)
+        _m_step(mine, u, t, moments, floor, parameters)
         for c in range(l):
-            proportions[c] = found[0, c]
+            proportions[c] = parameters[0, c]
         _share_out(given, u, True, t)
-        _m_step(mine, u, t, moments, floor, found)
+        _m_step(mine, u, t, moments, floor, parameters)
         if u > 0:
             for c in range(l):
-                found[0, c] = proportions[c]
-            now = _e_step(mine, u, given, moments, found, t)
-            for _ in range(STEPS):
-                _m_step(mine, u, t, moments, floor, found)
+                parameters[0, c] = proportions[c]
+            now = _e_step(mine, u, given, moments, parameters, t)
+            for _ in range(DENSITY_STEPS):
+                _m_step(mine, u, t, moments, floor, parameters)
                 before = now
-                now = _e_step(mine, u, given, moments, found, t)
+                now = _e_step(mine, u, given, moments, parameters, t)
                 if now - before < EPSILON:
                     break
         for c in range(l):
-            means[k, c], deviations[k, c] = found[1, c], found[2, c]
+            means[k, c], deviations[k, c] = parameters[1, c], parameters[2, c]
     return means, deviations

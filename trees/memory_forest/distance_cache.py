@@ -30,7 +30,7 @@ class DistanceCache:
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
         self._book, self._rows, self._bins = book, rows, book.bins()
         self._others = ordered(codes[rows], self._bins)
-        most = covering.UNIT * len(book.named)
+        most = covering.DISTANCE_UNIT * len(book.named)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
         self._far = np.empty((0, len(rows)), small)  # up to a million distances
         self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
@@ -113,5 +113,5 @@ class DistanceCache:
 
 def ordered(codes: Codes, bins: Ints) -> NDArray[np.int16]:
     """Return codes as `covering` wants them: those of numbers from 0 on, that of a missing one behind them."""
-    found = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
-    return found.astype(np.int16)
+    ranks = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
+    return ranks.astype(np.int16)

@@ -7,7 +7,16 @@ number. A running generator would make a tree depend on the order in which its n
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import borrowing
-from quercus.trees.memory_forest.hashes import FIRST, LEFT, ONE, PLACES, RIGHT, SECOND, SHIFTS, STEP
+from quercus.trees.memory_forest.hashes import (
+    FIRST_FACTOR,
+    HASH_STEP,
+    LEFT,
+    ONE,
+    PLACES,
+    RIGHT,
+    SECOND_FACTOR,
+    SHIFTS,
+)
 
 __all__ = ["LEFT", "PLACES", "RIGHT", "Whole", "below", "between", "heads", "keyed", "member_key"]
 
@@ -19,9 +28,9 @@ HALF = np.uint64(32)
 @borrowing
 def keyed(key: np.uint64, number: Whole) -> np.uint64:
     """Return splitmix64 of a key and a number: the key of what the number names below the key."""
-    z = key + (np.uint64(number) + ONE) * STEP
-    z = (z ^ (z >> SHIFTS[0])) * FIRST
-    z = (z ^ (z >> SHIFTS[1])) * SECOND
+    z = key + (np.uint64(number) + ONE) * HASH_STEP
+    z = (z ^ (z >> SHIFTS[0])) * FIRST_FACTOR
+    z = (z ^ (z >> SHIFTS[1])) * SECOND_FACTOR
     return z ^ (z >> SHIFTS[2])
 
 

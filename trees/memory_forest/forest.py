@@ -131,8 +131,8 @@ class MemoryForest:
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
         members = self.members()
-        said = members.opinions(values, self.weights, self.level)
-        return predictions(said, len(members.labelled), members.size)
+        predicted = members.opinions(values, self.weights, self.level)
+        return predictions(predicted, len(members.labelled), members.size)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return the forest's predictions for rows of values, None for unknown ones.

@@ -151,10 +151,10 @@ class Grove(WritableArrays):
             for m, (key, (a, c), (b, d)) in enumerate(zip(self.keys, starts, ends.tolist(), strict=True))
         ]
 
-    def add(self, codes: Codes, named: Bools, weights: Floats, level: float, said: Floats) -> None:
+    def add(self, codes: Codes, named: Bools, weights: Floats, level: float, predicted: Floats) -> None:
         """Add the opinions of the trees, see `quercus.trees.memory_forest.routing.add_opinions`."""
         routing.add_opinions(
-            codes, named, self.keys, self.nodes, self.opinions, self.counts, weights, level, said
+            codes, named, self.keys, self.nodes, self.opinions, self.counts, weights, level, predicted
         )
 
 

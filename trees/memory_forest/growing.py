@@ -5,7 +5,6 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, heads, keyed
 from quercus.trees.memory_forest.nodes import (
-    NONE,
     SOLE,
     Bools,
     Codes,
@@ -22,6 +21,7 @@ from quercus.trees.memory_forest.nodes import (
     estimate_node,
     runs_of,
 )
+from quercus.trees.tree.indices import NONE
 
 
 @compiled
@@ -65,14 +65,15 @@ def grow(
     had = rows.shape[0] // trees
     n = had + come.shape[0] - go.shape[0]
     grown, mine = np.empty((2 * n * trees, 4), np.int32), np.empty(n * trees + 1, np.int32)
-    said, found = np.empty((n * trees, 3, l)), np.empty((trees, 2), np.int64)
+    new_opinions, new_counts = np.empty((n * trees, 3, l)), np.empty((trees, 2), np.int64)
     most = min(n, contours.shape[0])
     stack, below, tried = (
         np.empty((n + 1, 8), np.int64),
         np.empty(n + 1, np.uint64),
         np.empty(n + 1, np.uint64),
     )
-    told, classes, parts = np.empty((n + 1, l), np.int32), np.empty(l, np.int32), np.empty((2, l), np.int32)
+    class_counts, classes = np.empty((n + 1, l), np.int32), np.empty(l, np.int32)
+    parts = np.empty((2, l), np.int32)
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
     share, theta, order = np.empty((most, l)), np.empty(l), np.empty(K, np.int64)
     column, label = np.empty(n, np.uint16), np.empty(n, np.int16)
@@ -84,37 +85,37 @@ def grow(
             coming[i] = come[i]
         for i in range(go.shape[0]):
             going[i] = go[i]
-        found[m, 0], found[m, 1] = _grow_tree(
+        new_counts[m, 0], new_counts[m, 1] = _grow_tree(
             codes, named, kinds, labels, contours, beliefs, sole, rank, keys[m], table, nodes[node:],
-            rows[m * had:], opinions[opinion:], coming, going, gone, grown[made:], mine[m * n:], said[opined:],
-            stack, below, tried, told, classes, parts, kind, count, left, share, theta, order, column, label,
-            buffer, places,
+            rows[m * had:], opinions[opinion:], coming, going, gone, grown[made:], mine[m * n:],
+            new_opinions[opined:], stack, below, tried, class_counts, classes, parts, kind, count, left, share, theta,
+            order, column, label, buffer, places,
         )  # fmt: skip
         if had > 0:
             node += counts[m, 0]
             opinion += counts[m, 1]
-        made += found[m, 0]
-        opined += found[m, 1]
-    return grown[:made].copy(), mine[: n * trees], said[:opined].copy(), found
+        made += new_counts[m, 0]
+        opined += new_counts[m, 1]
+    return grown[:made].copy(), mine[: n * trees], new_opinions[:opined].copy(), new_counts
 
 
 @borrowing
 def _grow_tree(
     codes: Codes, named: Bools, kinds: Kinds, labels: Labels, contours: Floats, beliefs: Floats, sole: Kinds,
     rank: Ints, key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, come: Rows, go: Rows,
-    gone: Bools, grown: Kinds, mine: Rows, said: Floats, stack: Ints, keys: Keys, tried: Keys, told: Kinds,
-    classes: Kinds, parts: Kinds, kind: Kinds, count: Ints, left: Ints, share: Floats, theta: Floats, order: Ints,
-    column: Column, label: Labels, buffer: Rows, places: Ints,
+    gone: Bools, grown: Kinds, mine: Rows, new_opinions: Floats, stack: Ints, keys: Keys, tried: Keys,
+    class_counts: Kinds, classes: Kinds, parts: Kinds, kind: Kinds, count: Ints, left: Ints, share: Floats,
+    theta: Floats, order: Ints, column: Column, label: Labels, buffer: Rows, places: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Write a tree to `grown`, `mine` and `said`; return the numbers of its nodes and opinions.
+    """Write a tree to `grown`, `mine` and `new_opinions`; return the numbers of its nodes and opinions.
 
-    `come` and `go` are reordered. For the nodes that wait, `told` has the count of each class, first -1 if it is not
-    known, and `tried` the attributes that are known not to vary.
+    `come` and `go` are reordered. For the nodes that wait, `class_counts` has the count of each class, first -1 if it
+    is not known, and `tried` the attributes that are known not to vary.
     """
     l, K = contours.shape[1], named.shape[0]
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if rows.shape[0] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
-    keys[0], tried[0], told[0, 0] = key, 0, NONE
+    keys[0], tried[0], class_counts[0, 0] = key, 0, NONE
     waiting, made, opined = 1, 0, 0
     while waiting > 0:
         waiting -= 1
@@ -126,7 +127,9 @@ def _grow_tree(
         if parent >= 0:
             grown[parent, 2] = node - parent
         if old >= 0 and in_first == in_end and out_first == out_end:
-            made, opined = _copy(nodes, rows, opinions, old, first, l, grown, mine, said, node, start, opined)
+            made, opined = _copy(
+                nodes, rows, opinions, old, first, l, grown, mine, new_opinions, node, start, opined
+            )
             continue
         end = start + in_end - in_first
         if old >= 0:
@@ -140,9 +143,9 @@ def _grow_tree(
         made += 1
         here_rows = mine[start:end]
         k, test, top, is_sole, is_precise = NONE, 0, np.int64(0), False, True
-        if told[waiting, 0] >= 0:
+        if class_counts[waiting, 0] >= 0:
             for c in range(l):
-                classes[c] = told[waiting, c]
+                classes[c] = class_counts[waiting, c]
         else:
             is_precise = count_classes(here_rows, labels, classes)
         if is_precise:
@@ -180,7 +183,7 @@ def _grow_tree(
             grown[node, 2] = top
             if not (is_sole and is_precise):  # an uncertain label leaves the other classes plausible
                 grown[node, 2] = l + opined
-                _opine(runs, kind, count, contours, beliefs, theta, said[opined])
+                _opine(runs, kind, count, contours, beliefs, theta, new_opinions[opined])
                 opined += 1
             continue
         mask = keyed(keyed(here, PLACES + K + k), test)
@@ -198,10 +201,10 @@ def _grow_tree(
             _push(stack, waiting + 1, NONE, start, NONE, 0, 0, 0, 0, middle)
         keys[waiting], keys[waiting + 1] = keyed(here, RIGHT), keyed(here, LEFT)
         tried[waiting] = tried[waiting + 1] = same
-        told[waiting, 0] = told[waiting + 1, 0] = NONE
+        class_counts[waiting, 0] = class_counts[waiting + 1, 0] = NONE
         if is_precise:
             for c in range(l):
-                told[waiting, c], told[waiting + 1, c] = classes[c] - parts[1, c], parts[1, c]
+                class_counts[waiting, c], class_counts[waiting + 1, c] = classes[c] - parts[1, c], parts[1, c]
         waiting += 2
     return made, opined
 
@@ -222,7 +225,7 @@ def _push(
 @borrowing
 def _copy(
     nodes: Kinds, rows: Rows, opinions: Floats, old: int, first: int, l: int, grown: Kinds, mine: Rows,
-    said: Floats, node: int, start: int, opined: int,
+    new_opinions: Floats, node: int, start: int, opined: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Copy a node with everything below it; return the numbers of nodes and opinions then."""
     last = old
@@ -235,7 +238,7 @@ def _copy(
         if nodes[each, 0] < 0 and nodes[each, 2] >= l:
             for kind in range(3):
                 for c in range(l):
-                    said[opined, kind, c] = opinions[nodes[each, 2] - l, kind, c]
+                    new_opinions[opined, kind, c] = opinions[nodes[each, 2] - l, kind, c]
             grown[at, 2] = l + opined
             opined += 1
     for i in range(nodes[old, 3]):

@@ -5,9 +5,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Keys = NDArray[np.uint64]
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
-FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
+HASH_STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 ONE = np.uint64(1)
 SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
@@ -23,9 +23,9 @@ def hashed(keys: Keys, numbers: ArrayLike) -> Keys:
     >>> hashed(np.array([0, 0], dtype=np.uint64), [0, 1]).tolist()
     [16294208416658607535, 7960286522194355700]
     """
-    z = keys + (np.atleast_1d(numbers).astype(np.uint64) + ONE) * STEP
-    z = (z ^ (z >> SHIFTS[0])) * FIRST
-    z = (z ^ (z >> SHIFTS[1])) * SECOND
+    z = keys + (np.atleast_1d(numbers).astype(np.uint64) + ONE) * HASH_STEP
+    z = (z ^ (z >> SHIFTS[0])) * FIRST_FACTOR
+    z = (z ^ (z >> SHIFTS[1])) * SECOND_FACTOR
     return np.asarray(z ^ (z >> SHIFTS[2]))
 
 

@@ -31,9 +31,9 @@ class LabelledRows(WritableArrays):
 
         `rows` may have room behind them, where later ones are written.
         """
-        found = cls()
-        found._rows, found._kinds, found._count = rows, with_room(kinds, len(kinds), len(rows)), len(kinds)
-        return found
+        made = cls()
+        made._rows, made._kinds, made._count = rows, with_room(kinds, len(kinds), len(rows)), len(kinds)
+        return made
 
     @property
     def rows(self) -> Rows:
@@ -83,9 +83,9 @@ def with_room(array: NDArray[Any], count: int, room: int) -> NDArray[Any]:
 
     The rest is not written to, and memory that nobody writes to costs nothing.
     """
-    found = np.empty((room, *array.shape[1:]), array.dtype)
-    found[:count] = array[:count]
-    return found
+    widened = np.empty((room, *array.shape[1:]), array.dtype)
+    widened[:count] = array[:count]
+    return widened
 
 
 def common_length(one: Rows, other: Rows) -> int:

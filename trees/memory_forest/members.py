@@ -61,11 +61,11 @@ class Members:
             ]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
         agreed, grown = before.agreed(moment), []
-        known: dict[int, MemoryChanges | None] = {}
+        changes_of: dict[int, MemoryChanges | None] = {}
         for memory, grove in zip(memories_of(trees, evidence.size), before.groves, strict=False):
-            if memory not in known:
-                known[memory] = before.changes(memory, moment, agreed)
-            changes = known[memory]
+            if memory not in changes_of:
+                changes_of[memory] = before.changes(memory, moment, agreed)
+            changes = changes_of[memory]
             grown.append(grove if changes is None else grove.grown(moment, changes))
         return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment, agreed))
 
@@ -95,25 +95,25 @@ class Members:
     def next_bayes(self, moment: EvidenceMoment, agreed: int) -> list[NaiveBayes]:
         """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed`."""
         evidence = moment.evidence
-        known = {}
+        member_of = {}
         if self.bayes:
             for memory, member in zip(BAYES, self.bayes, strict=True):
                 old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
                 if self._holds(old, moment, new, agreed):
-                    known[new.start, new.stop] = member
-        found = []
+                    member_of[new.start, new.stop] = member
+        members = []
         for memory in BAYES:
             new = remembered(memory, len(moment.labelled))
-            if (new.start, new.stop) not in known:
-                known[new.start, new.stop] = NaiveBayes.of(
+            if (new.start, new.stop) not in member_of:
+                member_of[new.start, new.stop] = NaiveBayes.of(
                     evidence.values,
                     moment.labelled[new].astype(np.int64),
                     evidence.named,
                     moment.labelled_kinds[new],
                     evidence.contours,
                 )
-            found.append(known[new.start, new.stop])
-        return found
+            members.append(member_of[new.start, new.stop])
+        return members
 
     def _holds(self, old: slice, moment: EvidenceMoment, new: slice, agreed: int) -> bool:
         """Return whether the labelled rows at `old` places equal those at `new` ones at a moment, contours included."""
@@ -126,8 +126,8 @@ class Members:
     def is_of(self, book: Codebook, labelled: Rows, kinds: Rows) -> bool:
         """Return whether these are the members of the labelled rows, in these codes."""
         n = len(labelled)
-        known = self.book is book and len(self.labelled) == n and len(self.groves) > 0
-        return known and common_length(self.labelled, labelled) == n == common_length(self.kinds, kinds)
+        is_alike = self.book is book and len(self.labelled) == n and len(self.groves) > 0
+        return is_alike and common_length(self.labelled, labelled) == n == common_length(self.kinds, kinds)
 
     def opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
         """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
@@ -143,15 +143,15 @@ class Members:
         parts
             3, or 1: the estimate alone, (m, 1, l).
         """
-        said = np.zeros((len(values), parts, self.size))
+        predicted = np.zeros((len(values), parts, self.size))
         if not self.groves:
-            said[:, :1] = 1.0 / self.size
-            said[:, 2:] = 1.0
-            return said
+            predicted[:, :1] = 1.0 / self.size
+            predicted[:, 2:] = 1.0
+            return predicted
         codes, trees = self.book.codes(values), self.tree_count
         for step, grove in enumerate(self.groves):
             mine = np.ascontiguousarray(weights[step : trees : len(self.groves)])
-            grove.add(codes, self.book.named, mine, level, said)
+            grove.add(codes, self.book.named, mine, level, predicted)
         shares: dict[int, float] = {}
         for each, weight in zip(self.bayes, weights[trees:], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
@@ -159,35 +159,35 @@ class Members:
         for each in {id(each): each for each in self.bayes}.values():
             theta, sure = each.theta(values), level ** (1.0 / rows[id(each)])
             of_bayes = (theta, sure * theta, 1.0 - sure + sure * theta)[:parts]
-            said += shares[id(each)] * np.stack(of_bayes, axis=1)
-        return said
+            predicted += shares[id(each)] * np.stack(of_bayes, axis=1)
+        return predicted
 
     def mean_of(self, values: Floats, weights: Floats, what: Callable[[Floats], Floats]) -> Floats:
-        """Return the mean, by `weights`, of `what` is to be known of each member's estimates (m, l) of rows (m, K)."""
-        found = np.zeros(len(values))
+        """Return the mean, by `weights`, of `what` makes of each member's estimates (m, l) of rows (m, K)."""
+        mean = np.zeros(len(values))
         if not self.groves:
-            return found
+            return mean
         codes = self.book.codes(values)
         for m, weight in enumerate(weights[: self.tree_count]):
-            grove, said = self.groves[m % len(self.groves)], np.zeros((len(values), 1, self.size))
+            grove, predicted = self.groves[m % len(self.groves)], np.zeros((len(values), 1, self.size))
             alone = (np.arange(len(grove)) == m // len(self.groves)).astype(np.float64)
-            grove.add(codes, self.book.named, alone, 1.0, said)
-            found += weight * what(said[:, 0])
+            grove.add(codes, self.book.named, alone, 1.0, predicted)
+            mean += weight * what(predicted[:, 0])
         for each, weight in zip(self.bayes, weights[self.tree_count :], strict=True):
-            found += weight * what(each.theta(values))
-        return found
+            mean += weight * what(each.theta(values))
+        return mean
 
     def estimates(self, values: Floats) -> Floats:
         """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l)."""
-        found = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
+        estimates = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
         if not self.groves:
-            return found
+            return estimates
         codes = self.book.codes(values)
         for step, grove in enumerate(self.groves):
-            said = np.zeros((len(values), 1, self.size))
-            grove.add(codes, self.book.named, np.full(len(grove), 1.0 / len(grove)), 1.0, said)
-            found[step] = said[:, 0]
-        known = {id(each): each.theta(values) for each in {id(each): each for each in self.bayes}.values()}
+            predicted = np.zeros((len(values), 1, self.size))
+            grove.add(codes, self.book.named, np.full(len(grove), 1.0 / len(grove)), 1.0, predicted)
+            estimates[step] = predicted[:, 0]
+        theta_of = {id(each): each.theta(values) for each in {id(each): each for each in self.bayes}.values()}
         for place, each in enumerate(self.bayes, len(LADDER)):
-            found[place] = known[id(each)]
-        return found
+            estimates[place] = theta_of[id(each)]
+        return estimates

@@ -9,11 +9,11 @@ LADDER = (200, 600, 2_000, 6_000, 20_000, 100_000)
 """Memories of trees, in labelled rows. The trees share them out evenly."""
 BAYES = (600, 2_000, 100_000)
 """Memories of the naive-Bayes members."""
-LARGEST = 512 << 20
+FOREST_BYTES = 512 << 20
 """Most bytes of the nodes and opinions of all trees."""
 MOVING = 2_000
 """Rows of the smallest memory that moves in steps, and the first step; both double together."""
-STEP = 500
+MEMORY_STEP = 500
 MEMORIES = len(LADDER) + len(BAYES)
 NODE_BYTES = 16
 OPINION_BYTES = 24  # a class
@@ -30,8 +30,9 @@ def remembered(memory: int, labelled: int) -> slice:
     >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
     (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None))
     """
-    held = min(memory, labelled)
-    end = labelled if held < MOVING else labelled - labelled % (STEP << ((held // MOVING).bit_length() - 1))
+    held, end = min(memory, labelled), labelled
+    if held >= MOVING:
+        end -= labelled % (MEMORY_STEP << ((held // MOVING).bit_length() - 1))
     return slice(max(0, end - memory), end)
 
 
@@ -51,7 +52,7 @@ def memories_of(trees: int, size: int) -> tuple[int, ...]:
     """Return the memory of each tree, in labelled rows, of a forest of `size` classes (theory §10.1).
 
     At the worst a labelled row makes two nodes in a tree, and a leaf with an opinion. No memory is longer than the
-    longest with which the trees keep to `LARGEST` bytes together.
+    longest with which the trees keep to `FOREST_BYTES` bytes together.
 
     Examples
     --------
@@ -61,7 +62,7 @@ def memories_of(trees: int, size: int) -> tuple[int, ...]:
     (200, 370, 370, 370, 370, 370)
     """
     steps = [LADDER[m % len(LADDER)] for m in range(trees)]
-    most = LARGEST // (2 * NODE_BYTES + OPINION_BYTES * size)
+    most = FOREST_BYTES // (2 * NODE_BYTES + OPINION_BYTES * size)
     low, high = 1, max(LADDER) + 1
     while high - low > 1:
         middle = (low + high) // 2

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.memory_forest.densities import STEPS, fit_densities
+from quercus.trees.memory_forest.densities import DENSITY_STEPS, fit_densities
 from quercus.trees.memory_forest.evidence import DistinctContours
-from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.routing import add_densities
 from quercus.trees.memory_forest.unpickled import WritableArrays
+from quercus.trees.tree.indices import NONE
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
-CLOSE = 1e-6  # changes of probabilities at which E2M stops
+LEAST_CHANGE = 1e-6  # of a probability; E2M stops after a step without a larger one
 PRIOR = 0.5  # rows that each name has before any is seen
 
 
@@ -80,9 +80,9 @@ class NaiveBayes(WritableArrays):
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
         logs -= np.maximum(logs.max(axis=1, keepdims=True), -np.finfo(np.float64).max)
-        found = np.exp(logs)
-        total = found.sum(axis=1, keepdims=True)
-        theta: Floats = np.where(total > 0.0, found / np.where(total > 0.0, total, 1.0), self.prior)
+        joint = np.exp(logs)
+        total = joint.sum(axis=1, keepdims=True)
+        theta: Floats = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), self.prior)
         return theta
 
 
@@ -108,7 +108,7 @@ def _frequencies(
     pairs, count = np.unique(rank[~sure] * width + names[~sure], return_counts=True)
     name, given = pairs % width, contours[pairs // width]
     classes, frequencies = np.full(l, 1.0 / l), np.full((width, l), 1.0 / width)
-    for _ in range(STEPS):
+    for _ in range(DENSITY_STEPS):
         rows = precise.astype(np.float64)
         if pairs.size:
             joint = given * (classes * frequencies)[name]
@@ -122,6 +122,6 @@ def _frequencies(
         ratio = (rows + PRIOR) / (beside + width * PRIOR)
         moved = max(np.abs(now - classes).max(), np.abs(ratio - frequencies).max())
         classes, frequencies = now, ratio
-        if moved <= CLOSE or not pairs.size:
+        if moved <= LEAST_CHANGE or not pairs.size:
             break
     return frequencies, classes

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.memory_forest.draws import PLACES, Whole, below, between, heads, keyed
 from quercus.trees.memory_forest.hashes import ONE
+from quercus.trees.tree import indices
 
 Codes = NDArray[
     np.uint16
@@ -24,18 +25,18 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-NONE = -1
+NONE = indices.NONE
 ATTEMPTS = 64  # attempts to draw a subset of the names that divides the rows
 ALL_KNOWN = 0xFFFF  # cut of a test that separates known numbers from missing ones
 SOLE = 1.0 - 1e-9  # a class with this much probability is the only one
-TIE = 1e-9  # gains in nats, times the rows, that differ by no more are equal
-STEPS = 300  # of E2M, at most
+PURITY_TIE = 1e-9  # nats; a gain, times the rows, must exceed the best so far by more (theory §10.2)
+NODE_STEPS = 300  # of E2M at a node, at most
 EXCESS = 1e-7  # KKT excess (theory §2.2) that E2M stops at
-FEW = 4  # steps before a vertex is tried
+VERTEX_STEP = 4  # at which a vertex is tried
 TABLED = 4_096
 FEW_CLASSES = 8  # are counted one after the other, many rows at a time,
-FEW_ROWS = 8  # where there are that many of each
-PARTED = TIE / 4  # what rounding leaves of a purity of 0, at most
+FEW_OF_EACH = 8  # where there are that many of each
+PARTED = PURITY_TIE / 4  # what rounding leaves of a purity of 0, at most
 BITS = 64  # attributes of which a node remembers whether they are known not to vary
 NO_BIT = np.uint64(0)
 
@@ -91,8 +92,8 @@ def estimate_node(
         return True
     for c in range(l):
         theta[c] = 1.0 / l
-    for step in range(STEPS):
-        if step == FEW and _at_vertex(runs, kind, count, contours, theta, total):
+    for step in range(NODE_STEPS):
+        if step == VERTEX_STEP and _at_vertex(runs, kind, count, contours, theta, total):
             break
         share_out(runs, kind, contours, theta, share)
         excess = 0.0
@@ -214,11 +215,11 @@ def count_left(
     """Write the number of rows of each run that go left."""
     i = 0
     for d in range(runs):
-        found = 0
+        on_left = 0
         for _ in range(count[d]):
-            found += goes_left(np.int64(column[i]), named, test, key)
+            on_left += goes_left(np.int64(column[i]), named, test, key)
             i += 1
-        left[d] = found
+        left[d] = on_left
 
 
 @borrowing
@@ -235,15 +236,15 @@ def count_left_of_classes(
         return
     skipped = 1 - (test & 1)  # less 1, a missing code is above all cuts
     cut = np.uint16((test >> 1) - skipped)
-    if l > FEW_CLASSES or n < FEW_ROWS * l:
+    if l > FEW_CLASSES or n < FEW_OF_EACH * l:
         for i in range(n):
             left[label[i]] += np.uint16(column[i] - skipped) <= cut
         return
     for c in range(l):
-        found = np.int32(0)
+        on_left = np.int32(0)
         for i in range(n):
-            found += np.int32((label[i] == c) & (np.uint16(column[i] - skipped) <= cut))
-        left[c] = found
+            on_left += np.int32((label[i] == c) & (np.uint16(column[i] - skipped) <= cut))
+        left[c] = on_left
 
 
 @borrowing
@@ -258,31 +259,31 @@ def n_log_n(x: float, table: Floats) -> float:
 @borrowing
 def purity(runs: int, count: Ints, left: Ints, share: Floats, table: Floats) -> float:
     """Return ``-Σ_sides n H`` in nats, by the shares of the classes: it orders the tests of a node as the gain does."""
-    found = 0.0
+    pure = 0.0
     on_left, on_right = 0, 0
     for d in range(runs):
         on_left += left[d]
         on_right += count[d] - left[d]
-    found -= n_log_n(float(on_left), table) + n_log_n(float(on_right), table)
+    pure -= n_log_n(float(on_left), table) + n_log_n(float(on_right), table)
     for c in range(share.shape[1]):
         mine, other = 0.0, 0.0
         for d in range(runs):
             mine += left[d] * share[d, c]
             other += (count[d] - left[d]) * share[d, c]
-        found += n_log_n(mine, table) + n_log_n(other, table)
-    return found
+        pure += n_log_n(mine, table) + n_log_n(other, table)
+    return pure
 
 
 @borrowing
 def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
     """Return the purity for precise labels: `count` rows of each class (l,), of which `left` go left."""
-    found = 0.0
+    pure = 0.0
     on_left, on_right = 0, 0
     for c in range(count.shape[0]):
         on_left += left[c]
         on_right += count[c] - left[c]
-        found += n_log_n(float(left[c]), table) + n_log_n(float(count[c] - left[c]), table)
-    return found - n_log_n(float(on_left), table) - n_log_n(float(on_right), table)
+        pure += n_log_n(float(left[c]), table) + n_log_n(float(count[c] - left[c]), table)
+    return pure - n_log_n(float(on_left), table) - n_log_n(float(on_right), table)
 
 
 @borrowing
@@ -313,7 +314,7 @@ def choose_test(
     K = named.shape[0]
     for k in range(K):
         order[k] = k
-    best, found, chosen, drawn = -np.inf, NONE, 0, 0
+    best, attribute, chosen, drawn = -np.inf, NONE, 0, 0
     for place in range(K):
         k = draw_order(order, place, key)
         mine = keyed(key, PLACES + K + k)
@@ -323,12 +324,12 @@ def choose_test(
             continue
         count_left(column, runs, count, named[k], test, keyed(mine, test), left)
         pure = purity(runs, count, left, share, table)
-        if pure > best + TIE:
-            best, found, chosen = pure, k, test
+        if pure > best + PURITY_TIE:
+            best, attribute, chosen = pure, k, test
         drawn += 1
         if drawn == tests_wanted(K):
             break
-    return found, chosen
+    return attribute, chosen
 
 
 @borrowing
@@ -347,7 +348,7 @@ def choose_test_of_classes(
         order[k] = k
     for i in range(n):
         label[i] = labels[np.uint32(rows[i])]
-    best, found, chosen, wanted = -np.inf, NONE, 0, tests_wanted(K)
+    best, attribute, chosen, wanted = -np.inf, NONE, 0, tests_wanted(K)
     for place in range(K):
         k = draw_order(order, place, key)
         bit = ONE << np.uint64(k) if k < BITS else NO_BIT
@@ -363,14 +364,14 @@ def choose_test_of_classes(
             continue
         count_left_of_classes(column, label, n, named[k], test, keyed(mine, test), left[0])
         pure = purity_of_classes(classes, left[0], table)
-        if pure > best + TIE:
-            best, found, chosen = pure, k, test
+        if pure > best + PURITY_TIE:
+            best, attribute, chosen = pure, k, test
             for c in range(l):
                 left[1, c] = left[0, c]
         wanted -= 1
         if wanted == 0 or best > -PARTED:
             break
-    return found, chosen, same
+    return attribute, chosen, same
 
 
 def log_table() -> Floats:

@@ -56,10 +56,10 @@ class _ActiveTreeReasons:
         row = self._desk.row_of(choice.row)
         at_leaf = self._leaves.query(row, score)
         for depth in range(len(at_leaf.path), -1, -1):
-            found = self._contested.get(at_leaf.path[:depth])
-            if found is None:
+            contested = self._contested.get(at_leaf.path[:depth])
+            if contested is None:
                 continue
-            place, rivals = found
+            place, rivals = contested
             gains = self._desk.growth.gains(place)
             return Query(
                 instance=choice.row,
@@ -88,6 +88,6 @@ class _ActiveTreeReasons:
     def _entropy_of(self, leaf: int) -> tuple[float, float]:
         """Return the entropy interval of the labels of a leaf, in bits."""
         if leaf not in self._entropy:
-            found = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
-            self._entropy[leaf] = float(found.lower[0]), float(found.upper[0])
+            entropies = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
+            self._entropy[leaf] = float(entropies.lower[0]), float(entropies.upper[0])
         return self._entropy[leaf]

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 PIECE = 10  # rows that are judged at once until the first block is complete
-LEAST = 2  # blocks, before which all weights are equal
+JUDGED_BLOCKS = 2  # blocks, before which all weights are equal
 SHARPNESS = 20.0  # of the weights
 
 
@@ -102,11 +102,11 @@ class RecentScores:
         cls, judges: Members, judged: Sequence[JudgedBlock], begun: int, early: "EarlyPieces"
     ) -> "RecentScores":
         """Return those of judged blocks; `judges` are the members after the `begun` rows that were labelled by then."""
-        found = cls(judges)
-        found._judged.extend(judged)
-        found._scores.extend(_scores_of(block.theta, block.contours) for block in judged)
-        found._begun, found.early = begun, early
-        return found
+        made = cls(judges)
+        made._judged.extend(judged)
+        made._scores.extend(_scores_of(block.theta, block.contours) for block in judged)
+        made._begun, made.early = begun, early
+        return made
 
     @property
     def judges(self) -> Members:
@@ -198,7 +198,7 @@ class RecentScores:
         Members with the same memory share its weight. `before`: by so many of the scores, the oldest; None: by all.
         """
         memory, scores = memory_of(trees), self.scores[:before]
-        if len(scores) < LEAST:
+        if len(scores) < JUDGED_BLOCKS:
             return _equal_weights(trees)
         mean = scores.mean(axis=0)
         members = np.bincount(memory, minlength=len(mean))
@@ -242,11 +242,13 @@ class EarlyPieces:
         """Judge the pieces that ended."""
         while self._ended:
             piece = self._ended[0]
-            found = _accuracy_of(judged := JudgedBlock.of(self.judges, piece), _equal_weights(judged.trees))
+            accuracy = _accuracy_of(
+                judged := JudgedBlock.of(self.judges, piece), _equal_weights(judged.trees)
+            )
             if len(piece.end.labelled) < BLOCK:
                 self.judges, self.before = grow(piece.end), piece.end
             self._ended.pop(0)
-            self.judged.append(found)
+            self.judged.append(accuracy)
 
     def accuracy(self, now: EvidenceMoment) -> AccuracyBlock:
         """Return how right the forest was in all pieces, the one that has begun included."""

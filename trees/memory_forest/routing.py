@@ -11,18 +11,18 @@ from quercus.trees.memory_forest.nodes import Bools, Codes, Floats, Ints, Keys, 
 @borrowing
 def add_opinions(
     codes: Codes, named: Bools, keys: Keys, nodes: Kinds, opinions: Floats, counts: Ints, weights: Floats,
-    level: float, said: Floats,
+    level: float, predicted: Floats,
 ) -> None:  # fmt: skip
-    """Add the trees' predictions of m rows, times `weights` (trees,), to `said` (m, 3, l).
+    """Add the trees' predictions of m rows, times `weights` (trees,), to `predicted` (m, 3, l).
 
-    These are estimate, belief and plausibility, or the estimate alone for `said` (m, 1, l). The mass of a leaf of n
-    rows is discounted to the reliability ``level^(1/n)``. A tree of weight 0 is skipped. See
+    These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, 1, l). The mass of a leaf of
+    n rows is discounted to the reliability ``level^(1/n)``. A tree of weight 0 is skipped. See
     `quercus.trees.memory_forest.growing.grow`.
     """
-    K, l, by_name = named.shape[0], said.shape[2], False
+    K, l, by_name = named.shape[0], predicted.shape[2], False
     for a in range(K):
         by_name = by_name or named[a]
-    first, spoken = 0, 0
+    first, first_opinion = 0, 0
     for m in range(keys.shape[0]):
         tree, weight = nodes[first : first + counts[m, 0]], weights[m]
         for i in range(codes.shape[0] if weight > 0.0 else 0):
@@ -37,26 +37,26 @@ def add_opinions(
                 node += 1 if on_left else tree[node, 2]
                 k = tree[node, 0]
             opinion, size = tree[node, 2], tree[node, 3]
-            own = spoken + opinion - l
+            own = first_opinion + opinion - l
             if opinion < l:
-                said[i, 0, opinion] += weight
+                predicted[i, 0, opinion] += weight
             else:
                 for c in range(l):
-                    said[i, 0, c] += weight * opinions[own, 0, c]
-            if said.shape[1] == 1:
+                    predicted[i, 0, c] += weight * opinions[own, 0, c]
+            if predicted.shape[1] == 1:
                 continue
             sure = weight * (level if size == 1 else level ** (1.0 / size))
             for c in range(l):
-                said[i, 2, c] += weight - sure
+                predicted[i, 2, c] += weight - sure
             if opinion < l:
-                said[i, 1, opinion] += sure
-                said[i, 2, opinion] += sure
+                predicted[i, 1, opinion] += sure
+                predicted[i, 2, opinion] += sure
             else:
                 for c in range(l):
-                    said[i, 1, c] += sure * opinions[own, 1, c]
-                    said[i, 2, c] += sure * opinions[own, 2, c]
+                    predicted[i, 1, c] += sure * opinions[own, 1, c]
+                    predicted[i, 2, c] += sure * opinions[own, 2, c]
         first += counts[m, 0]
-        spoken += counts[m, 1]
+        first_opinion += counts[m, 1]
 
 
 @compiled

@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Keys = NDArray[np.uint64]
 
-AT_ONCE = 1 << 20  # numbers of opinions that are put together at once
+OPINIONS_AT_ONCE = 1 << 20  # numbers of opinions that are put together at once
 POINTS = 9  # of a range of values
 
 
@@ -68,9 +68,9 @@ class BayesTable:
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
         logs -= np.maximum(logs.max(axis=1, keepdims=True), -np.finfo(np.float64).max)
-        found = np.exp(logs)
-        total = found.sum(axis=1, keepdims=True)
-        theta: Floats = np.where(total > 0.0, found / np.where(total > 0.0, total, 1.0), self.prior)
+        joint = np.exp(logs)
+        total = joint.sum(axis=1, keepdims=True)
+        theta: Floats = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), self.prior)
         return theta
 
 
@@ -113,33 +113,33 @@ class ServedMembers:
 
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
-        said = np.zeros((len(values), 3, self.size))
+        predicted = np.zeros((len(values), 3, self.size))
         if not self.labelled:
-            said[:, 0], said[:, 2] = 1.0 / self.size, 1.0
-            return predictions(said, 0, self.size)
+            predicted[:, 0], predicted[:, 2] = 1.0 / self.size, 1.0
+            return predictions(predicted, 0, self.size)
         codes = self.book.codes(values)
-        step = max(1, AT_ONCE // (len(self.keys) * 3 * self.size))
+        step = max(1, OPINIONS_AT_ONCE // (len(self.keys) * 3 * self.size))
         for start in range(0, len(values), step):
-            said[start : start + step] = self._of_trees(codes[start : start + step])
+            predicted[start : start + step] = self._of_trees(codes[start : start + step])
         shares = np.bincount(self.bayes_numbers, self.weights[len(self.keys) :], len(self.bayes))
         rows = dict(zip(self.bayes_numbers.tolist(), bayes_rows(self.labelled), strict=True))
         for number, (each, share) in enumerate(zip(self.bayes, shares, strict=True)):
             sure = self.level ** (1.0 / rows[number])
             theta = each.theta(values, self.book.named)
-            said += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
-        return predictions(said, self.labelled, self.size)
+            predicted += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
+        return predictions(predicted, self.labelled, self.size)
 
     def _of_trees(self, codes: NDArray[np.uint16]) -> Floats:
         leaves = self._leaves(codes)
-        spoken = self._table[self._opinion[leaves]]  # (T, m, 3, l)
+        opinions = self._table[self._opinion[leaves]]  # (T, m, 3, l)
         sure = self.level ** (1.0 / self.nodes[3][leaves])
         weights = self.weights[: len(self.keys)]
-        found = np.empty((len(codes), 3, self.size))
-        found[:, 0] = np.einsum("t,tmc->mc", weights, spoken[:, :, 0])
-        found[:, 1] = np.einsum("t,tm,tmc->mc", weights, sure, spoken[:, :, 1])
-        found[:, 2] = np.einsum("t,tm,tmc->mc", weights, sure, spoken[:, :, 2])
-        found[:, 2] += (weights @ (1.0 - sure))[:, np.newaxis]
-        return found
+        means = np.empty((len(codes), 3, self.size))
+        means[:, 0] = np.einsum("t,tmc->mc", weights, opinions[:, :, 0])
+        means[:, 1] = np.einsum("t,tm,tmc->mc", weights, sure, opinions[:, :, 1])
+        means[:, 2] = np.einsum("t,tm,tmc->mc", weights, sure, opinions[:, :, 2])
+        means[:, 2] += (weights @ (1.0 - sure))[:, np.newaxis]
+        return means
 
     def _leaves(self, codes: NDArray[np.uint16]) -> Ints:
         """Return the leaf (T, m) of each row in each tree."""
@@ -183,22 +183,22 @@ class ServedMembers:
         """(nodes,) number in the table of the opinion of a leaf; of others no matter."""
         before = np.cumsum(self.opinion_counts) - self.opinion_counts
         own = self.nodes[2].astype(np.int64)
-        found: Ints = np.where(own < self.size, own, own + np.repeat(before, self.node_counts))
-        return np.where(self.nodes[0] < 0, found, 0)
+        opinion: Ints = np.where(own < self.size, own, own + np.repeat(before, self.node_counts))
+        return np.where(self.nodes[0] < 0, opinion, 0)
 
     @cached_property
     def _table(self) -> Floats:
         return np.concatenate([np.repeat(np.eye(self.size)[:, np.newaxis], 3, axis=1), self.opinions])
 
 
-def predictions(said: Floats, labelled: int, size: int) -> Predictions:
-    """Return as predictions what members say together (m, 3, l) after `labelled` rows.
+def predictions(opinions: Floats, labelled: int, size: int) -> Predictions:
+    """Return as predictions the members' mean opinion (m, 3, l) after `labelled` rows.
 
     The bounds are discounted to the reliability ``T / (T + l)``: a forest with few labels has seen few classes.
     """
     reliable = labelled / (labelled + size)
-    theta, belief = said[:, 0], reliable * said[:, 1]
-    plausibility = np.minimum(1.0 - reliable + reliable * said[:, 2], 1.0)
+    theta, belief = opinions[:, 0], reliable * opinions[:, 1]
+    plausibility = np.minimum(1.0 - reliable + reliable * opinions[:, 2], 1.0)
     return Predictions(first_most_likely(theta), theta, belief, plausibility)
 
 
@@ -213,7 +213,7 @@ class ServedForest(LearnedModel):
     size
         Number of classes.
     tree
-        The active tree of the same log: where rows end in it is said with their predictions, which it has no part in.
+        The active tree of the same log: where rows end in it is part of their predictions, the rest is by the members.
     members
         The members.
     """
@@ -238,19 +238,19 @@ class ServedForest(LearnedModel):
         InvalidInput
             When a row has more than 4,096 combinations of values.
         """
-        said, read = self.members.predict(cells.values), self.tree.predict_cells(cells)
+        predicted, in_tree = self.members.predict(cells.values), self.tree.predict_cells(cells)
         for row in sorted({row for row, _ in cells.parts}):
             of_row = self.members.predict(self._combinations(cells, row))
-            for mine, other in ((said.theta, of_row.theta), (said.belief, of_row.belief)):
+            for mine, other in ((predicted.theta, of_row.theta), (predicted.belief, of_row.belief)):
                 mine[row] = other.mean(axis=0)
-            said.plausibility[row] = of_row.plausibility.mean(axis=0)
+            predicted.plausibility[row] = of_row.plausibility.mean(axis=0)
         return Predictions(
-            first_most_likely(said.theta),
-            said.theta,
-            said.belief,
-            said.plausibility,
-            nodes=read.nodes,
-            several=read.several,
+            first_most_likely(predicted.theta),
+            predicted.theta,
+            predicted.belief,
+            predicted.plausibility,
+            nodes=in_tree.nodes,
+            several=in_tree.several,
         )
 
     def _combinations(self, cells: UncertainValues, row: int) -> Floats:

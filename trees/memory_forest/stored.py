@@ -59,10 +59,10 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
 
 def _bayes(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]:
     tables = np.split(columns["forest_frequencies"], np.cumsum(columns["forest_name_counts"])[:-1])
-    found = []
+    bayes = []
     for i, prior in enumerate(columns["forest_priors"]):
         here = slice(i * numbers, (i + 1) * numbers)
-        found.append(
+        bayes.append(
             BayesTable(
                 prior,
                 columns["forest_means"][here],
@@ -70,4 +70,4 @@ def _bayes(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]
                 tuple(tables[i * names : (i + 1) * names]),
             )
         )
-    return tuple(found)
+    return tuple(bayes)

@@ -24,13 +24,11 @@ from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.rules.earned import earned_splits
 from quercus.trees.rules.gain import split_information
 from quercus.trees.rules.ties import TIE
-from quercus.trees.tree.splits import BELOW
+from quercus.trees.tree.splits import BELOW, NO_SPLIT
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-NONE = -1  # no split
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ def _compare(
     """
     lower, upper = ends
     shape = size.shape[0], first.shape[0]
-    split = np.full(shape[0], NONE)
+    split = np.full(shape[0], NO_SPLIT)
     least, most = np.full(shape, np.nan), np.full(shape, np.nan)
     rivals = np.zeros(shape, np.bool_)
     for g in range(shape[0]):

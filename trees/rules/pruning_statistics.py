@@ -27,12 +27,11 @@ from numpy.typing import NDArray
 
 from quercus.specification.algorithms import Pruning
 from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.maxima import OCCURS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-OCCURS = 1e-6  # probability from which a class counts as one that occurs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,10 +115,10 @@ def log_likelihoods(tree: NodeEvidence) -> Floats:
 
 def _needless_nodes(tree: NodeEvidence, level: float) -> Bools:
     own, inner, parent = log_likelihoods(tree), tree.inner, tree.parent
-    told = np.bincount(tree.informative()[0], minlength=parent.size) > 0
-    occurs = (tree.theta > OCCURS) & told[:, np.newaxis]
+    informed = np.bincount(tree.informative()[0], minlength=parent.size) > 0
+    occurs = (tree.theta > OCCURS) & informed[:, np.newaxis]
     below = np.where(inner, 0.0, own)  # likelihood of the leaves
-    leaves = np.where(inner, 0, told)
+    leaves = np.where(inner, 0, informed)
     classes = np.where(inner[:, np.newaxis], False, occurs)
     found = np.zeros(parent.size, dtype=bool)
     for nodes in reversed(tree.levels()):
@@ -128,7 +127,7 @@ def _needless_nodes(tree: NodeEvidence, level: float) -> Bools:
         freedom = (leaves[split] - 1) * (classes[split].sum(axis=1) - 1)
         gone = split[_is_accepted(2 * (below[split] - own[split]), freedom, level)]
         found[gone] = True
-        below[gone], leaves[gone], classes[gone] = own[gone], told[gone], occurs[gone]
+        below[gone], leaves[gone], classes[gone] = own[gone], informed[gone], occurs[gone]
         here = nodes[parent[nodes] >= 0]
         np.add.at(below, parent[here], below[here])
         np.add.at(leaves, parent[here], leaves[here])

@@ -28,6 +28,7 @@ BELOW, ABOVE, NO_NUMBER = (
     2,
 )  # branches of a split of numbers: below a threshold, at or above it, missing
 BY_CODE = -1  # in place of a cut
+NO_SPLIT = -1  # in place of a split's number
 
 
 @dataclass(frozen=True)

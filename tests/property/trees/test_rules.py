@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from support.plain_rules import gain_ratio_interval, non_dominated
 
-from quercus.trees.likelihood.interval import SETTLED
+from quercus.trees.likelihood.interval import SETTLED_END
 from quercus.trees.rules.choice import SplitCells, choose
 from quercus.trees.rules.gain import best_splits, split_information
 from quercus.trees.rules.stopping import reason, stops_after, stops_before
@@ -108,15 +108,15 @@ def test_many_nodes_at_once_are_as_one_by_one_in_plain_terms(seed: int) -> None:
 
 
 def test_a_split_of_one_row_dominates_only_what_the_proof_of_its_ends_allows() -> None:
-    """An end of an entropy may be off by `SETTLED` bits; the gain ratio of one row of a million by 46,000 times it."""
+    """An end of an entropy may be off by `SETTLED_END` bits; the gain ratio of one row in 10⁶ by 46,000 times it."""
     size = np.array([[1e6, 1.0, 1e6 - 1.0, 5e5, 5e5]])
     little = float(split_information(size[0, 1:3])[0])
     first, second = 0.3, 0.30002  # the gain ratios
     rest = (0.5 - first * little) / (1.0 - 1e-6)
     lower = np.array([[0.5, 0.0, rest, 0.5 - second, 0.5 - second]])
     upper = lower.copy()
-    lower[0, 0] += SETTLED  # the values that were reached: within the true interval
-    upper[0, 2] -= SETTLED
+    lower[0, 0] += SETTLED_END  # the values that were reached: within the true interval
+    upper[0, 2] -= SETTLED_END
     cells = SplitCells(np.array([1, 3]), np.array([0, 1, 2]), 5)
     found = choose(cells, size, Known(lower, upper, 0.0), frugal=False)
     assert found.lower[0, 0] > second + TIE  # is reported so, and is not so

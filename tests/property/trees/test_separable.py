@@ -10,7 +10,7 @@ from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import cut, kernels, search
 from quercus.trees.likelihood.solver.polygon import least_in_polygon
 from quercus.trees.likelihood.solver.separable import (
-    ROWS,
+    WORK_ROWS,
     log_likelihood_deficit,
     maximise_separable,
     separable_counts,
@@ -132,7 +132,7 @@ def test_both_ends_against_rays(seed):
     given = problems(100 + seed, 40)
     for w in given:
         theta, alpha, ends = maximiser(w), float(rng.choice(LEVELS)), np.empty(4)
-        if theta is None or not solve_separable(w[:3], w[3:], alpha, theta, ends, np.empty((ROWS, 3))):
+        if theta is None or not solve_separable(w[:3], w[3:], alpha, theta, ends, np.empty((WORK_ROWS, 3))):
             continue
         solved += 1
         least, greatest = slow_ends(w, theta, np.log(alpha))
@@ -152,7 +152,7 @@ def test_both_ends_against_the_general_search(seed):
     rng = np.random.default_rng([8, seed])
     for w in problems(200 + seed, 30):
         theta, alpha, ends = maximiser(w), float(rng.choice(LEVELS[1:-2])), np.empty(4)
-        if theta is None or not solve_separable(w[:3], w[3:], alpha, theta, ends, np.empty((ROWS, 3))):
+        if theta is None or not solve_separable(w[:3], w[3:], alpha, theta, ends, np.empty((WORK_ROWS, 3))):
             continue
         P, W, c = TABLE[w > 0], w[w > 0], float(np.log(alpha))
         P = np.ascontiguousarray(P / (P @ theta)[:, None])
@@ -177,7 +177,7 @@ def test_the_polygon_encloses_the_cut_whatever_it_reaches(seed):
         inner = c + log_likelihood_deficit(w[:3], w[3:], theta)[0] + 2e-15 * w.sum()
         if inner > 0.9 * c:
             continue
-        low, reached, _ = least_in_polygon(w[:3], w[3:], theta, c, inner, 1e-10, np.empty((ROWS, 3)))
+        low, reached, _ = least_in_polygon(w[:3], w[3:], theta, c, inner, 1e-10, np.empty((WORK_ROWS, 3)))
         points = border(w, theta, c, rim(300))
         noise = 1e-10 + 1e-13 * np.sqrt(w.sum() / -c)
         assert low <= reached, w

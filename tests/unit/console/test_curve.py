@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quercus.console.draw.curve import Curve, curves
 
-LARGEST = sys.float_info.max
+LARGEST_FLOAT = sys.float_info.max
 NUMBERS = st.floats(allow_infinity=False)
 
 
@@ -23,7 +23,7 @@ def test_every_coordinate_lies_in_the_picture(values: list[float], start: float,
 
 
 @pytest.mark.parametrize(
-    "curve", [Curve("a", [0.0, 1.0, 2.0], step=LARGEST), Curve("a", [-LARGEST, LARGEST])]
+    "curve", [Curve("a", [0.0, 1.0, 2.0], step=LARGEST_FLOAT), Curve("a", [-LARGEST_FLOAT, LARGEST_FLOAT])]
 )
 def test_the_ends_of_an_axis_may_be_further_apart_than_any_number(curve: Curve) -> None:
     assert "<polyline" in curves([curve])

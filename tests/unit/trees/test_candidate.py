@@ -226,8 +226,8 @@ def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(17)
     rows = sample(mixed(rng, 60, 3), rng.integers(0, 3, (60, 3)))
     listed = agenda_of(open_context(rows, 0.8, 2, None), None, 60)
-    monkeypatch.setattr(published, "ENTRIES", 0)
-    monkeypatch.setattr(candidate, "ENTRIES", 0)
+    monkeypatch.setattr(published, "CHILD_ENTRIES", 0)
+    monkeypatch.setattr(candidate, "SCORE_ENTRIES", 0)
     assert agenda_of(open_context(rows, 0.8, 2, None), None, 60) == listed
     assert len(listed) > 10
 
@@ -236,7 +236,7 @@ def test_an_agenda_does_not_depend_on_what_it_keeps(monkeypatch: pytest.MonkeyPa
 def test_what_is_remembered_is_bounded_however_few_contours_a_child_has(
     contours: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidate, "ENTRIES", 2_000)
+    monkeypatch.setattr(candidate, "SCORE_ENTRIES", 2_000)
     rng = np.random.default_rng(19)
     rows = sample(mixed(rng, contours, 3))
     ids, counts = np.unique(rows.ids, return_counts=True)
@@ -253,4 +253,4 @@ def test_what_is_remembered_is_bounded_however_few_contours_a_child_has(
         remembered = with_them - tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert 50_000 < remembered < 150 * candidate.ENTRIES
+    assert 50_000 < remembered < 150 * candidate.SCORE_ENTRIES

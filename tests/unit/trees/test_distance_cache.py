@@ -24,7 +24,7 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
         far = cache.far(candidates, codes)
         expected = covering.distances(ordered(codes[candidates], book.bins()), others, book.bins())
         assert np.array_equal(far, expected)
-    assert far.max() == covering.UNIT * attributes
+    assert far.max() == covering.DISTANCE_UNIT * attributes
     assert cache._far.itemsize == number_bytes
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from quercus.trees.likelihood.interval import SETTLED, entropy_interval
+from quercus.trees.likelihood.interval import SETTLED_END, entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.likelihood.solver import kernels, problem, reduction, rounding_bounds, stages
 
@@ -128,7 +128,7 @@ def check(P: np.ndarray, w: np.ndarray, levels: list[float]) -> None:
     for alpha in levels:
         found = entropy_interval(P, w, alpha)
         least, greatest = exact.extremes(alpha)
-        doubt = Decimal(SETTLED)
+        doubt = Decimal(SETTLED_END)
         assert Decimal(found.lower) <= least + doubt, alpha
         assert Decimal(found.upper) >= greatest - doubt, alpha
         assert found.gap <= (1e-6 if -np.log(alpha) > 1e-10 * w.sum() else 1e-5), alpha
@@ -184,4 +184,4 @@ def test_near_level_one_a_hundred_boxes_are_enough(seed: int, rows: int, classes
         if found[0, 4] == problem.SEARCH:
             ends = np.ascontiguousarray(found[:, :4])
             boxes = stages.search(P, cells, wanted, estimates, alpha, stages.EFFORT, ends)
-            assert boxes <= 2 * problem.FEW, alpha
+            assert boxes <= 2 * problem.FEW_BOXES, alpha

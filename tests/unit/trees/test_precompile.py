@@ -73,7 +73,7 @@ def test_each_step_is_reported_while_a_helper_compiles(monkeypatch: pytest.Monke
     monkeypatch.setattr(precompile, "is_helped", lambda: True)
     told: list[Progress] = []
     prepare(told.append)
-    steps = len(precompile.STEPS)
+    steps = len(precompile.COMPILING_STEPS)
     assert told == [Progress(done, steps, done >= len(precompile.BEFORE_TREES)) for done in range(steps + 1)]
 
 

@@ -12,7 +12,7 @@ Codes = NDArray[np.integer]
 Ints = NDArray[np.int64]
 Steps = NDArray[np.int32]
 
-UNIT = 840  # distance of the ends of an order, and of two names; a multiple of many numbers of steps
+DISTANCE_UNIT = 840  # distance of the ends of an order, and of two names; a multiple of many numbers of steps
 
 
 @compiled
@@ -31,13 +31,13 @@ def distances_from(row: Codes, columns: Codes, ordered: Ints, far: Steps) -> Non
         if missing > 1 and x < missing:
             apart = np.empty(missing + 1, np.int32)
             for y in range(missing):
-                apart[y] = abs(x - y) * UNIT // (missing - 1)
-            apart[missing] = UNIT
+                apart[y] = abs(x - y) * DISTANCE_UNIT // (missing - 1)
+            apart[missing] = DISTANCE_UNIT
             for j in range(far.shape[0]):
                 far[j] += apart[min(np.int32(column[j]), missing)]
         else:
             for j in range(far.shape[0]):
-                far[j] += UNIT * (np.int32(column[j]) != x)
+                far[j] += DISTANCE_UNIT * (np.int32(column[j]) != x)
 
 
 @compiled
@@ -55,7 +55,7 @@ def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
 @compiled
 def nearest(rows: Codes, others: Codes, ordered: Ints) -> Ints:
     """Return the distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the maximum if m = 0."""
-    near, columns = np.full(rows.shape[0], UNIT * rows.shape[1]), np.ascontiguousarray(others.T)
+    near, columns = np.full(rows.shape[0], DISTANCE_UNIT * rows.shape[1]), np.ascontiguousarray(others.T)
     line = np.empty(others.shape[0], np.int32)
     for i in range(rows.shape[0]):
         distances_from(rows[i], columns, ordered, line)

@@ -16,7 +16,7 @@ from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.ties import TIE
 
-AT_ONCE = 64  # leaves whose intervals are solved together
+LEAVES_AT_ONCE = 64  # leaves whose intervals are solved together
 
 
 class LeafWidth:
@@ -56,7 +56,7 @@ def _widest_leaf(
         unknown = tied[np.isnan(widths[tied])]
         if not unknown.size:
             return int(tied[0]), float(scores[tied[0]])
-        near = np.argsort(-np.where(np.isnan(widths), scores, -1.0), kind="stable")[:AT_ONCE]
+        near = np.argsort(-np.where(np.isnan(widths), scores, -1.0), kind="stable")[:LEAVES_AT_ONCE]
         unknown = near[np.isnan(widths[near]) & (unlabelled[near] > 0)]
         cells = leaf_cells(context, leaves, unknown)
         found = context.solver.solve_cells(cells)

@@ -15,10 +15,10 @@ Codes = NDArray[np.integer]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-STEPS = 100  # greatest number of steps of E2M at a node
+MEMBER_STEPS = 100  # of E2M at a node, at most
 STILL = 1e-6  # a step that moves no probability by more is the last
 SURE = 1 - 1e-9  # a node with such a class is a leaf
-TIE = 1e-12  # bits
+GAIN_TIE = 1e-12  # bits; a gain must exceed the best so far by more
 LITTLE = (
     1e-6  # probability of every class in every node, so that plausible classes remain where θ excludes them
 )
@@ -40,7 +40,7 @@ def estimate_shares(rows: Ints, weights: Floats, labels: Floats, share: Floats) 
     """Estimate the classes of rows by E2M (theory §2.2): return ``θ`` (l,), and write each row's `share` (n, l)."""
     l = labels.shape[1]
     theta, found = np.full(l, 1.0 / l), np.empty(l)
-    for _ in range(STEPS):
+    for _ in range(MEMBER_STEPS):
         total, moved = 0.0, 0.0
         for c in range(l):
             found[c] = 0.0
@@ -95,7 +95,7 @@ def best_code(table: Floats, is_ordered: bool) -> tuple[float, int]:
             continue
         gain = before - (inside * entropy_of_counts(left, inside)) / total
         gain -= (total - inside) * entropy_of_counts(right, total - inside) / total
-        if gain > best + TIE:
+        if gain > best + GAIN_TIE:
             best, code = gain, a
     return best, code
 
@@ -132,7 +132,7 @@ def choose_test(
         gain, a = best_code(table, ordered[k] > 0)
         if a < 0:
             continue
-        if gain > best + TIE:
+        if gain > best + GAIN_TIE:
             best, attribute, code = gain, k, a
         tried += 1
         if tried == tries:

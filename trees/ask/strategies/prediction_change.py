@@ -2,7 +2,7 @@
 
 The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the rows of its leaf ``L``, times the expected distance (total
 variation) by which the leaf's estimate moves when the row turns out to be of class ``c``. The chances ``p_c`` are those
-of `replacing.Trial.chances`. Of equal ones the larger sum of plausibilities, then lots decide
+of `hypothetical.HypotheticalAnswers.chances`. Of equal ones the larger sum of plausibilities, then lots decide
 (`row_sample.row_hashes`).
 
 Only leaves that may have the best row are looked into, for no row of a leaf scores more than its rows are; and of a
@@ -19,7 +19,7 @@ from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.rules.ties import TIE
 
-CONTOURS = 16
+LEAF_CONTOURS = 16  # of the candidates of a leaf
 
 
 class PredictionChange:
@@ -50,7 +50,7 @@ def _candidate_scores(
     """Return the candidates of a leaf with these rows, the best first, and their scores."""
     sample = context.sample
     counts = sample.counts(rows)
-    contours = frequent_contours(context, candidates, CONTOURS)
+    contours = frequent_contours(context, candidates, LEAF_CONTOURS)
     (now,), _ = trial.solver.estimate_cells(trial.before(counts))
     then, _ = trial.solver.estimate_cells(trial.after(counts, contours))
     moved = np.abs(then.reshape(contours.size, trial.classes, -1) - now).sum(axis=2) / 2

@@ -15,7 +15,7 @@ from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.node import Path
 
-ENTRIES = (
+CHILD_ENTRIES = (
     1_000_000  # contours and candidates of children kept for one agenda, some 100 bytes each at the most
 )
 
@@ -100,7 +100,7 @@ class _RoundRobin:
                 else None
             )
             self._entries += 0 if child is None else len(child)
-            if self._entries > ENTRIES:  # they can be made again
+            if self._entries > CHILD_ENTRIES:  # they can be made again
                 self._children.clear()
                 self._entries = 0 if child is None else len(child)
             self._children[key] = child

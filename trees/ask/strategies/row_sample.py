@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-ROWS = 1_000  # sampled in each role: as candidates, as labelled rows, as rows to cover
-ENTRIES = 30_000_000  # differences of codes between rows that are counted for one agenda
+SAMPLED_ROWS = 1_000  # sampled in each role: as candidates, as labelled rows, as rows to cover
+CONTESTED_NODES = 200  # nodes with several rivals that are looked at for one agenda, the first in pre-order
+SAMPLE_DISTANCES = 30_000_000  # differences of codes between rows that are counted for one agenda
 
 
 def sample_size(attributes: int) -> int:
@@ -17,7 +18,7 @@ def sample_size(attributes: int) -> int:
     >>> sample_size(10), sample_size(1_000)
     (1000, 173)
     """
-    return min(ROWS, int((ENTRIES / max(attributes, 1)) ** 0.5))
+    return min(SAMPLED_ROWS, int((SAMPLE_DISTANCES / max(attributes, 1)) ** 0.5))
 
 
 def sample_rows(rows: Ints, most: int) -> Ints:

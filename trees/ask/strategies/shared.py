@@ -29,11 +29,10 @@ from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
+from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Floats, Ints
 from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
-
-LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class SharedQueries:
         open_rows[context.sample.candidates(np.arange(open_rows.size))] = True
         asked = ~context.sample.askable | ~context.sample.table.vacuous[context.sample.ids]  # or known anyway
         nodes = []
-        for place, rivals in islice(context.growth.contested(), LOOKED_AT):
+        for place, rivals in islice(context.growth.contested(), CONTESTED_NODES):
             weight = self._weight(context, place, rivals)
             if weight > 0:
                 nodes.append(_Node(context, place, rivals, weight, limit))

@@ -4,9 +4,9 @@ At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - �
 the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to be of class ``c``, the two
 intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
 ``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
-each other settles nothing. The chances ``p_c`` are those of `replacing.Trial.chances`. Of equal ones the larger sum
-of plausibilities, then lots decide (`row_sample.row_hashes`); of a row in several nodes the largest score
-counts.
+each other settles nothing. The chances ``p_c`` are those of `hypothetical.HypotheticalAnswers.chances`. Of equal ones
+the larger sum of plausibilities, then lots decide (`row_sample.row_hashes`); of a row in several nodes the largest
+score counts.
 
 Where no node is undecided, leaves ask by their width (`leaf_width`).
 
@@ -23,12 +23,14 @@ from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
-from quercus.trees.ask.strategies.row_sample import ROWS, sample_rows
+from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES, SAMPLED_ROWS, sample_rows
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Bools, Floats, Ints
 from quercus.trees.rules.gain import split_information
 
-LOOKED_AT, NODES, CONTOURS, RIVALS = 200, 8, 8, 16
+LARGEST_NODES = 8  # of the contested ones
+SPLIT_CONTOURS = 8  # of the candidates of a node
+LIKELY_RIVALS = 16  # of a node
 
 
 class SplitChange:
@@ -36,12 +38,13 @@ class SplitChange:
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        contested = sorted(islice(context.growth.contested(), LOOKED_AT), key=lambda node: -node[0].rows.size)
+        first = islice(context.growth.contested(), CONTESTED_NODES)
+        contested = sorted(first, key=lambda node: -node[0].rows.size)
         if not contested:  # all evidence may be of one class: without this there would never be another query
             yield from LeafWidth().queries(context, last, limit)
             return
         trial = HypotheticalAnswers(context)
-        found = [_candidate_scores(context, trial, *node) for node in contested[:NODES]]
+        found = [_candidate_scores(context, trial, *node) for node in contested[:LARGEST_NODES]]
         rows = np.concatenate([of_node for of_node, _, _ in found])
         scores = np.concatenate([of_node for _, of_node, _ in found])
         apart = np.concatenate([of_node for _, _, of_node in found])
@@ -62,9 +65,9 @@ def _candidate_scores(
     """Return candidates of a node, their scores, and the rival that each one is expected to move most."""
     sample = context.sample
     gains = context.growth.gains(place)
-    rivals = tuple(sorted(sorted(rivals, key=lambda k: -sum(gains[k]))[:RIVALS]))
-    candidates = sample_rows(sample.candidates(place.rows), ROWS)
-    contours = frequent_contours(context, candidates, CONTOURS)
+    rivals = tuple(sorted(sorted(rivals, key=lambda k: -sum(gains[k]))[:LIKELY_RIVALS]))
+    candidates = sample_rows(sample.candidates(place.rows), SAMPLED_ROWS)
+    contours = frequent_contours(context, candidates, SPLIT_CONTOURS)
     candidates = candidates[np.isin(sample.ids[candidates], contours)]
     known = np.searchsorted(contours, sample.ids[candidates])
     counts = sample.counts(place.rows)

@@ -11,5 +11,3 @@ Ids = NDArray[np.int32]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-NONE = -1  # no contour, no node, no row

@@ -5,12 +5,13 @@ A cell is a slot of a node (`layout`); it holds the count of each contour. Conto
 
 import numpy as np
 
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Codes, Ids, Ints
 from quercus.trees.growth.incremental.prefetch import AHEAD, fetch
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
+from quercus.trees.tree.indices import NONE
 
 FIRST_WIDTH = 4  # columns of a new block
-FEW = 32  # contours that are inserted in order one by one; more of them are sorted afterwards
+INSERTED_CONTOURS = 32  # contours that are inserted in order one by one; more of them are sorted afterwards
 
 
 @borrowing
@@ -199,7 +200,7 @@ def sorted_columns(ids: Ids, rows: Ids, column: Ids, held: Ids) -> int:
         if column[contour] < 0:
             column[contour] = 0
             j = d
-            while j > 0 and d < FEW and held[j - 1] > contour:
+            while j > 0 and d < INSERTED_CONTOURS and held[j - 1] > contour:
                 held[j] = held[j - 1]
                 j -= 1
             held[j] = contour

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.growth.incremental.arrays import NONE, Codes
+from quercus.trees.growth.incremental.arrays import Codes
+from quercus.trees.tree.indices import NONE
 
-FIRST_ROOM = 1024
+FIRST_ROWS = 1024
 
 
 class RowEvidence:
@@ -57,7 +58,7 @@ class RowEvidence:
         self._hold(codes)
         total = self.count + ids.size
         if total > self._ids.size:
-            self._widen(max(FIRST_ROOM, total + total // 8))
+            self._widen(max(FIRST_ROWS, total + total // 8))
         self._codes[self.count : total] = codes
         self._ids[self.count : total] = ids
         self._askable[self.count : total] = True

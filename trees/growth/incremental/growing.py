@@ -20,7 +20,7 @@ import numpy as np
 
 from quercus.specification.parameters import PREDICTION_LEVEL
 from quercus.trees.growth.incremental import routing
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Deltas, Floats, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Deltas, Floats, Ids, Ints
 from quercus.trees.growth.incremental.changes import RowChanges
 from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.interval_bounds import CachedBounds, TransientBounds
@@ -34,14 +34,14 @@ from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.choice import Choices, Entropies, choose
 from quercus.trees.rules.earned import level_at
 from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
+from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Stop
+from quercus.trees.tree.splits import NO_SPLIT
 
 SMALL = 128  # rows; nodes with fewer keep no counts,
-THIN = (
-    16  # nor do those with fewer rows than this for each value of an attribute: theirs would be mostly zeros
-)
+THIN_ROWS = 16  # nor do those with fewer for each value of an attribute: their counts would be mostly zeros
 SHELVED = 2  # most nodes on shelves, as a multiple of the tree's nodes
-MAX_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
+SWEEP_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class GrowingTree:
     rules
         Rules of growth.
     small
-        Nodes with fewer rows keep no counts, `SMALL` and `THIN` unless given; the tree is the same whatever it is.
+        Nodes with fewer rows keep no counts, by default as `SMALL` and `THIN_ROWS` say; the tree is the same for any.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class GrowingTree:
         self._table = table
         self._rules = rules
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
-        thin = THIN * layout.cells // len(layout.widths)
+        thin = THIN_ROWS * layout.cells // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
         estimates = (
             any(layout.cuts) and rules.alpha < 1
@@ -180,7 +180,7 @@ class GrowingTree:
         nodes.count[changes.nodes] = np.where(fresh, 0, nodes.count[changes.nodes]) + arriving
         nodes.open[changes.nodes] = np.where(fresh, 0, nodes.open[changes.nodes]) + opening
         large = (nodes.count[changes.nodes] >= self._small) | (nodes.depth[changes.nodes] >= self._deepest)
-        split = np.full(changes.nodes.size, NONE, np.int32)
+        split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
         split[large] = self._decide_large(changes.of(large))
         split[~large] = self._decide_small(changes.of(~large))
         turning = ~fresh & (split != nodes.attribute[changes.nodes])
@@ -254,7 +254,7 @@ class GrowingTree:
 
     def _decide_large(self, changes: RowChanges) -> Ids:
         """Count changes into the cells of nodes that keep counts, and decide these: split or -1 (g,)."""
-        split = np.full(changes.nodes.size, NONE, np.int32)
+        split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
         deep = self.nodes.depth[changes.nodes] >= self._deepest
         if deep.any():
             self._count(self._deep_tally, changes.of(deep))
@@ -279,13 +279,13 @@ class GrowingTree:
 
     def _decide_small(self, changes: RowChanges) -> Ids:
         """Decide nodes that keep no counts, from all their rows: split or -1 (g,)."""
-        split = np.full(changes.nodes.size, NONE, np.int32)
+        split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
         if not split.size:
             return split
         cells = self._tally.nodes(changes.rows, changes.start)
         going = self._predict_nodes(changes.nodes, cells)
         counted = self.layout.entries(np.diff(changes.start))
-        chunk = np.cumsum(counted * going) // MAX_CELLS
+        chunk = np.cumsum(counted * going) // SWEEP_CELLS
         for number in range(int(chunk[-1]) + 1):
             chosen = going & (chunk == number)
             few = changes.of(chosen)
@@ -337,7 +337,7 @@ class GrowingTree:
         columns.gain_lower[nodes], columns.gain_upper[nodes] = lower, upper
         columns.rivals[nodes] = np.packbits(found.rivals, axis=1)
         columns.contested[nodes] = ~found.justified | (np.count_nonzero(found.rivals, axis=1) > 1)
-        return np.where(stop == GOES_ON, found.split, NONE).astype(np.int32)
+        return np.where(stop == GOES_ON, found.split, NO_SPLIT).astype(np.int32)
 
     def _apply(self, changes: RowChanges, split: Ids) -> RowChanges:
         """Split nodes anew or keep their splits, list the rows that reached a leaf, and send the others down."""

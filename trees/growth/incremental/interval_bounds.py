@@ -10,7 +10,7 @@ from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 
-BATCH = 4_000_000  # entries of kept cells that are read at a time
+READ_ENTRIES = 4_000_000  # entries of kept cells that are read at a time
 
 
 class TransientBounds:
@@ -113,7 +113,7 @@ class CachedBounds:
         """Yield block and number of the wanted cells that are not known, not too many at a time."""
         node, cell = np.nonzero(wanted & ~known[self._blocks])
         blocks = self._blocks[node]
-        parts = np.flatnonzero(np.diff(np.cumsum(self._tally.widest(blocks)) // BATCH)) + 1
+        parts = np.flatnonzero(np.diff(np.cumsum(self._tally.widest(blocks)) // READ_ENTRIES)) + 1
         yield from zip(np.split(blocks, parts), np.split(cell.astype(np.int32), parts), strict=True)
 
     def enclose(self, wanted: Bools) -> None:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from quercus.specification.algorithms import Pruning
 from quercus.trees.ask.query import QueryContext
-from quercus.trees.growth.incremental.arrays import NONE, Floats
+from quercus.trees.growth.incremental.arrays import Floats
 from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.growing import GrowingTree, TreeRules
 from quercus.trees.growth.incremental.layout import Layout
@@ -14,6 +14,7 @@ from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.indices import NONE
 
 
 class LiveTree:

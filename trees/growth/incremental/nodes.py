@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.free_list import FreeNumbers
 from quercus.trees.likelihood.solver.compiled import compiled
+from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import Splits
 

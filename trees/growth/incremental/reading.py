@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.growth.incremental.arrays import NONE, Floats, Ints
+from quercus.trees.growth.incremental.arrays import Floats, Ints
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.rules.ties import TIE, Interval
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
+from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Path
 from quercus.trees.tree.splits import Splits
 

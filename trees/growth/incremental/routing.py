@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Deltas, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Codes, Deltas, Ids, Ints
 from quercus.trees.growth.incremental.prefetch import AHEAD, fetch
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
+from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
 LANES = 16  # lists that are followed at once

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.growth.incremental import counting
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.incremental.tally import ContourCounts
+from quercus.trees.tree.indices import NONE
 
 Columns = Mapping[str, NDArray[Any]]
 

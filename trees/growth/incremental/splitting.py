@@ -6,10 +6,11 @@ above it are the remaining rows with a value.
 
 import numpy as np
 
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Codes, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Codes, Ids, Ints
 from quercus.trees.growth.incremental.counting import sorted_columns, unspent_attributes
 from quercus.trees.growth.incremental.prefetch import fetch
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
+from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
 
 Book = tuple[Ids, Ids, Ids, Ints, Ids, Ints, Ints]  # cells under construction, see `count_cells`

@@ -3,12 +3,13 @@
 import numpy as np
 
 from quercus.trees.growth.incremental import counting, splitting
-from quercus.trees.growth.incremental.arrays import NONE, Bools, Ids, Ints
+from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.free_list import FreeNumbers
 from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
+from quercus.trees.tree.indices import NONE
 
 
 class ContourCounts:

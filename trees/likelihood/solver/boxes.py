@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.curvature import (
-    BELOW,
+    CUT_BELOW,
     choose_curvature,
     cut_at,
     cut_below,
@@ -282,7 +282,7 @@ def bound_in_box(
                 lower = cut_below(M, e, y, a, b, f, A, q)
                 if lower >= 0:
                     cut = lower
-                    at = a[cut] + BELOW * (y[cut] - a[cut])
+                    at = a[cut] + CUT_BELOW * (y[cut] - a[cut])
             exact = False
             left = min(left, ROUNDS - 2)
             continue

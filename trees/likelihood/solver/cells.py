@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.precise import (
-    MOST,
-    ROUNDING,
-    SHARP,
+    CURVE_STEPS,
+    LOG_ROUNDING,
+    SHARP_PRECISE,
     greatest_entropy_of_counts,
     least_entropy_of_counts,
 )
@@ -94,8 +94,8 @@ def ends_of_counts(n: Array, free: int, outer: float, inner: float, ends: Array)
         return
     ends[0] = ends[1] = 0.0
     if n.shape[0] > 1:
-        ends[0], ends[1] = least_entropy_of_counts(n, outer, inner, TIGHT, MOST)
-    ends[3], ends[2] = greatest_entropy_of_counts(n, free, outer, inner, TIGHT, MOST)
+        ends[0], ends[1] = least_entropy_of_counts(n, outer, inner, TIGHT, CURVE_STEPS)
+    ends[3], ends[2] = greatest_entropy_of_counts(n, free, outer, inner, TIGHT, CURVE_STEPS)
 
 
 @borrowing
@@ -104,8 +104,8 @@ def interval_of_counts(n: Array, free: int, c: float, ends: Array, found: Array)
 
     See `ends_of_counts`, here at the level ``c = ln alpha``; `ends` (4,) is scratch.
     """
-    slack = sum_of(n) * ROUNDING * (n.shape[0] + 4)
-    if c < 0.0 and -c <= SHARP * slack:
+    slack = sum_of(n) * LOG_ROUNDING * (n.shape[0] + 4)
+    if c < 0.0 and -c <= SHARP_PRECISE * slack:
         return False
     ends_of_counts(n, free, c - slack, c + slack if c < 0.0 else 0.0, ends)
     bit = np.log(2.0)
@@ -230,7 +230,7 @@ def bound_precise(
                 lower[i, j], upper[i, j] = 0.0, 1.0
         elif kind == PRECISE:
             N = sum_of(n)
-            c = np.log(alpha) - N * ROUNDING * 6.0
+            c = np.log(alpha) - N * LOG_ROUNDING * 6.0
             for j in range(l):
                 p = n[j] / N
                 if alpha == 1.0:  # the cut is practically the maximiser alone

@@ -13,7 +13,7 @@ from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 from quercus.trees.likelihood.solver.separable import separable_counts
 from quercus.trees.likelihood.solver.sets import bound_separable
 
-HAIR = 1e-9  # nats; least depth of a cut whose extent is asked for
+LEAST_DEPTH = 1e-9  # nats; least depth of a cut whose extent is asked for
 
 
 @compact
@@ -35,7 +35,7 @@ def bound_counts(
         if (
             alpha < 1.0
             and separable_counts(table, columns, counts, start[wanted[i]], start[wanted[i] + 1], n, m)
-            and bound_separable(n, m, alpha, theta, HAIR, bounds[i], point)
+            and bound_separable(n, m, alpha, theta, LEAST_DEPTH, bounds[i], point)
         ):
             continue
         P, w = take_problem(table, start, columns, counts, wanted[i])
@@ -46,7 +46,8 @@ def bound_counts(
             continue
         # if the cut contains only the many maximisers, a slightly deeper cut keeps the programs away from rounding
         c = min(
-            np.log(alpha) - sum_of(w) * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)), -HAIR
+            np.log(alpha) - sum_of(w) * (estimates[i, l] + plain_sums(w.shape[0], l) + rounding(l)),
+            -LEAST_DEPTH,
         )
         for j in range(l):
             bounds[i, j] = min(max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j])

@@ -14,12 +14,11 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
 from quercus.trees.likelihood.solver.descent import eliminate
-from quercus.trees.likelihood.solver.kernels import Array, derivatives, factor, loglik, solve, sum_of
+from quercus.trees.likelihood.solver.kernels import SUPPORT, Array, derivatives, factor, loglik, solve, sum_of
 
-CLOSE = 1e-10  # between the value found and its proof
-SUPPORT = 1e-7  # a class with less is at 0
-STEPS = 20
-NONE = -1
+EXTENT_GAP = 1e-10  # between the value found and its proof, for both to be the answer
+EXTENT_STEPS = 20  # of Newton's method, at most
+NO_CLASS = -1
 DUST = 4e-16  # rounding of a proof, relative to its terms
 
 
@@ -107,7 +106,7 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
     matrix = np.empty((l + 2, l + 2))
     right = np.empty(l + 2)
     nu = np.inf
-    for _ in range(STEPS):
+    for _ in range(EXTENT_STEPS):
         value = derivatives(P, w, y, g, H)
         if not np.isfinite(value):
             return -np.inf
@@ -116,7 +115,7 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
             low = min(low, (sign if k == j else 0.0) - mu * g[k])
         low += mu * (W + c - value)
         low -= DUST * (1.0 + mu * (W + abs(c) + abs(value)))
-        if abs(sign * y[j] - low) <= CLOSE:
+        if abs(sign * y[j] - low) <= EXTENT_GAP:
             return float(low)
         m = 0
         for k in range(l):
@@ -146,7 +145,7 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
         if not eliminate(A, d):
             return -np.inf
         t = 1.0
-        last = NONE
+        last = NO_CLASS
         for r in range(m):
             if y[keep[r]] + t * d[r] <= 0.0:
                 t = -y[keep[r]] / d[r]
@@ -155,7 +154,7 @@ def newton(P: Array, w: Array, c: float, j: int, sign: float, y: Array, mu: floa
             if last == j:
                 return -np.inf
         else:
-            last = NONE
+            last = NO_CLASS
             t = min(1.0, 0.9 * t) if t < 1.0 else 1.0
         total = 0.0
         for r in range(m):

@@ -8,9 +8,9 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, solve
 
-BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
-NEAR = 0.8  # of a minimum: a side this near needs little more curvature than one that touches the minimum
-LEAST = 1e-2  # least part tried of the concession that is certainly enough,
+CUT_BELOW = 0.5  # of the way from the side of a box to a minimum: where to cut below it
+NEAR_MINIMUM = 0.8  # of a minimum; a nearer side needs little more curvature than one at the minimum
+LEAST_CONCESSION = 1e-2  # least part tried of the concession that is certainly enough,
 HALVINGS = 5  # with this many halvings (of ratios) in between
 NEWTON = 30  # steps to where the line from a touches, at the most; 3 to 5 are usual
 STEEPEST = 4.0  # over b_j: greatest curvature wanted away from a local minimum; touches h at half of [0, b_j]
@@ -112,7 +112,7 @@ def affordable_curvature(
     for j in range(l):
         high = max(high, 1.01 * e[j] * (b[j] - a[j]) * (b[j] - a[j]))
     high = min(high, most)
-    low = LEAST * high
+    low = LEAST_CONCESSION * high
     for _ in range(HALVINGS):
         middle = np.sqrt(low * high)
         give_way(e, middle, a, b, f)
@@ -214,7 +214,7 @@ def cut_below(M: Array, e: Array, y: Array, a: Array, b: Array, f: Array, A: Arr
     worst = -1
     most = 0.0
     for j in range(l):
-        if y[j] > 0.0 and a[j] < NEAR * y[j] and (e[j] - 1.0 / y[j]) * v[j] * v[j] > most:
+        if y[j] > 0.0 and a[j] < NEAR_MINIMUM * y[j] and (e[j] - 1.0 / y[j]) * v[j] * v[j] > most:
             most = (e[j] - 1.0 / y[j]) * v[j] * v[j]
             worst = j
     return worst

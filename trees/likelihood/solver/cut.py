@@ -8,7 +8,7 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.kernels import (
-    MAX_STEPS,
+    INTERIOR_STEPS,
     TO_BOUNDARY,
     Array,
     copy_line,
@@ -167,7 +167,7 @@ def minimise_over_cut(
     nu = 0.0
     multiplier = 1.0
     slack = 1.0
-    for _ in range(MAX_STEPS):
+    for _ in range(INTERIOR_STEPS):
         if not inside:
             ceiling = likelihood_bound(g, value, theta, a, b)
             if ceiling < c:

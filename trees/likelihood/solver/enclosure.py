@@ -9,7 +9,7 @@ import numpy as np
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, gradient, solve, sum_of
 
-UNIT = 1.2e-16  # slightly more than 2^-53, the rounding of one operation
+UNIT_ROUNDOFF = 1.2e-16  # slightly more than 2^-53, the rounding of one operation
 
 
 @borrowing
@@ -67,28 +67,39 @@ def outer_box(
 def ellipsoid(
     P: Array, w: Array, c: float, theta: Array, worst: float, a: Array, b: Array, top: Array, A: Array
 ) -> float:
-    """Confine the level set: ``(t - theta)' A (t - theta) <= square`` and a first box; return ``square``.
+    """Confine the level set to ``(t - theta)' A (t - theta) <= square`` and to a first box; return ``square``.
+
+    Theory §2.5 has the proof. Every point ``t`` of the level set satisfies
+
+        ``sum_i w_i omega(u_i) + sum_j (W - g_j) t_j <= delta``,  ``delta = -c + W worst``,
+
+    with ``u_i = p_i . t - 1``, ``omega(u) = u - ln(1 + u)``, ``g`` the gradient at `theta`, and the sum over the
+    classes with ``g_j < W``. `worst` is the KKT excess of `theta`.
 
     `A` receives the Cholesky factor of ``A`` plus a multiple of ``11'``, which changes nothing on the simplex. If
     ``A`` is too flat to be factored, the result is -1, and only the box is valid.
 
-    With ``u_i = p_i . (t - theta)``, ``omega(u) = u - ln(1 + u)`` and ``delta = -c``, membership of ``t`` says
-    ``sum w_i omega(u_i) + W sum_j (1 - g_j) t_j <= delta``. Its second part bounds every class with ``g_j < 1`` by
-    some ``b_j``, hence is at least ``sum_j W (1 - g_j) t_j^2 / b_j`` over these; with ``omega(u) >= u^2 / (2 + 4/3 U)``
-    for ``u <= U``, ``U >= 0``, all of it confines ``t`` to an ellipsoid. `worst` is the KKT excess of `theta`, which
-    loosens the inequality by as much.
+    Rounding (theory §2.8), with ``u = 2^-53``: ``g_j`` is a sum of ``n`` positive terms with ``l + 3`` roundings each.
+    Its relative error is at most ``(n + l + 3) u``, and ``W - g_j`` is taken for smaller by as much. The form
+    ``d' A d``, computed with the factor, has the relative error ``l (n + 6 l + 3) u / rho``, where ``rho`` is the least
+    pivot divided by its diagonal entry. ``square`` is enlarged by as much.
 
-    ``g_j`` and the entries of ``A`` are sums of ``n`` positive terms, each of ``l + 3`` roundings, so off by
-    ``(n + l + 3) u`` of themselves at most, ``u = 2^-53``. What is taken for ``W (1 - g_j)`` is less by as much. A form
-    ``d' A d`` is off by ``l (n + 6 l + 3) u / rho`` of itself, ``rho`` the least pivot as a part of its diagonal and
-    the roundings of the factor and of solving with it among them, and ``square`` is larger by that.
+    Parameters
+    ----------
+    P, w : (n, l), (n,) contours and weights; ``P @ theta`` must be 1 in every row
+    c : the level, at most 0
+    theta : (l,) estimate, where the likelihood is 0
+    worst : its KKT excess
+    a, b : (l,) written: the first box
+    top : (n,) written: upper bounds of ``P @ t``
+    A : (l, l) written
     """
     n, l = P.shape
     W = sum_of(w)
     delta = -c + W * worst
     g = np.empty(l)
     gradient(P, w, theta, g)
-    slip = (n + l + 3) * UNIT * W
+    slip = (n + l + 3) * UNIT_ROUNDOFF * W
     for j in range(l):
         for k in range(l):
             A[j, k] = 0.0
@@ -123,7 +134,7 @@ def ellipsoid(
         if A[j, j] > 1e60 or not A[j, j] * A[j, j] > 1e-9 * g[j]:
             return -1.0
         rho = min(rho, A[j, j] * A[j, j] / g[j])
-    return float(square / (1.0 - min(l * (n + 6.0 * l + 3.0) * UNIT / rho, 0.5)))
+    return float(square / (1.0 - min(l * (n + 6.0 * l + 3.0) * UNIT_ROUNDOFF / rho, 0.5)))
 
 
 @borrowing

@@ -15,7 +15,8 @@ from quercus.trees.likelihood.solver.compiled import borrowing, compact, compile
 Array = NDArray[np.float64]
 
 TO_BOUNDARY = 0.995  # fraction of the way to the boundary that a step may take
-MAX_STEPS = 80  # interior-point steps; 8 to 20 are usual
+INTERIOR_STEPS = 80  # interior-point steps; 8 to 20 are usual
+SUPPORT = 1e-7  # a class with less probability counts as absent
 
 
 @borrowing
@@ -170,7 +171,7 @@ def maximise(P: Array, w: Array) -> tuple[Array, float]:
     best_excess = kkt_excess(P, w, best, g)
     theta = np.empty(l)
     stalled = 0
-    for _ in range(MAX_STEPS):
+    for _ in range(INTERIOR_STEPS):
         derivatives(P, w, x, g, H)
         mu = 0.0
         for j in range(l):

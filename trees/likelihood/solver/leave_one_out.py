@@ -1,12 +1,10 @@
 """Compiled kernels: the least width of the entropy interval when one row is left out (theory §3.3).
 
-Notation as in `kernels`; ``P @ theta`` is 1 in every row, so that ``l(theta) = 0``. Leaving out one row of the contour
-``p_k`` makes the likelihood ``l_k = l - ln v_k``. Any two points of its cut prove that its interval is at least as wide
-as their entropies differ. Such points are the ends of the whole interval, moved by one Newton step on the conditions of
-optimality, with the matrix of the whole child; one inverse serves all contours. That a moved point is in the cut
-follows without reading the rows: counts are 1 or more, hence ``-l`` is self-concordant (Nesterov, Nemirovskii 1994),
+Theory §3.3 has the proof. Notation as in `kernels`; ``P @ theta`` is 1 in every row, so that ``l(theta) = 0``.
+``l_k = l - ln v_k`` is the likelihood without one row of the contour ``p_k``. The ends of the whole interval are moved
+into its cut by one Newton step, without reading the rows:
 
-    ``l_k(x + d) >= l_k(x) + g_k . d - omega*(r)``,  ``max l_k <= l_k(theta) + omega*(lambda)``,
+    ``l_k(x + d) >= l_k(x) + g_k . d - omega*(r)``,  ``max l_k <= omega*(lambda)``,
 
 with ``r`` the length of ``d`` in the local norm, ``lambda`` that of the Newton step, ``omega*(r) = -r - ln(1 - r)``.
 """
@@ -16,11 +14,10 @@ from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
-from quercus.trees.likelihood.solver.kernels import Array, derivatives, loglik, sum_of
+from quercus.trees.likelihood.solver.kernels import SUPPORT, Array, derivatives, loglik, sum_of
 from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 
-SUPPORT = 1e-7  # a class with less probability counts as absent
-NEAR = 0.7  # greatest length of a step for which self-concordance is used
+LONGEST_STEP = 0.7  # in the local norm; self-concordance is not used for longer ones
 
 
 @compiled
@@ -72,9 +69,9 @@ def support(x: Array) -> NDArray[np.int64]:
 def optimality(
     P: Array, w: Array, x: Array, mu: float, face: NDArray[np.int64], K: Array, H: Array, g: Array
 ) -> float:
-    """Write the inverse of the bordered matrix of the conditions of optimality at `x` (see `settle`); return ``l(x)``.
+    """Write the inverse of the bordered matrix of the conditions of optimality at `x`; return ``l(x)``.
 
-    The result is NaN if the matrix is singular.
+    See `move_into_cut`. The result is NaN if the matrix is singular.
     """
     m = face.shape[0]
     value = derivatives(P, w, x, g, H)
@@ -155,7 +152,7 @@ def length_of_step(level: float, rise: float, slope: float, aa: float, ae: float
     t = 0.0
     for _ in range(8):
         r = np.sqrt(max(aa + t * (2.0 * ae + ee * t), 0.0))
-        if not r < NEAR:
+        if not r < LONGEST_STEP:
             return np.nan
         room = rise + slope * t + r + np.log1p(-r) - level
         if 0.0 <= room <= 1e-9:

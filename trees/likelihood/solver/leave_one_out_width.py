@@ -21,7 +21,7 @@ from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
 
 MINIMA = 4  # local minima followed
 LEARNT = 8  # with those that were learnt
-SAME = 1e-6  # points nearer to each other are one
+SAME_POINT = 1e-6  # points nearer to each other are one
 LN2 = float(np.log(2.0))
 REACHED = 1e-8  # nats; a local minimum this near to the least entropy is the global one
 
@@ -60,7 +60,7 @@ class LocalMinima:
 
     def add(self, x: Array, mu: float, most: int = MINIMA) -> bool:
         """Keep `x` if it is new, and among the `most` lowest."""
-        if not mu > 0.0 or any(np.abs(x - y).max() <= SAME for _, y, _ in self.found):
+        if not mu > 0.0 or any(np.abs(x - y).max() <= SAME_POINT for _, y, _ in self.found):
             return False
         self.found.append((float(entropy(x)), x.copy(), mu))
         self.found.sort(key=lambda entry: entry[0])

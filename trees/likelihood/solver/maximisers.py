@@ -18,8 +18,8 @@ from quercus.trees.likelihood.solver.enclosure import largest_move
 from quercus.trees.likelihood.solver.rounding_bounds import box_entropy_error, entropy_error
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
-BATCH = 2_000  # bases tried at once
-FLAT = 1e-9  # the thin level set searched then: l >= maximum - FLAT, or what rounding makes of it
+BASES_AT_ONCE = 2_000
+FLAT_DEPTH = 1e-9  # nats below the maximum: the thin level set searched then, unless rounding is larger
 NARROW = 0.1  # of the box around the maximisers: a wider side belongs to a free direction
 
 
@@ -118,13 +118,13 @@ def least_entropy_vertex(A: Array, centre: Array, rank: int, off: float) -> tupl
 
 def batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]]:
     """Cut an iteration into arrays (batch, rank)."""
-    while chosen := list(islice(bases, BATCH)):
+    while chosen := list(islice(bases, BASES_AT_ONCE)):
         yield np.array(chosen)
 
 
 def searched(P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: float) -> tuple[float, float]:
     """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
-    flat = max(FLAT, 4.0 * slack)
+    flat = max(FLAT_DEPTH, 4.0 * slack)
     low, _, _ = search.least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
     x, value = centre, float(entropy_term(centre).sum())
     _, r = np.linalg.qr(A)

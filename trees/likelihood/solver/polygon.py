@@ -20,16 +20,16 @@ from quercus.trees.likelihood.solver.separable import (
     slope,
 )
 
-CORNERS = 48  # at the most
-CUTS = 120  # at the most
+POLYGON_CORNERS = 48  # at the most
+POLYGON_CUTS = 120  # at the most
 
 
 @borrowing
 def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: Array) -> int:
     """Clip a convex polygon to ``f . t >= rhs``; its corners (in columns 1-3, entropy in column 0) are in order.
 
-    `over` (CORNERS,) and `spare` (CORNERS, 4) are working space. Returns the new number of corners: 0, with nothing
-    changed, if nothing or everything would be cut off, or rounding leaves no clear piece to cut.
+    `over` (POLYGON_CORNERS,) and `spare` (POLYGON_CORNERS, 4) are working space. Returns the new number of corners: 0,
+    with nothing changed, if nothing or everything would be cut off, or rounding leaves no clear piece to cut.
     """
     first = -1  # the first corner to remove, whose predecessor stays
     gone = 0
@@ -40,7 +40,7 @@ def clip(corners: Array, count: int, f: Array, rhs: float, over: Array, spare: A
             gone += 1
             if over[k - 1 if k > 0 else count - 1] >= 0.0:
                 first = k
-    if first < 0 or count - gone + 2 > CORNERS:
+    if first < 0 or count - gone + 2 > POLYGON_CORNERS:
         return 0
     for k in range(gone):
         if not over[(first + k) % count] < 0.0:
@@ -72,13 +72,13 @@ def least_in_polygon(
     n, m, theta : (3,) see `separable`; `theta` a maximiser
     outer, inner : level of the cut for which the bound is valid, and of the one that contains the reached point
     tolerance : sufficient distance in nats between bound and reached entropy
-    work : (ROWS, 3)
+    work : (WORK_ROWS, 3)
     """
     W = sum_of(n) + sum_of(m)
     aim = min(inner + GRAIN * W, 0.5 * inner)
-    corners = np.empty((CORNERS, 4))
-    spare = np.empty((CORNERS, 4))
-    over = np.empty(CORNERS)
+    corners = np.empty((POLYGON_CORNERS, 4))
+    spare = np.empty((POLYGON_CORNERS, 4))
+    over = np.empty(POLYGON_CORNERS)
     for j in range(3):
         for k in range(4):
             corners[j, k] = 0.0
@@ -87,7 +87,7 @@ def least_in_polygon(
     y = work[4]
     f = work[5]
     reached = np.inf
-    for cuts in range(CUTS):
+    for cuts in range(POLYGON_CUTS):
         least = 0
         for k in range(1, count):
             if corners[k, 0] < corners[least, 0]:
@@ -113,4 +113,4 @@ def least_in_polygon(
     low = reached
     for k in range(count):
         low = min(low, corners[k, 0])
-    return low, reached, CUTS
+    return low, reached, POLYGON_CUTS

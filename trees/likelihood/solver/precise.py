@@ -30,9 +30,9 @@ from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.roots import binary_entropy, class_end, product_root, upper_root
 from quercus.trees.likelihood.solver.vertex import bound_beyond
 
-MOST = 100  # evaluations of a curve; 3 to 6 are usual
-ROUNDING = 2.3e-16  # of one logarithm of the likelihood, times k + 4 for k classes; relative to its weight
-SHARP = 32.0  # the curves are not used for a level nearer to 1 than this many rounding errors
+CURVE_STEPS = 100  # evaluations of a curve, at most; 3 to 6 are usual
+LOG_ROUNDING = 2.3e-16  # of one logarithm of the likelihood, times k + 4 for k classes; part of its weight
+SHARP_PRECISE = 32.0  # rounding errors; the curves are not used for a level nearer to 1
 FLATTEST = -40.0  # kappa; there the point is uniform to the last digit
 
 

@@ -14,8 +14,12 @@ from quercus.trees.likelihood.solver.compiled import compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy, guess_minimum, multiplier_at
 from quercus.trees.likelihood.solver.enclosure import outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, factor, kkt_excess, maximise, sum_of
-from quercus.trees.likelihood.solver.precise import MOST, ROUNDING, least_entropy_of_counts
-from quercus.trees.likelihood.solver.precise import SHARP as SHARP_PRECISE
+from quercus.trees.likelihood.solver.precise import (
+    CURVE_STEPS,
+    LOG_ROUNDING,
+    SHARP_PRECISE,
+    least_entropy_of_counts,
+)
 from quercus.trees.likelihood.solver.reduction import (
     Ints,
     Shorts,
@@ -26,24 +30,24 @@ from quercus.trees.likelihood.solver.reduction import (
     without_dominated,
 )
 from quercus.trees.likelihood.solver.rounding_bounds import (
-    SAME,
+    KNOWN_ENTROPY,
     level_error,
     near_ends,
     rounding,
     sure_excess,
 )
-from quercus.trees.likelihood.solver.search import MARGIN, greatest_entropy, least_entropy
-from quercus.trees.likelihood.solver.separable import ROWS, maximise_separable, separable_counts
+from quercus.trees.likelihood.solver.search import SHRINK_MARGIN, greatest_entropy, least_entropy
+from quercus.trees.likelihood.solver.separable import WORK_ROWS, maximise_separable, separable_counts
 from quercus.trees.likelihood.solver.sets import solve_separable
 
 TOLERANCE = 2e-10  # nats; the proof is driven to this unless the effort is spent first
 SOLVED, SEARCH, MAXIMISERS = 0, 1, 2  # states of a problem
 FINE = 1e-14  # KKT excess of a maximiser in closed form that is good enough
-SHARP = 8.0  # a cut nearer to the maximum than this many rounding errors is searched no further than its ellipsoid
-NEAR = 1e-3  # part of the weight, nats at most; a cut this near to the maximum gets few boxes if these prove `SAME`
+SHARP_GENERAL = 8.0  # rounding errors; a cut nearer to the maximum is searched no further than its ellipsoid
+NEAR_MAXIMUM = 1e-3  # part of the weight, nats at most; a nearer cut gets few boxes if they prove enough
 BLURRED = 1e4  # rounding errors of the likelihood; a nearer cut gets no more boxes in any case
 NO_SEARCH = -1  # boxes
-FEW = 100  # boxes; more of them fight rounding
+FEW_BOXES = 100  # boxes; more of them fight rounding
 
 
 @compiled
@@ -123,7 +127,7 @@ def first_bound(
         mu,
         y.copy(),
         reached - TOLERANCE,
-        reached + MARGIN,
+        reached + SHRINK_MARGIN,
     )
     return min(max(bound, 0.0), reached), reached
 
@@ -141,7 +145,7 @@ def solve_problem(
     all_precise = is_precise(P)
     if all_precise:
         n = precise_counts(P, w)
-        slack = sum_of(n) * ROUNDING * (n.shape[0] + 4)
+        slack = sum_of(n) * LOG_ROUNDING * (n.shape[0] + 4)
         if c == 0.0 or -c > SHARP_PRECISE * slack:
             ends_of_counts(n, P.shape[1] - n.shape[0], c - slack, c + slack, ends)
             return SOLVED
@@ -149,7 +153,7 @@ def solve_problem(
     W = sum_of(w)
     worst = sure_excess(scaled, w, theta, worst, c)
     error = W * (worst + rounding(P.shape[1]))
-    if -c <= SHARP * error:
+    if -c <= SHARP_GENERAL * error:
         near_ends(scaled, w, c, W * worst, theta, ends)
         return SOLVED if all_precise or is_certainly_unique(scaled, w, theta) else MAXIMISERS
     outer = c - W * level_error(scaled, w, theta, worst, c)
@@ -160,7 +164,7 @@ def solve_problem(
     if x.shape[0] == 1:
         return SOLVED
     if is_precise(Q):
-        ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, MOST)
+        ends[0], ends[1] = least_entropy_of_counts(precise_counts(Q, w), outer, inner, TOLERANCE, CURVE_STEPS)
         return SOLVED
     worst = sure_excess(Q, w, x, kkt_excess(Q, w, x, np.empty(x.shape[0])), c)
     inner = max(inner, c + W * (worst + rounding(P.shape[1])))
@@ -258,11 +262,11 @@ def search_counts(
         outer = c - W * level_error(Q, w, x, worst, c)
         error = W * (max(worst, estimates[i, l]) + rounding(l))
         blurred = -c <= BLURRED * error
-        few = blurred or -c <= NEAR * min(W, 1.0)
-        most = min(effort, FEW) if few else effort
+        few = blurred or -c <= NEAR_MAXIMUM * min(W, 1.0)
+        most = min(effort, FEW_BOXES) if few else effort
         low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, most)
         examined += boxes
-        if few and not blurred and reached - low > SAME and effort > most:
+        if few and not blurred and reached - low > KNOWN_ENTROPY and effort > most:
             low, reached, boxes = least_entropy(Q, w, outer, c + error, x, worst, TOLERANCE, effort)
             examined += boxes
         ends[i, 0] = max(ends[i, 0], low)
@@ -292,7 +296,7 @@ def solve_counts(
     if effort != NO_SEARCH:
         return search_counts(table, start, columns, counts, wanted, estimates, alpha, effort, ends)
     l = table.shape[1]
-    n, m, work = np.empty(l), np.empty(l), np.empty((ROWS, l))
+    n, m, work = np.empty(l), np.empty(l), np.empty((WORK_ROWS, l))
     for i in range(wanted.shape[0]):
         first = start[wanted[i]]
         last = start[wanted[i] + 1]

@@ -16,24 +16,24 @@ import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import borrowing, compact, compiled
 from quercus.trees.likelihood.solver.descent import entropy
-from quercus.trees.likelihood.solver.enclosure import UNIT, ellipsoid, outer_box
+from quercus.trees.likelihood.solver.enclosure import UNIT_ROUNDOFF, ellipsoid, outer_box
 from quercus.trees.likelihood.solver.kernels import Array, solve, sum_of
 
-HAIR = 1e-14  # nats; rounding of an entropy
-SAME = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
+ENTROPY_ROUNDING = 1e-14  # nats; rounding of an entropy
+KNOWN_ENTROPY = 6.9e-7  # nats, 1e-6 bits; an entropy known to this is known
 DEEP = 1e8  # a cut this many roundings of a plain sum below the maximum needs no better sum
 
 
 @borrowing
 def rounding(l: int) -> float:
     """Return a bound of the effect of rounding on the log-likelihood of ``l`` classes, relative to the weight."""
-    return (4.0 * l + 12.0) * UNIT
+    return (4.0 * l + 12.0) * UNIT_ROUNDOFF
 
 
 @borrowing
 def plain_sums(n: int, l: int) -> float:
     """Return a bound of the relative effect of rounding on a plainly summed gradient of the log-likelihood."""
-    return (n + 2.0 * l + 8.0) * UNIT
+    return (n + 2.0 * l + 8.0) * UNIT_ROUNDOFF
 
 
 @borrowing
@@ -65,7 +65,7 @@ def sure_excess(P: Array, w: Array, theta: Array, worst: float, c: float) -> flo
     top = 0.0
     for j in range(l):
         top = max(top, ((g[j] - whole) + (lost[j] - lost_weight)) / W)
-    return float(top + (l + 7.0) * UNIT)
+    return float(top + (l + 7.0) * UNIT_ROUNDOFF)
 
 
 @compiled
@@ -105,8 +105,8 @@ def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float
     a, b, top = np.empty(l), np.empty(l), np.empty(n)
     A = np.empty((l, l))
     outer_box(P, w, -slack, theta, 0.0, a, b, top)
-    down = HAIR
-    up = HAIR
+    down = ENTROPY_ROUNDING
+    up = ENTROPY_ROUNDING
     for j in range(l):  # bounds from the box
         here, _ = entropy_term_range(theta[j], theta[j])
         least, most = entropy_term_range(a[j], b[j])
@@ -122,8 +122,8 @@ def entropy_error(P: Array, w: Array, theta: Array, slack: float) -> tuple[float
         return down, up
     nu /= weight
     q = np.zeros(l)
-    low = HAIR
-    high = HAIR
+    low = ENTROPY_ROUNDING
+    high = ENTROPY_ROUNDING
     for j in range(l):
         side = max(theta[j] - a[j], b[j] - theta[j])
         if a[j] > 0.5 * theta[j]:
@@ -156,7 +156,7 @@ def near_ends(P: Array, w: Array, c: float, short: float, theta: Array, ends: Ar
     down, up = entropy_error(P, w, theta, short - c)
     ends[0] = max(here - down, 0.0)
     ends[3] = min(here + up, np.log(theta.shape[0]))
-    if c == 0.0 and max(down, up) <= SAME:
+    if c == 0.0 and max(down, up) <= KNOWN_ENTROPY:
         down = up = 0.0
     elif c < 0.0:
         down, up = entropy_error(P, w, theta, short)

@@ -22,9 +22,9 @@ from quercus.trees.likelihood.solver.descent import (
 from quercus.trees.likelihood.solver.enclosure import contains, nearest, outer_box, tighten
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, loglik
 
-ROUNDING = 5e-7  # nats; greatest increase of the tolerance because of rounding in the likelihood
-MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
-THIN = 1e-6  # part of the widest side: a side this short is not cut again after a cut without gain
+ROUNDING_TOLERANCE = 5e-7  # nats; greatest increase of the tolerance because of rounding in the likelihood
+SHRINK_MARGIN = 1e-9  # nats above the reached value that shrinking a box must leave in it
+THIN_SIDE = 1e-6  # part of the widest side: a side this short is not cut again after a cut without gain
 
 
 @borrowing
@@ -101,7 +101,7 @@ def first_minimum(
     nearest(a, b, x, y)
     point = np.empty(x.shape[0])
     if mu > 0.0:
-        _, _, _, mu = bound_in_box(P, w, order, c, top, a, b, x, mu, y, np.inf, reached + MARGIN)
+        _, _, _, mu = bound_in_box(P, w, order, c, top, a, b, x, mu, y, np.inf, reached + SHRINK_MARGIN)
         to_boundary(P, w, inner_c, theta, y, point)
         if entropy(point) < reached:
             mu = newton_stationary(P, w, inner_c, point, mu)
@@ -139,12 +139,12 @@ def examine(
     point = np.empty(l)
     nearest(a, b, x, y)
     bound, cut, at, m = bound_in_box(
-        P, w, order, c, top, a, b, x, mu, y, reached - tolerance, reached + MARGIN
+        P, w, order, c, top, a, b, x, mu, y, reached - tolerance, reached + SHRINK_MARGIN
     )
     if bound < reached - tolerance and not contains(a, b, x):
         at = min(max(y[cut], 0.8 * a[cut] + 0.2 * b[cut]), 0.2 * a[cut] + 0.8 * b[cut])
         to_boundary(P, w, inner_c, theta, y, point)
-        if entropy(point) < reached - MARGIN:
+        if entropy(point) < reached - SHRINK_MARGIN:
             value, other = descend(P, w, c, inner_c, theta, point)
             if value < reached:
                 reached = value
@@ -155,7 +155,7 @@ def examine(
             if other > 0.0 and contains(a, b, point):
                 copy_line(point, y)
                 new, _, _, _ = bound_in_box(
-                    P, w, order, c, top, a, b, point, other, y, reached - tolerance, reached + MARGIN
+                    P, w, order, c, top, a, b, point, other, y, reached - tolerance, reached + SHRINK_MARGIN
                 )
                 bound = max(bound, new)
     if bound <= node[0]:  # no gain: halve the widest side rather than cut a thin one
@@ -163,7 +163,7 @@ def examine(
         for j in range(1, l):
             if b[j] - a[j] > b[widest] - a[widest]:
                 widest = j
-        if b[cut] - a[cut] < THIN * (b[widest] - a[widest]):
+        if b[cut] - a[cut] < THIN_SIDE * (b[widest] - a[widest]):
             cut = widest
             at = 0.5 * (a[cut] + b[cut])
     node[0] = max(bound, node[0])
@@ -197,7 +197,7 @@ def least_entropy(
     mu = first_minimum(P, w, order, c, inner_c, top, node[3 : 3 + l], node[3 + l :], theta, x)
     reached = entropy(x)
     # between both levels the entropy differs by mu (inner_c - c): no effort proves more than that
-    tolerance = max(tolerance, min(2.0 * mu * (inner_c - c), ROUNDING))
+    tolerance = max(tolerance, min(2.0 * mu * (inner_c - c), ROUNDING_TOLERANCE))
     node[0] = 0.0
     parent = node.copy()
     heap = np.empty((16, node.shape[0]))

@@ -22,8 +22,8 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 GRAIN = 2e-15  # rounding of a sum of logarithms or slopes, relative to the weight
-STEPS = 30  # of Newton's method; 3 to 6 are usual
-ROWS = 6  # of working space, (ROWS, l), that the kernels of separable labels share
+NEWTON_STEPS = 30  # of Newton's method; 3 to 6 are usual
+WORK_ROWS = 6  # of working space, (WORK_ROWS, l), that the kernels of separable labels share
 
 
 @borrowing
@@ -134,7 +134,7 @@ def maximise_separable(n: Array, m: Array, theta: Array) -> bool:
         even = (n[j] + (W - said - m[j]) / (l - 1.0)) / W
         price -= m[j] * min(even / (1.0 - even), 2.0) if m[j] > 0.0 else 0.0
     price = min(price, hi)
-    for _ in range(2 * STEPS):
+    for _ in range(2 * NEWTON_STEPS):
         if not lo < price <= hi:
             price = 0.5 * (lo + hi)
         total = 0.0
@@ -202,7 +202,7 @@ def point_at_level(
     part = 1.0
     if second > 0.0:
         part = min((first + np.sqrt(first * first - 2.0 * second * aim)) / second, 0.95)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         value = -aim
         rate = 0.0
         for j in range(l):

@@ -11,7 +11,7 @@ from quercus.trees.likelihood.solver.kernels import Array, sum_of
 from quercus.trees.likelihood.solver.polygon import least_in_polygon
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
-    STEPS,
+    NEWTON_STEPS,
     best_share,
     level,
     log_likelihood_deficit,
@@ -20,9 +20,9 @@ from quercus.trees.likelihood.solver.separable import (
 )
 from quercus.trees.likelihood.solver.stationary import greatest_separable, least_separable
 
-CLOSE = 2e-10  # nats between an entropy reached and its bound, for both to be the answer
-NEAR = 1e-10  # between bounds of a class in two steps, for the second to be the answer
-SHARP = 16.0  # these methods are not used for a cut nearer to the maximum than this many rounding errors
+ENTROPY_GAP = 2e-10  # nats between an entropy reached and its bound, for both to be the answer
+END_TOLERANCE = 1e-10  # between the ends of a class in two steps, for the second to be the answer
+SHARP_SEPARABLE = 16.0  # rounding errors; these methods are not used for a cut nearer to the maximum
 
 
 @borrowing
@@ -33,17 +33,17 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
     ----------
     n, m : (l,) weights of labels, see `separable`
     theta : (l,) a maximiser, up to rounding
-    work : (ROWS, l)
+    work : (WORK_ROWS, l)
     """
     W = sum_of(n) + sum_of(m)
     c = np.log(alpha)
     error = log_likelihood_deficit(n, m, theta)[0] + W * GRAIN
-    if not -c > SHARP * error:
+    if not -c > SHARP_SEPARABLE * error:
         return False
     outer = c - W * GRAIN
     inner = c + error
     ends[3], ends[2] = greatest_separable(n, m, theta, outer, inner, work)
-    if not ends[3] - ends[2] <= CLOSE:
+    if not ends[3] - ends[2] <= ENTROPY_GAP:
         return False
     plane = n.shape[0] == 3
     silent = False  # then the least entropy is often at a side of the simplex, where the polygon works well
@@ -51,12 +51,12 @@ def solve_separable(n: Array, m: Array, alpha: float, theta: Array, ends: Array,
         silent = silent or n[j] == 0.0
     low = reached = -1.0
     if plane and silent:
-        low, reached, _ = least_in_polygon(n, m, theta, outer, inner, 0.5 * CLOSE, work)
-    if not 0.0 <= reached - low <= CLOSE or low < 0.0:
+        low, reached, _ = least_in_polygon(n, m, theta, outer, inner, 0.5 * ENTROPY_GAP, work)
+    if not 0.0 <= reached - low <= ENTROPY_GAP or low < 0.0:
         low, reached = least_separable(n, m, theta, outer, inner, work)
-    if plane and not silent and (low < 0.0 or not reached - low <= CLOSE):
-        low, reached, _ = least_in_polygon(n, m, theta, outer, inner, 0.5 * CLOSE, work)
-    if low < 0.0 or not reached - low <= CLOSE:
+    if plane and not silent and (low < 0.0 or not reached - low <= ENTROPY_GAP):
+        low, reached, _ = least_in_polygon(n, m, theta, outer, inner, 0.5 * ENTROPY_GAP, work)
+    if low < 0.0 or not reached - low <= ENTROPY_GAP:
         return False
     ends[0] = low
     ends[1] = reached
@@ -140,7 +140,7 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
     target = rest - sign * move
     near = price  # within the cut
     far = sign * np.inf  # beyond it
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         target = max(target, 0.25 * rest)
         target = min(target, 1.0 - 0.0625 * (1.0 - rest))
         step = (rest - target) / give if give > 0.0 else sign * np.inf
@@ -174,7 +174,7 @@ def end_of_class(n: Array, m: Array, c: float, theta: Array, j: int, sign: float
             far = price
             continue
         end = (value + top - paid - f * y[j]) / rate + sign * (GRAIN * W / abs(rate) + 1e-15)
-        if abs(end - y[j]) <= NEAR or (sign < 0.0 and y[j] <= NEAR):
+        if abs(end - y[j]) <= END_TOLERANCE or (sign < 0.0 and y[j] <= END_TOLERANCE):
             return float(end)
         if value >= 0.0:
             near = price

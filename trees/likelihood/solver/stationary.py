@@ -18,7 +18,7 @@ from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.likelihood.solver.kernels import Array, copy_line, sum_of
 from quercus.trees.likelihood.solver.separable import (
     GRAIN,
-    STEPS,
+    NEWTON_STEPS,
     entropy_of,
     gain,
     level,
@@ -46,7 +46,7 @@ def settle_separable(
     sign = 1.0 if mu > 0.0 else -1.0
     nu = np.nan
     near = 1e-12 * abs(aim) + 1e-15 * (sum_of(n) + sum_of(m))
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         total = 0.0
         value = 0.0
         many = 0

@@ -128,7 +128,7 @@ def test_attributes_are_looked_at_in_pieces_where_there_are_too_many(monkeypatch
         )
         for split, k in enumerate(found.attributes)
     ]
-    monkeypatch.setattr("quercus.trees.learners.splits.MAX_CELLS", 1)
+    monkeypatch.setattr("quercus.trees.learners.splits.STATISTIC_CELLS", 1)
     wide = Table.of_contours(
         np.tile(table.values, 2),
         [COLOUR, SIZE, Nominal("b", COLOUR.values), Numeric("c")],

@@ -31,14 +31,16 @@ def test_distances_and_what_they_cover() -> None:
     rows, others = codes(9), codes(7, 1)
     slow = np.array([[apart(a, b) for b in others] for a in rows])
     far = covering.distances(rows, others, ORDERED)
-    np.testing.assert_allclose(far / covering.UNIT, slow)
+    np.testing.assert_allclose(far / covering.DISTANCE_UNIT, slow)
     near = covering.nearest(others, codes(2, 2), ORDERED)
-    np.testing.assert_allclose(near / covering.UNIT, [min(apart(b, c) for c in codes(2, 2)) for b in others])
     np.testing.assert_allclose(
-        covering.covering_gains(far, near) / covering.UNIT,
-        np.maximum(near / covering.UNIT - slow, 0).sum(axis=1),
+        near / covering.DISTANCE_UNIT, [min(apart(b, c) for c in codes(2, 2)) for b in others]
     )
-    assert (covering.nearest(rows, codes(0), ORDERED) == 3 * covering.UNIT).all()
+    np.testing.assert_allclose(
+        covering.covering_gains(far, near) / covering.DISTANCE_UNIT,
+        np.maximum(near / covering.DISTANCE_UNIT - slow, 0).sum(axis=1),
+    )
+    assert (covering.nearest(rows, codes(0), ORDERED) == 3 * covering.DISTANCE_UNIT).all()
 
 
 def test_shares_are_those_of_the_likeliest_classes() -> None:
