@@ -163,7 +163,7 @@ def fit_densities(
     mine, given, t = np.empty(uncertain), np.empty((uncertain, l)), np.empty((l, uncertain))
     for k in range(columns.shape[0]):
         mean, deviation, largest = read_numbers(values, rows, columns[k], x, klass, moments)
-        least = max(ROUNDING * (largest if largest > 0.0 else 1.0), TINY)
+        least = max(COLUMN_ROUNDING * (largest if largest > 0.0 else 1.0), TINY)
         floor = max((FLOOR_SHARE + FREE_SHARE * free) * deviation, least)
         u = 0
         for i in range(uncertain):

@@ -10,8 +10,8 @@ from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.labelled_rows import LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered
-from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.unpickled import WritableArrays
+from quercus.trees.tree.indices import NONE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.memory_forest.draws import PLACES, Whole, below, between, heads, keyed
 from quercus.trees.memory_forest.hashes import ONE
-from quercus.trees.tree import indices
+from quercus.trees.tree.indices import NONE
 
 Codes = NDArray[
     np.uint16
@@ -25,7 +25,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-NONE = indices.NONE
 ATTEMPTS = 64  # attempts to draw a subset of the names that divides the rows
 ALL_KNOWN = 0xFFFF  # cut of a test that separates known numbers from missing ones
 SOLE = 1.0 - 1e-9  # a class with this much probability is the only one

@@ -19,8 +19,8 @@ from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import LADDER, MEMORIES
-from quercus.trees.memory_forest.nodes import NONE
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
+from quercus.trees.tree.indices import NONE
 
 Columns = Mapping[str, NDArray[Any]]
 
