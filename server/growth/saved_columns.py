@@ -30,8 +30,8 @@ _HEADER: Final = struct.Struct("<8sQI")
 TYPES: Final = ("|i1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
 MAX_DIRECTORY: Final = 16 * 1024 * 1024
 ALIGNMENT: Final = 64
-ROOM: Final = 8
-"""One part in `ROOM` of a growing column is room behind it."""
+ROOM_SHARE: Final = 8
+"""The room behind a growing column is one part in `ROOM_SHARE` of its rows."""
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -82,7 +82,7 @@ def write_columns(
             name,
             column.dtype.str,
             list(column.shape),
-            len(column) // ROOM if name in growing else 0,
+            len(column) // ROOM_SHARE if name in growing else 0,
             zlib.crc32(data[name]),
         )
         for name, column in flat.items()

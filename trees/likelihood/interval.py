@@ -185,9 +185,7 @@ class IntervalSolver:
         )
         checked = maximiser.check_problem(contours, None)[0]
         self.contours = checked[:0]
-        self._scaled = checked[
-            :0
-        ]  # (d, l) the same with maximum 1: products with tiny plausibilities would be 0
+        self._scaled = checked[:0]  # (d, l) with maximum 1: products with tiny plausibilities would be 0
         self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct
         self._numbers: dict[bytes, int] = {}
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
-from quercus.trees.memory_forest.labelled_rows import LabelledRows, Rows, with_room
+from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.indices import NONE
@@ -18,7 +18,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
-ROOM = 64
 
 
 class DistinctContours(WritableArrays):
@@ -26,8 +25,8 @@ class DistinctContours(WritableArrays):
 
     def __init__(self, size: int) -> None:
         self._numbers: dict[bytes, int] = {}
-        self._tables = np.empty((2, ROOM, size))  # plausibilities, beliefs
-        self._sole = np.empty(ROOM, np.int32)
+        self._tables = np.empty((2, FIRST_LENGTH, size))  # plausibilities, beliefs
+        self._sole = np.empty(FIRST_LENGTH, np.int32)
         self._rank = np.empty(0, np.int64)
 
     @classmethod
@@ -121,9 +120,9 @@ class ForestEvidence(WritableArrays):
         self.contours = DistinctContours(size)
         self._labelled = LabelledRows()
         self._rows = 0
-        self._values = np.empty((ROOM, len(self.named)))
-        self._codes = np.empty((ROOM, len(self.named)), np.uint16)
-        self._kinds = np.empty(ROOM, np.int32)
+        self._values = np.empty((FIRST_LENGTH, len(self.named)))
+        self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
+        self._kinds = np.empty(FIRST_LENGTH, np.int32)
         self._cut_by = self._coded = 0
         self.book = Codebook.of(self._values[:0], self.named)
 

@@ -10,7 +10,7 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 Rows = NDArray[np.int32]
 Kinds = NDArray[np.int32]
 
-ROOM = 64
+FIRST_LENGTH = 64  # of an array that grows; its length at least doubles
 
 
 class LabelledRows(WritableArrays):
@@ -20,8 +20,8 @@ class LabelledRows(WritableArrays):
     """
 
     def __init__(self) -> None:
-        self._rows = np.empty(ROOM, np.int32)
-        self._kinds = np.empty(ROOM, np.int32)
+        self._rows = np.empty(FIRST_LENGTH, np.int32)
+        self._kinds = np.empty(FIRST_LENGTH, np.int32)
         self._count = 0
         self._is_held = False
 
