@@ -23,7 +23,7 @@ from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import LabelledRows, common_length
 from quercus.trees.memory_forest.memories import LADDER, remembered
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
-from quercus.trees.memory_forest.saved import restore_forest, saved_forest
+from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
 
 Floats = NDArray[np.float64]
 MASK = 2**64 - 1
@@ -268,59 +268,54 @@ def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
     assert_same(often, never)
 
 
-def restarted(found: MemoryForest, named: NDArray[np.bool_]) -> MemoryForest:
-    """A forest that goes on from what was saved."""
+def saved_with_room(found: MemoryForest, room: int) -> SavedForest:
+    """The saved form of a forest, with room for so many rows behind the columns that grow, as files have it."""
     found.members()
     saved = saved_forest(found)
     assert saved is not None
     columns = {name: column.copy() for name, column in saved.columns.items()}
-    for name in saved.GROWING:  # room for a few rows, as files have it
-        columns[name] = np.concatenate([columns[name], columns[name][:9]])
-    after = MemoryForest(named, 3, trees=7, seed=5, level=0.75)
-    restore_forest(after, replace(saved, columns=columns))
+    for name in saved.GROWING:
+        columns[name] = np.concatenate([columns[name], columns[name][:room]])
+    return replace(saved, columns=columns)
+
+
+def restarted(found: MemoryForest, named: NDArray[np.bool_]) -> MemoryForest:
+    """A forest that goes on from what was saved."""
+    after = forest(named, 3)
+    restore_forest(after, saved_with_room(found, 9))
     return after
 
 
 def test_rows_are_appended_to_the_room_of_saved_columns() -> None:
     """Nothing is copied until the room is full."""
     values, named, contours = world(9, 700, 3)
-    found = forest(named, 3)
+    found, after = forest(named, 3), forest(named, 3)
     found.observe(values[:600], contours[:600])
-    found.members()
-    saved = saved_forest(found)
-    assert saved is not None
-    columns = {name: column.copy() for name, column in saved.columns.items()}
-    for name in saved.GROWING:
-        columns[name] = np.concatenate([columns[name], np.zeros_like(columns[name][:50])])
-    after = forest(named, 3)
-    restore_forest(after, replace(saved, columns=columns))
+    saved = saved_with_room(found, 50)
+    restore_forest(after, saved)
     for start, end in ((600, 640), (640, 700)):
         for each in (found, after):
             each.observe(values[start:end], contours[start:end])
         assert_same(after, found)
-        assert np.shares_memory(columns["values"], after.evidence.values) == (end <= 650)
-    np.testing.assert_array_equal(columns["values"][:640], values[:640])
+        assert np.shares_memory(saved.columns["values"], after.evidence.values) == (end <= 650)
+    np.testing.assert_array_equal(saved.columns["values"][:640], values[:640])
 
 
 def test_saved_columns_are_not_written_to() -> None:
     """They may be a file's, mapped into memory."""
     values, named, contours = world(9, 700, 3)
-    found = forest(named, 3)
+    found, after = forest(named, 3), forest(named, 3)
     found.observe(values[:600], contours[:600])
-    found.members()
-    saved = saved_forest(found)
-    assert saved is not None
-    columns = {name: column.copy() for name, column in saved.columns.items()}
-    kept = {name: column.copy() for name, column in columns.items()}
-    assert all(column.flags.c_contiguous for column in columns.values())
-    after = forest(named, 3)
-    restore_forest(after, replace(saved, columns=columns))
+    saved = saved_with_room(found, 0)
+    kept = {name: column.copy() for name, column in saved.columns.items()}
+    assert all(column.flags.c_contiguous for column in saved.columns.values())
+    restore_forest(after, saved)
     for each in (found, after):
         each.observe(values[600:], contours[600:])
         each.replace_contour(3, np.array([1.0, 0.0, 0.5]))
         each.replace_contour(int(each.evidence.labelled[5]), np.ones(3))
     assert_same(after, found)
-    for name, column in columns.items():
+    for name, column in saved.columns.items():
         np.testing.assert_array_equal(column, kept[name], err_msg=name)
 
 

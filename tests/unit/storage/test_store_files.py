@@ -178,9 +178,11 @@ def test_commits_in_the_write_ahead_log_are_read_or_reported(unprivileged):
     copy.parent.chmod(0o700)
 
 
-def test_who_reads_alone_notices_that_somebody_writes(path):
-    filled(path)
-    with Store.open(url_of(path), read_only=True) as reading, Store.open(url_of(path)) as writing:
+@pytest.mark.parametrize("place", ["path", "link"])
+def test_who_reads_alone_notices_that_somebody_writes(place, request):
+    store = request.getfixturevalue(place)
+    filled(store)
+    with Store.open(url_of(store), read_only=True) as reading, Store.open(url_of(store)) as writing:
         writing.create_model("n", b"specification", budget=1)
         with pytest.raises(StoreError, match="another process writes it now: start the server again"):
             reading.get_model("m")
@@ -204,14 +206,6 @@ def test_a_store_is_read_whole_through_a_link(link):
             assert reading.get_model("m").instance_count == 2
             writing.append_instances("m", ["k"], np.zeros((1, 2)), [b"?"])
             assert reading.get_model("m").instance_count == 3
-
-
-def test_who_reads_alone_notices_through_a_link_that_somebody_writes(link):
-    filled(link)
-    with Store.open(url_of(link), read_only=True) as reading, Store.open(url_of(link)) as writing:
-        writing.create_model("n", b"specification", budget=1)
-        with pytest.raises(StoreError, match="another process writes it now: start the server again"):
-            reading.get_model("m")
 
 
 def test_what_lies_beside_a_store_lies_beside_the_file_not_beside_a_link(link):
