@@ -233,9 +233,11 @@ class Labeller(Person):
             done = await stub.CorrectAnswer(other, metadata=self.metadata)
             trial.acknowledged[other.comment] = self.name, done.committed_sequence
             trial.did["corrected"] += 1
-        elif card == "undo" and trial.stirs:
-            await stub.UndoAnswer(query_pb2.UndoAnswerRequest(**of), metadata=self.metadata)
-            trial.did["undone"] += 1
+        elif card == "undo":
+            with trial.stirring():
+                if trial.stirs:
+                    await stub.UndoAnswer(query_pb2.UndoAnswerRequest(**of), metadata=self.metadata)
+                    trial.did["undone"] += 1
 
 
 class Stater(Person):
@@ -244,6 +246,10 @@ class Stater(Person):
     async def run(self) -> None:
         """State until enough is settled."""
         await self.admit()
+        with self.trial.stirring():
+            await self._state()
+
+    async def _state(self) -> None:
         said: list[str] = []
         async with aio.insecure_channel(self.trial.address) as channel:
             stub: Any = instance_pb2_grpc.InstanceServiceStub(channel)

@@ -22,6 +22,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -116,11 +118,21 @@ class Trial:
         self.streamers = Deck(f"{self.seed} streamers")
         self.url = f"sqlite:///{self.folder / 'store.db'}"
         self._comments = count()
+        self._stirring = 0
         self._over = threading.Event()
 
     def comment(self) -> str:
         """Return a text that nobody says again."""
         return f"no. {next(self._comments)}"
+
+    @contextmanager
+    def stirring(self) -> Iterator[None]:
+        """Somebody may take a label back, who looked at `stirs` a moment ago: nothing is over meanwhile."""
+        self._stirring += 1
+        try:
+            yield
+        finally:
+            self._stirring -= 1
 
     def run(self, deadline_s: float) -> None:
         """Label until every instance is settled; raises ``TimeoutError`` when one is stuck."""
@@ -239,9 +251,10 @@ class Trial:
         """Publish an agenda of what is not settled, unless the grower does; see when all is over."""
         ledgers, seen, wanted = Ledgers(len(CLASSES)), 0, [0]
         while not stop.wait(0.02):
+            is_calm = not self.stirs and not self._stirring  # before what they did is read
             news = self.store.read_events(MODEL, seen, 10_000)
             if not news:
-                if not self.stirs and not wanted and not self._live():
+                if is_calm and not wanted and not self._live():
                     self._over.set()
                 continue
             ledgers.read(news)
