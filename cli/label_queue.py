@@ -252,10 +252,17 @@ class TerminalQueue:
                 self._unsent_answers.remove(answer)
                 if answer.query is not None:
                     self._queries.forget(answer.query.name)
+                if answer.model:
+                    self._count_answer(answer.model)
                 self._has_news = True
                 self._changed.notify_all()
             if answer.model:
                 self._models[answer.model] = self._with_retries(partial(self._client.get_model, answer.model))
+
+    def _count_answer(self, name: str) -> None:
+        """Count an answer that is no longer unsent, so that a query shown before the model is read again counts it."""
+        known = self._models[name]
+        self._models[name] = replace(known, queries_answered=known.queries_answered + 1)
 
     def _wait_until_due(self) -> UnsentAnswer | None:
         """Wait until an answer is due, and return it; ``None``: the queue is closing."""

@@ -1,11 +1,13 @@
 """The queries that a person at a terminal holds, on a live server."""
 
+import threading
 from contextlib import closing
 from functools import partial
 
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client import Client, Nominal, Specification
 from quercus.client.query_results import Query
+from quercus.client.results import Model
 from quercus.client.sync.held_queries import HeldQueries
 
 LEASE_S = 1.0
@@ -37,3 +39,41 @@ def test_who_leaves_the_keyboard_holds_one_query_and_not_the_next(client: Client
             following = queue.next(WAIT_S)
             assert following is not None
             assert following.name == taken.name
+
+
+class HeldBack(Client):
+    """A client whose calls for a model wait, once an answer was sent, until they may go on."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.sent, self.may_go_on = threading.Event(), threading.Event()
+
+    def get_model(self, name: str) -> Model:
+        if self.sent.is_set():
+            assert self.may_go_on.wait(WAIT_S)
+        return super().get_model(name)
+
+
+def test_an_answer_counts_between_its_sending_and_the_next_reading_of_the_model(
+    client: Client, name: str
+) -> None:
+    client.create_model(name, Specification([Nominal("X", ["a", "b"])], ["o", "s"], budget=9))
+    client.push(name, [["a"], ["b"]])
+    client.wait_grown(name)
+    with HeldBack(client.address) as mine:
+        queue = TerminalQueue(mine, HeldQueries(mine, name, "ann", lease_s=WAIT_S), None)
+
+        def send(query: Query) -> None:
+            answer(mine, query)
+            mine.sent.set()
+
+        with closing(queue):
+            queue.open()
+            shown = queue.next(WAIT_S)
+            assert shown is not None
+            assert queue.model(name).queries_answered == 0
+            queue.submit(UnsentAnswer("o", partial(send, shown), shown, name))
+            assert queue.model(name).queries_answered == 1
+            assert queue.is_sent(WAIT_S)
+            assert queue.model(name).queries_answered == 1
+            mine.may_go_on.set()
