@@ -28,7 +28,8 @@ ALGORITHM = """
 ## Algorithms
 
 `alpha`, `min_instances`, `max_depth`, `prediction_level` and `split_significance` of a served model stand in its
-specification, all others under `algorithm` ([learners of a model](serving.md)). Estimators have the same parameters ([estimators](estimators.md)).
+specification, all others under `algorithm` ([learners of a model](serving.md)). `max_cuts` of `abc45` and `e2m` stands in neither:
+their attributes say how many cuts they have. Estimators have the same parameters ([estimators](estimators.md)).
 """  # noqa: E501
 SERVERS = """
 ## Servers
