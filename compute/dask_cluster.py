@@ -7,6 +7,7 @@ works without TLS.
 
 import contextlib
 import importlib
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -70,6 +71,10 @@ class DaskExecutor(PooledExecutor):
             raise ExecutorError(
                 f"executor {self.name}: no scheduler answers at {url} within {CONNECT_S:g} s"
             ) from error
+        lost_task: type[BaseException] = distributed.client.FutureCancelledError
+        self._log = logging.getLogger("tornado.application")
+        self._filter = _without(lost_task)
+        self._log.addFilter(self._filter)
         self._pool: Any = self._client.get_executor(pure=False)
         self._seen = time.monotonic()
         self._threads: dict[str, int] = {}
@@ -89,6 +94,7 @@ class DaskExecutor(PooledExecutor):
         del at_once
         with contextlib.suppress(OSError, TimeoutError):  # a scheduler that does not answer notices by itself
             self._client.close(timeout=CLOSE_S)
+        self._log.removeFilter(self._filter)
 
     @property
     def worker_addresses(self) -> list[str]:
@@ -164,3 +170,16 @@ class _SharedJob:
         if self._future is None or self._future.status != "finished":
             self._future = self._client.scatter(self._job, broadcast=True, hash=False, timeout=NO_WORKER_S)
         return self._future
+
+
+def _without(error: type[BaseException]) -> Callable[[logging.LogRecord], bool]:
+    """Return a filter that drops records of an error.
+
+    A task of a lost worker is cancelled. This executor is told by the task itself, so the stack trace that Dask's event
+    loop logs as well says nothing new.
+    """
+
+    def is_kept(record: logging.LogRecord) -> bool:
+        return record.exc_info is None or not isinstance(record.exc_info[1], error)
+
+    return is_kept

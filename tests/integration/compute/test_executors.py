@@ -1,5 +1,6 @@
 """Wherever tasks run, the results are the same to the bit, and what is lost is done again or missed aloud."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed.client import FutureCancelledError
 from support.dask_cluster import DaskCluster
 from support.sharded import assert_same_trees, sharded_rows
 from support.tasks import (
@@ -190,6 +192,21 @@ def test_a_tree_of_shards_is_that_of_one_process(name, tmp_path, request):
     if name != "processes:2":
         cluster = request.getfixturevalue("cluster")
         cluster.workers.append(cluster.add_worker())
+
+
+def test_a_cancelled_task_of_a_lost_worker_logs_no_stack_trace(trusted, caplog):
+    """Its executor does it again. Other faults of the event loop are logged, and all of them once it is closed."""
+    log = logging.getLogger("tornado.application")
+
+    def logged(error: BaseException) -> bool:
+        caplog.clear()
+        log.error("Exception in callback", exc_info=error)
+        return bool(caplog.records)
+
+    with open_executor(trusted.name):
+        assert not logged(FutureCancelledError("call", "worker lost"))
+        assert logged(OSError("another"))
+    assert logged(FutureCancelledError("call", "worker lost"))
 
 
 def test_a_shard_with_wrong_rows_is_reported(name):
