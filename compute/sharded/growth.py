@@ -57,18 +57,17 @@ def grow_sharded(
     Raises
     ------
     InvalidInput
-        When a shard's rows or the name are wrong, or the specification asks for pruning or a memory.
+        When a shard's rows or the name are wrong, or the specification asks for pruning.
     ExecutorError
         When workers are lost too often.
     """
     if not 1 <= len(shards) <= MAX_SHARDS:
         raise InvalidInput("shards", f"are {len(shards)}, must be 1 to {MAX_SHARDS}")
-    for name in ("pruning", "memory_rows"):
-        value = getattr(specification, name)
-        if value is not None:
-            raise InvalidInput(
-                name, f"is {shown(value)}, must be None: shards grow the whole tree of all rows"
-            )
+    if specification.pruning is not None:
+        raise InvalidInput(
+            "pruning",
+            f"is {shown(specification.pruning)}, must be None: shards grow the whole tree of all rows",
+        )
     for _ in range(MOST_LOSSES + 1):
         try:
             with open_shard_workers(executor, specification, shards) as workers:
@@ -103,7 +102,8 @@ class _Growth:
             if len(warmup) < spec.warmup_rows:
                 warmup = np.concatenate([warmup, workers.call(each, "first_values")])
         edges = edges_in_force(spec, warmup)
-        seen = np.max(workers.call_all("encode", [(edges,)] * workers.shards), axis=0)
+        self._forget(workers.call_all("encode", [(edges,)] * workers.shards))
+        seen = np.max(workers.call_all("code_counts", [()] * workers.shards), axis=0)
         arities = tuple(np.maximum(seen, declared_codes(spec)).tolist())
         layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened(arities)
         table, counts = self._agree(layout)
@@ -111,6 +111,15 @@ class _Growth:
         if counts.sum():
             self._grow(tree, counts)
         return flat_tree(tree, edges)
+
+    def _forget(self, labelled: Sequence[int]) -> None:
+        """Keep the last labelled rows, as many as the memory holds, and all others; `labelled` counts them by shard."""
+        memory = self._specification.memory_rows
+        if memory is None or sum(labelled) <= memory:
+            return
+        before = np.cumsum([0, *labelled[:-1]])
+        forgotten = np.clip(sum(labelled) - memory - before, 0, labelled)
+        self._workers.call_all("forget", [(count,) for count in forgotten.tolist()])
 
     def _agree(self, layout: Layout) -> tuple[ContourTable, Ints]:
         """Number the contours of all shards; return them and how often each occurs."""

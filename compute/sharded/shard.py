@@ -162,15 +162,36 @@ class Shard:
                 break
         return np.concatenate(values_of_blocks)
 
-    def encode(self, edges: Edges) -> Ids:
-        """Read all rows, and turn values into codes; return how many codes each attribute has here, (K,)."""
+    def encode(self, edges: Edges) -> int:
+        """Read all rows, and turn values into codes; return how many rows are labelled."""
         encoder = Encoder(self._specification.attributes, edges)
         codes, ids = [self._codes], [self._ids]
         for values, contours in self._blocks():
             codes.append(_narrow_codes(encoder.codes(values)))
             ids.append(self._table.intern(contours))
         self._codes, self._ids = np.concatenate(codes), np.concatenate(ids)
-        self._end = np.full(1, len(self._ids))
+        return int(np.count_nonzero(self._labelled()))
+
+    def _labelled(self) -> Bools:
+        labelled: Bools = ~self._table.vacuous[self._ids]
+        return labelled
+
+    def forget(self, count: int) -> None:
+        """Forget the first `count` labelled rows, as a bounded memory does (`quercus.trees.growth.remembering`)."""
+        if not count:
+            return
+        kept = np.ones(len(self._ids), bool)
+        kept[np.flatnonzero(self._labelled())[:count]] = False
+        self._codes, ids = self._codes[kept], self._ids[kept]
+        numbers, first = np.unique(ids, return_index=True)
+        in_order = numbers[np.argsort(first)]
+        contours, self._table = self._table.contours, ContourTable(self._specification.frame.size)
+        renumbered = np.full(len(contours), NONE, np.int32)
+        renumbered[in_order] = self._table.intern(contours[in_order])
+        self._ids = renumbered[ids]
+
+    def code_counts(self) -> Ids:
+        """Return how many codes each attribute has here, (K,)."""
         seen: Ids = (self._codes.max(axis=0, initial=-1) + 1).astype(np.int32)
         return seen
 
@@ -191,6 +212,7 @@ class Shard:
     def agree(self, contours: Floats, numbers: Ids, layout: Layout) -> None:
         """Take the numbers of all contours, those of the own ones among them, and the cells of a node."""
         self._ids = numbers[self._ids] if self._ids.size else self._ids
+        self._end = np.full(1, len(self._ids))
         self._layout = layout
         self._decider = NodeDecider(self._specification, contours, layout)
         self._column = np.full(max(1, len(contours)), NONE, np.int32)

@@ -25,11 +25,18 @@ from quercus.trees import GrowthState, Observed, grow
     significance=st.sampled_from([0.0, 10.0]),
     depth=st.sampled_from([None, 0, 3]),
     warmup=st.sampled_from([1, 50, 1_000]),
+    memory=st.sampled_from([None, 1, 30, 300]),
     few=st.booleans(),
 )
-def test_two_or_three_shards_of_any_sizes(seed, rows, where, alpha, significance, depth, warmup, few):
+def test_two_or_three_shards_of_any_sizes(seed, rows, where, alpha, significance, depth, warmup, memory, few):
     specification, values, contours = sharded_rows(
-        seed, rows, alpha=alpha, split_significance=significance, max_depth=depth, warmup_rows=warmup
+        seed,
+        rows,
+        alpha=alpha,
+        split_significance=significance,
+        max_depth=depth,
+        warmup_rows=warmup,
+        memory_rows=memory,
     )
     whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).whole
     bounds = [0, *sorted(int(share * rows) for share in where), rows]
@@ -38,6 +45,19 @@ def test_two_or_three_shards_of_any_sizes(seed, rows, where, alpha, significance
         if few:
             patch.setattr(shard, "MAX_ENTRIES", 3_000)  # nodes of a level are decided in several lots
         assert_same_trees(whole, grow_sharded(specification, parts))
+
+
+def test_the_last_labelled_rows_are_remembered_wherever_they_lie():
+    """The memory ends within a shard, at its first row and behind it; values and contours are forgotten too."""
+    _, _, contours = sharded_rows(1)
+    labelled = (contours != contours[:, :1]).any(axis=1)
+    in_last_half = int(labelled[300:].sum())
+    for memory in (1, in_last_half - 1, in_last_half, in_last_half + 1, int(labelled.sum()) - 1):
+        specification, values, contours = sharded_rows(1, memory_rows=memory)
+        values[:100, 3] = 5.0  # a learned value and a contour of the first rows alone
+        contours[:100][labelled[:100]] = [1.0, 0.25, 0.0]
+        whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).whole
+        assert_same_trees(whole, grow_sharded(specification, deal(values, contours, 2)))
 
 
 def test_empty_shards_change_nothing():
@@ -52,9 +72,6 @@ def test_empty_shards_change_nothing():
 def test_what_cannot_be_sharded():
     specification, values, contours = sharded_rows(1, pruning=Pruning("likelihood"))
     with pytest.raises(InvalidInput, match=r"pruning: is Pruning.*, must be None"):
-        grow_sharded(specification, deal(values, contours, 2))
-    specification, values, contours = sharded_rows(1, memory_rows=100)
-    with pytest.raises(InvalidInput, match=r"memory_rows: is 100, must be None"):
         grow_sharded(specification, deal(values, contours, 2))
     with pytest.raises(InvalidInput, match="shards: are 0, must be 1 to 1024"):
         grow_sharded(specification, [])
