@@ -7,15 +7,22 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from integration.client.serving import CONTOURS_T, TABLE_T, Serving
 from pyarrow import parquet
 from support.command_line import quercus
 from support.published import published_model
 
+from quercus.belief.codec import encode
+from quercus.belief.frame import Frame
+from quercus.belief.label import precise
 from quercus.client import Client
+from quercus.client.convert import specification_to_proto
+from quercus.server.growth.regrowing import compare_regrown
+from quercus.server.wire.models import complete_specification
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.storage import Store
+from quercus.storage import CorruptStore, Store, file_url
 
 
 @pytest.fixture(scope="module")
@@ -315,3 +322,36 @@ def test_an_export_follows_no_link(tmp_path: Path) -> None:
     run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
     assert victim.read_text() == "precious"
     assert not (tmp_path / "t.jsonl").is_symlink()
+
+
+@pytest.mark.slow
+def test_a_store_moves_and_its_trees_are_grown_anew(lesson: Path, tmp_path: Path, postgres_url: str) -> None:
+    back = str(tmp_path / "back.db")
+    said = run("migrate", "--from", str(lesson), "--to", postgres_url)
+    assert "t: " in said
+    assert "grown anew from both stores, and equal: t" in said
+    assert json.loads(run("migrate", "--from", postgres_url, "--to", back, "--json"))["regrown"] == ["t"]
+    assert "grown anew" not in run("migrate", "--from", str(lesson), "--to", back, "--regrow", "0")
+    with Store.open(file_url(lesson)) as before, Store.open(file_url(Path(back))) as after:
+        assert before.snapshot("t") == after.snapshot("t")
+
+
+def test_trees_of_other_logs_are_told_apart(tmp_path: Path) -> None:
+    """The logs are compared, and not the stored trees: no store has one."""
+    asked = published_model([Nominal("x", "ab")], ["o", "s"], alpha=0.9)
+    specification = complete_specification(specification_to_proto(asked)).SerializeToString()
+    urls = [file_url(tmp_path / f"{number}.db") for number in range(3)]
+    for url, klass in zip(urls, "oos", strict=True):
+        with Store.open(url) as store:
+            for name in ("a", "b", "c", "empty"):
+                store.create_model(name, specification, budget=0)
+            for name in ("a", "b", "c"):
+                label = encode(precise(Frame(("o", "s")), klass))
+                store.append_instances(name, ["r"], np.zeros((1, 1)), [label])
+    told: list[str] = []
+    assert compare_regrown(urls[0], urls[1], 2, told.append).names == ("a", "c")
+    assert told == ["a", "c"]
+    with pytest.raises(
+        CorruptStore, match="model a: the trees of the moved log differ from those of the old one"
+    ):
+        compare_regrown(urls[0], urls[2], 1)

@@ -96,8 +96,8 @@ class Serving:
         store: str = "",
         **settings: object,
     ) -> None:
-        store = store or f"sqlite:///{folder / 'quercus.db'}"
-        flags = ("--store", store, "--port", str(port), *flags)
+        self.store = store or f"sqlite:///{folder / 'quercus.db'}"
+        flags = ("--store", self.store, "--port", str(port), *flags)
         environment = os.environ | {f"QUERCUS_{name.upper()}": str(value) for name, value in settings.items()}
         self.process: subprocess.Popen[str] | ForkedProcess
         if before or stderr != subprocess.DEVNULL:

@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from integration.client.serving import Serving
 
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label as DomainLabel
@@ -12,10 +13,12 @@ from quercus.belief.label import Masses, Plausibilities, class_set, precise, vac
 from quercus.belief.mass import MassFunction
 from quercus.client import Between, Client, InvalidArgument, Nominal, Numeric, Pruning, Specification
 from quercus.client.treeview import Tree, TreeNode
+from quercus.server.growth.regrowing import regrow_model
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal as DomainNominal
 from quercus.specification.attributes import Numeric as DomainNumeric
 from quercus.specification.model import Specification as DomainSpecification
+from quercus.storage import Store
 from quercus.trees.learners.cells import Between as Range
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.tree.node import Node
@@ -117,7 +120,7 @@ def test_no_learner_is_missing() -> None:
 
 
 @pytest.mark.parametrize("which", ALGORITHMS)
-def test_a_model_of_every_learner(client: Client, name: str, which: str) -> None:
+def test_a_model_of_every_learner(serving: Serving, client: Client, name: str, which: str) -> None:
     wire, domain = ALGORITHMS[which]
     attributes = [Nominal("colour", COLOURS), Numeric("length", edges=EDGES)]
     created = client.create_model(name, Specification(attributes, CLASSES, algorithm=wire))
@@ -163,6 +166,9 @@ def test_a_model_of_every_learner(client: Client, name: str, which: str) -> None
         assert len(tree.members) == len(model.trees)
         for member, root in enumerate(model.trees):
             same(client.tree(name, member=member), root)
+    with Store.open(serving.store) as store:
+        newest = store.snapshot(name)
+        assert regrow_model(store, name, newest.as_of) == newest.data
     drawings(client, name, tree)
     client.delete_model(name)
 

@@ -1,0 +1,100 @@
+"""Trees grown anew from the whole log of a model, in one store and in another, and compared to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from quercus.server.growth.engines import learns_again, tree_engine
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.growth.relearning import LearningTask, learn_model
+from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.storage import CorruptStore, ModelRecord, Store
+
+MAX_EVENTS: Final = 100_000
+"""Longest log of a model that is grown anew: some seconds for each store."""
+
+
+@dataclass(frozen=True)
+class RegrownModels:
+    """The models that were grown anew.
+
+    Attributes
+    ----------
+    names : their ids; their trees are equal in both stores.
+    too_long : number of models whose logs have more than `MAX_EVENTS` events.
+    """
+
+    names: tuple[str, ...]
+    too_long: int
+
+
+def regrow_model(store: Store, model: str, as_of: int) -> bytes:
+    """Return the stored form of a model's trees, grown from its log up to an event and from nothing else.
+
+    Parameters
+    ----------
+    model : id of the model.
+    as_of : sequence of the last event.
+    """
+    record = store.get_model(model)
+    specification = specification_of(record.initial_specification)
+    if learns_again(specification):
+        return learn_model(store, LearningTask(model, record.key, as_of)).snapshot
+    engine, last = tree_engine(specification), 0
+    while last < as_of:
+        rows = min(GROWTH_ROWS, as_of - last)
+        segment = store.read_log(model, last, rows=rows, size_bytes=GROWTH_BYTES)
+        if not segment.parts:
+            raise CorruptStore(f"model {model}: the log ends at event {last}, and should have {as_of}")
+        engine.fold(segment.parts)
+        last = segment.last
+    return engine.grown(store.vocabulary(model)).encode()
+
+
+def compare_regrown(
+    source_url: str, target_url: str, most: int, notify: Callable[[str], object] = lambda _: None
+) -> RegrownModels:
+    """Grow the trees of some models anew in two stores that should hold the same logs.
+
+    Parameters
+    ----------
+    source_url, target_url : the stores.
+    most : most models, spread evenly over those of the target in order of name.
+    notify : called with the id of each model before it is grown.
+
+    Raises
+    ------
+    CorruptStore
+        When trees differ.
+    """
+    with Store.open(source_url) as source, Store.open(target_url) as target:
+        grown = [record for record in _models(target) if record.sequence_committed]
+        short = [record for record in grown if record.sequence_committed <= MAX_EVENTS]
+        chosen = _spread(short, most)
+        for record in chosen:
+            notify(record.name)
+            trees = [
+                regrow_model(store, record.name, record.sequence_committed) for store in (source, target)
+            ]
+            if trees[0] != trees[1]:
+                raise CorruptStore(
+                    f"model {record.name}: the trees of the moved log differ from those of the old one"
+                )
+    return RegrownModels(tuple(record.name for record in chosen), len(grown) - len(short))
+
+
+def _models(store: Store) -> list[ModelRecord]:
+    models: list[ModelRecord] = []
+    while page := store.list_models(models[-1].name if models else ""):
+        models += page
+    return models
+
+
+def _spread(models: Sequence[ModelRecord], most: int) -> list[ModelRecord]:
+    """Return at most so many of the models, the first and the last among them."""
+    numbers = np.linspace(0, len(models) - 1, min(most, len(models))).round().astype(int)
+    return [models[number] for number in numbers.tolist()]
