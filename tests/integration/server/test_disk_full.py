@@ -130,7 +130,9 @@ def test_a_model_can_be_deleted_from_a_full_disk(
         client.delete_model("m")
         until(lambda: client.status().is_healthy)
         until(lambda: not live.server.core.store.removes)
-        reserve = disk / "store.db-reserve"  # who reads in the log keeps its room, until the server looks again
+        reserve = (
+            disk / "store.db-reserve"
+        )  # who reads in the log keeps its room, until the server looks again
         until(lambda: reserve.stat().st_size == RESERVE_BYTES)
         free = os.statvfs(disk)
         assert free.f_bavail * free.f_frsize < ROOM_BYTES + LOG_BYTES + 4_000_000
