@@ -124,7 +124,7 @@ def check_store(config: Config) -> CheckFinding:
                 return CheckFinding("store", "ok", f"{name} does not exist yet; the first start creates it")
         database = Database(dialect_for(config.store_url, 5.0, read_only=True))
         try:
-            database.check(config.check_s)
+            database.check_file(config.check_s)
             with database.read() as connection:
                 revision = stored_revision(connection, name)
             size = database.size_bytes()

@@ -40,7 +40,7 @@ from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.details import QueryDetails
 from quercus.storage.queries.leases import Eviction, LeaseRequest
 from quercus.storage.queries.pending import CombinedAnswer, PendingContext, PendingRule
-from quercus.storage.queries.policies import check as check_policy
+from quercus.storage.queries.policies import check_policy as check_policy
 from quercus.storage.queries.records import (
     AnswerOutcome,
     Corrections,

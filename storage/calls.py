@@ -15,6 +15,6 @@ class StoreCalls:
         self._clocks = clocks
         self._grouped = GroupedCalls(database, clocks)
 
-    def _clock(self, connection: Connection) -> Clock:
+    def _clock_of(self, connection: Connection) -> Clock:
         """The clock of a transaction, to be asked once the model is held."""
         return Clock(self._clocks, connection)

@@ -81,18 +81,18 @@ SINCE: Final = Prepared(
 """Models that commits after number `seen` changed, each once, in the order of their newest change."""
 
 
-def begin(connection: Connection) -> None:
+def begin_transaction(connection: Connection) -> None:
     """A transaction that writes begins."""
     connection.info[_HELD] = set()
-    deferred_writes.begin(connection)
+    deferred_writes.begin_transaction(connection)
 
 
-def hold(connection: Connection, row: AnyRow) -> None:
+def hold_model(connection: Connection, row: AnyRow) -> None:
     """The transaction holds a model's row, to change what belongs to it."""
     connection.info[_HELD].add(row.id)
 
 
-def introduce(connection: Connection, key: int, name: str) -> None:
+def record_new_model(connection: Connection, key: int, name: str) -> None:
     """The transaction made a model."""
     connection.execute(insert(model_change).values(model_id=key, name=name, number=0))
     connection.info[_HELD].add(key)
@@ -111,19 +111,19 @@ def hold_counter(connection: Connection) -> None:
     connection.execute(_NEWEST.with_for_update())
 
 
-def finish(connection: Connection) -> None:
+def mark_held_models(connection: Connection) -> None:
     """Give the locked models the number of this commit, and commit where that needs no journey of its own."""
     held = sorted(connection.info.pop(_HELD))
     if deferred_writes.takes_several(connection):
         mark = [deferred_writes.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
-        deferred_writes.send(connection, *mark, commits=True)
+        deferred_writes.send_waiting(connection, *mark, commits=True)
     elif held:
         (number,) = _NEXT.run(connection)
         for key in held:
             _MARK.run(connection, key=key, newest=number)
 
 
-def newest(connection: Connection) -> int:
+def newest_commit(connection: Connection) -> int:
     """The number of the newest commit that changed a model."""
     return int(connection.execute(_NEWEST).scalar_one())
 

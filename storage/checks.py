@@ -29,10 +29,10 @@ def name_text(field: str, value: str) -> None:
     """A name or id: 1 to 200 characters that can be encoded."""
     if not 1 <= len(value) <= MAX_TEXT:
         raise InvalidInput(field, f"has {len(value)} characters, must have 1 to {MAX_TEXT}")
-    encodable(field, value)
+    storable_text(field, value)
 
 
-def encodable(field: str, value: str) -> None:
+def storable_text(field: str, value: str) -> None:
     """Text that UTF-8 can carry (a lone surrogate cannot be stored), without NUL, which no database takes for text."""
     if "\0" in value:
         raise InvalidInput(field, "has a NUL character, which cannot be stored")
@@ -66,7 +66,7 @@ def comment(value: str) -> None:
         raise InvalidInput(
             "comment", f"has {len(value)} characters, must have at most {MAX_COMMENT_CHARACTERS}"
         )
-    encodable("comment", value)
+    storable_text("comment", value)
 
 
 def answer_time(value_s: float | None) -> None:
@@ -79,7 +79,7 @@ def shown_text(value: str) -> None:
     """Check the name of a labeller's screen."""
     if len(value) > MAX_SHOWN_CHARACTERS:
         raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN_CHARACTERS}")
-    encodable("shown", value)
+    storable_text("shown", value)
 
 
 def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
@@ -94,7 +94,7 @@ def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
     if lengths and not (min(lengths) >= 1 and max(lengths) <= MAX_TEXT):
         for number, identifier in enumerate(ids):
             name_text(f"ids[{number}]", identifier)
-    encodable("ids", "".join(ids))
+    storable_text("ids", "".join(ids))
 
 
 def packed_rows(values: Float64) -> list[bytes]:

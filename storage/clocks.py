@@ -36,10 +36,10 @@ class StoreClock(Protocol):
     is_in_database: bool
     """`moment` tells the time when it is executed, else the time at which `given` was called."""
 
-    def given(self) -> Mapping[str, float]:
+    def moment_parameters(self) -> Mapping[str, float]:
         """Parameters of `moment`."""
 
-    def stamps(self, clock: float, wall: float) -> Timestamps:
+    def timestamps_of(self, clock: float, wall: float) -> Timestamps:
         """Return the time that `moment` told."""
 
     def now(self, connection: Connection, /) -> Timestamps:

@@ -44,7 +44,7 @@ class Write:
     counts: str = ""
 
 
-def begin(connection: Connection) -> None:
+def begin_transaction(connection: Connection) -> None:
     """A transaction that writes begins."""
     connection.info[_WAITING] = []
 
@@ -55,13 +55,13 @@ def takes_several(connection: Connection) -> bool:
 
 
 def write_last(connection: Connection, *writes: Write) -> None:
-    """Write this before the transaction commits. The transaction must call `send` before it reads any of it."""
+    """Write this before the transaction commits. The transaction must call `send_waiting` before it reads any of it."""
     if takes_several(connection):
         connection.info[_WAITING] += [write for write in writes if write.rows]
         return
     for write in writes:
         if write.rows:
-            connection.execute(_single(write.statement), write.rows)
+            connection.execute(_single_row_change(write.statement), write.rows)
 
 
 def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ def is_waiting(connection: Connection) -> bool:
     return bool(connection.info[_WAITING])
 
 
-def send(connection: Connection, *more: Write, commits: bool = False) -> None:
+def send_waiting(connection: Connection, *more: Write, commits: bool = False) -> None:
     """Send what waits, and `more`. `commits`: the transaction may end with it, if it is anything."""
     writes = [*connection.info[_WAITING], *more]
     connection.info[_WAITING] = []
@@ -95,11 +95,11 @@ def send(connection: Connection, *more: Write, commits: bool = False) -> None:
     for statement, many in rows.items():
         if several and isinstance(statement, RowWrite):
             chosen.append(statement.many)
-            values |= statement.arrays(many)
+            values |= statement.array_parameters(many)
         elif len(many) > 1:
-            connection.execute(_single(statement), many)
+            connection.execute(_single_row_change(statement), many)
         else:
-            chosen.append(_single(statement))
+            chosen.append(_single_row_change(statement))
             values |= many[0]
     if (
         chosen
@@ -111,7 +111,7 @@ def send(connection: Connection, *more: Write, commits: bool = False) -> None:
         connection.execute(_as_one(tuple(chosen)), values)
 
 
-def _single(statement: RowWrite | Change) -> Change:
+def _single_row_change(statement: RowWrite | Change) -> Change:
     return statement.one if isinstance(statement, RowWrite) else statement
 
 

@@ -57,7 +57,7 @@ class Dialect(Protocol):
     def begin(self, connection: Connection, *, writes: bool) -> None:
         """Begin the transaction that SQLAlchemy has just begun, where the database's driver does not."""
 
-    def prepare(self, engine: Engine) -> None:
+    def prepare_database(self, engine: Engine) -> None:
         """Set up the database, and raise when it would break a promise."""
 
     def lock_schema(self, connection: Connection) -> None:
@@ -66,7 +66,7 @@ class Dialect(Protocol):
     def teach_planner(self, connection: Connection) -> None:
         """Give the planner expected numbers of rows, once, after the schema was built."""
 
-    def beside(self, suffix: str) -> Path | None:
+    def path_beside(self, suffix: str) -> Path | None:
         """A place beside the store for files that can be made again; None where there is none."""
 
     def check_in_place(self) -> None:
@@ -84,13 +84,13 @@ class Dialect(Protocol):
     def note_commit(self) -> None:
         """Remember that this process has just committed."""
 
-    def announce(self, connection: Connection) -> None:
+    def notify_on_commit(self, connection: Connection) -> None:
         """Notify other processes of changes as soon as the transaction commits."""
 
     def change_token(self, engine: Engine) -> int:
         """See `Store.change_token`."""
 
-    def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows | None:
+    def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows | None:
         """Return the rows of one statement, run as a separate transaction; None if it must be run in a given one."""
 
     def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
@@ -102,7 +102,7 @@ class Dialect(Protocol):
     def claim(self, engine: Engine, holder: str) -> Claim | None:
         """Claim to be the only server that grows trees; None: several may. `StoreBusy` if another has the claim."""
 
-    def faults(self, engine: Engine, seconds: float) -> str:
+    def find_faults(self, engine: Engine, seconds: float) -> str:
         """Return the faults that a check of a number of seconds finds; empty: none."""
 
     def check_room(self, engine: Engine) -> None:
@@ -117,7 +117,7 @@ class Dialect(Protocol):
     def open_reserve(self, engine: Engine) -> AbstractContextManager[None]:
         """Give the space that is kept for deletions, for a moment."""
 
-    def translate(self, error: Exception) -> Exception:
+    def translate_error(self, error: Exception) -> Exception:
         """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ def read_each(connection: Connection, *asked: tuple[Select[Any], Mapping[str, An
     if connection.dialect.name == "postgresql":
         from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
 
-        return list(one_message.exchange(connection, asked))
+        return list(one_message.exchange_statements(connection, asked))
     return [connection.execute(statement, values).all() for statement, values in asked]
 
 
@@ -23,6 +23,6 @@ def commit_with(connection: Connection, change: Insert | Update | Delete, values
     if connection.dialect.name == "postgresql":
         from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
 
-        one_message.exchange(connection, [(change, values)], commits=True)
+        one_message.exchange_statements(connection, [(change, values)], commits=True)
     else:
         connection.execute(change, values)

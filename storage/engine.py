@@ -36,30 +36,30 @@ class Database:
         )
         self._claim: Claim | None = None
         self._keeps_reserve = False
-        with self._translated():
+        with self._translating_errors():
             dialect.make_ready()
             self._engine = dialect.create_engine()
         try:
-            self._prepare()
+            self._prepare_database()
         except BaseException:
             self._engine.dispose()
             raise
 
-    def _prepare(self) -> None:
+    def _prepare_database(self) -> None:
         """Make the database ready; on a full disk with the reserve for this."""
-        with suppress(NoSpace), self._translated():
-            self.dialect.prepare(self._engine)
+        with suppress(NoSpace), self._translating_errors():
+            self.dialect.prepare_database(self._engine)
             return
-        with self._translated():
+        with self._translating_errors():
             self.dialect.lend_reserve()
-            self.dialect.prepare(self._engine)
+            self.dialect.prepare_database(self._engine)
 
     @contextmanager
     def read(self, *, unhurried: bool = False) -> Iterator[Connection]:
         """Read transaction: everything in it sees one state of the store. `unhurried`: it may take long."""
-        with self._translated():
+        with self._translating_errors():
             self.dialect.check_in_place()
-            with self._transaction(writes=False, unhurried=unhurried) as connection:
+            with self._open_transaction(writes=False, unhurried=unhurried) as connection:
                 yield connection
 
     @contextmanager
@@ -68,32 +68,36 @@ class Database:
 
         `announced`: other processes look for changes as soon as it commits.
         """
-        with self._watched(), self._translated(), self._writer:
+        with self._noting_write_trouble(), self._translating_errors(), self._writer:
             if self._read_only:
                 raise ReadOnlyUntilRestart(self._read_only)
             if self._damage:  # to write on would make it worse
                 raise ReadOnlyUntilRestart(f"{self._damage}; nothing is written to it any more")
             self.dialect.check_in_place()
-            with self._transaction(writes=True, unhurried=unhurried) as connection:
+            with self._open_transaction(writes=True, unhurried=unhurried) as connection:
                 before = self.dialect.rows_written(connection)
-                changes.begin(connection)
+                changes.begin_transaction(connection)
                 yield connection
                 wrote = self.dialect.rows_written(connection) > before or deferred_writes.is_waiting(
                     connection
                 )
                 if wrote:
                     if announced:
-                        self.dialect.announce(connection)
-                    changes.finish(connection)  # last: it holds a row that every writer needs
+                        self.dialect.notify_on_commit(connection)
+                    changes.mark_held_models(connection)  # last: it holds a row that every writer needs
             if wrote:
                 self.dialect.note_commit()
             # once more: a commit to a replaced file, which no one can open again, is lost
             self.dialect.check_in_place()
 
     @contextmanager
-    def _transaction(self, *, writes: bool, unhurried: bool) -> Iterator[Connection]:
+    def _open_transaction(self, *, writes: bool, unhurried: bool) -> Iterator[Connection]:
         options = self.dialect.write_options if writes else self.dialect.read_options
-        with self._kept() if writes and self.dialect.one_writer else self._engine.connect() as connection:
+        with (
+            self._writer_connection()
+            if writes and self.dialect.one_writer
+            else self._engine.connect() as connection
+        ):
             if options:
                 connection.execution_options(**options)
             with connection.begin():
@@ -103,7 +107,7 @@ class Database:
                 yield connection
 
     @contextmanager
-    def _kept(self) -> Iterator[Connection]:
+    def _writer_connection(self) -> Iterator[Connection]:
         """The connection of the one writer, which is not given back between two transactions unless one fails."""
         connection, self._write_connection = self._write_connection or self._engine.connect(), None
         try:
@@ -139,14 +143,17 @@ class Database:
         try:
             done = self._write_with_reserve(smaller or (change,))
         finally:
-            with suppress(StoreError), self._translated():  # a failure here is found again by the next look
+            with (
+                suppress(StoreError),
+                self._translating_errors(),
+            ):  # a failure here is found again by the next look
                 self._keep_reserve()
         self._write_trouble = trouble  # the write that was refused at first succeeded
         return done
 
     def _write_with_reserve(self, changes_to_try: Sequence[Callable[[Connection], T]]) -> T:
         *larger, smallest = changes_to_try
-        with self._translated():
+        with self._translating_errors():
             for change in larger:
                 with (
                     suppress(NoSpace),
@@ -163,7 +170,7 @@ class Database:
     def keep_reserve(self) -> None:
         """Keep room for `write_when_full` from now on, as every server does."""
         self._keeps_reserve = True
-        with suppress(StoreError), self._translated():  # the next look says so
+        with suppress(StoreError), self._translating_errors():  # the next look says so
             self._keep_reserve()
 
     def _keep_reserve(self) -> None:
@@ -172,11 +179,11 @@ class Database:
 
     @property
     def write_trouble(self) -> str:
-        """The reason, within the store, why it did not take the last write; empty once `tried` succeeded."""
+        """The reason, within the store, why it did not take the last write; empty once `probe_write` succeeded."""
         return self._write_trouble or self._damage
 
     @contextmanager
-    def tried(self) -> Iterator[Connection]:
+    def probe_write(self) -> Iterator[Connection]:
         """Write transaction that finds out whether the store takes writes."""
         self.check_room()
         with self.write() as connection:
@@ -185,18 +192,18 @@ class Database:
 
     def check_room(self) -> None:
         """Raise `NoSpace` when next to nothing is left on the disk."""
-        with self._watched(), self._translated():
+        with self._noting_write_trouble(), self._translating_errors():
             self.dialect.check_in_place()
             self.dialect.check_room(self._engine)
             self._keep_reserve()
 
     def claim(self, holder: str) -> None:
         """Claim the store for this server until it is closed, unless several may serve it; see `Dialect.claim`."""
-        with self._translated():
+        with self._translating_errors():
             self._claim = self.dialect.claim(self._engine, holder)
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def _noting_write_trouble(self) -> Iterator[None]:
         try:
             yield
         except StoreBusy:
@@ -207,30 +214,30 @@ class Database:
 
     def change_token(self) -> int:
         """See `Store.change_token`."""
-        with self._translated():
+        with self._translating_errors():
             self.dialect.check_in_place()
             return self.dialect.change_token(self._engine)
 
-    def look(self, statement: Prepared, **values: Any) -> Rows:
+    def read_rows(self, statement: Prepared, **values: Any) -> Rows:
         """Rows of one statement that reads: of all reads the one that costs least."""
-        with self._translated():
+        with self._translating_errors():
             self.dialect.check_in_place()
-            found = self.dialect.look(self._engine, statement, values)
+            found = self.dialect.read_rows(self._engine, statement, values)
         if found is not None:
             return found
         with self.read() as connection:
             return statement.run_for_all(connection, **values)
 
-    def check(self, seconds: float) -> None:
+    def check_file(self, seconds: float) -> None:
         """Check the file for a limited time; `CorruptStore` if a fault is found."""
-        with self._translated():
-            found = self.dialect.faults(self._engine, seconds)
+        with self._translating_errors():
+            found = self.dialect.find_faults(self._engine, seconds)
         if found:
             raise CorruptStore(f"{self.dialect.store_name} {found}")
 
     def size_bytes(self) -> int:
         """Return the size of the store on disk."""
-        with self._translated():
+        with self._translating_errors():
             return self.dialect.size_bytes(self._engine)
 
     def remember_files(self) -> None:
@@ -240,7 +247,7 @@ class Database:
     def close(self) -> None:
         """Close every connection. A second call does nothing."""
         self._closed = True
-        with self._translated(check=False):
+        with self._translating_errors(check=False):
             self.dialect.close()
             self._close_kept()
             self._engine.dispose()
@@ -248,13 +255,13 @@ class Database:
             self._claim.close()
 
     @contextmanager
-    def _translated(self, *, check: bool = True) -> Iterator[None]:
+    def _translating_errors(self, *, check: bool = True) -> Iterator[None]:
         if check and self._closed:
             raise StoreError(f"{self.dialect.store_name} is closed")
         try:
             yield
         except self.dialect.driver_errors as error:
-            translated = self.dialect.translate(error)
+            translated = self.dialect.translate_error(error)
             if isinstance(translated, CorruptStore):
                 self._damage = str(translated)
             raise translated from error

@@ -108,16 +108,18 @@ class GroupedCalls:
             by_model[call.work.model].append(call)
         for model, group in by_model.items():
             for first in range(0, len(group), AT_ONCE):
-                self._commit(model, group[first : first + AT_ONCE])
+                self._commit_group(model, group[first : first + AT_ONCE])
         return [call.result if call.error is None else call.error for call in calls]
 
-    def _commit(self, model: str, group: list[_Call]) -> None:
+    def _commit_group(self, model: str, group: list[_Call]) -> None:
         try:
             with self._database.write() as connection:
-                for part in _parts(group):
-                    deferred_writes.send(connection)
+                for part in _split_by_reads(group):
+                    deferred_writes.send_waiting(connection)
                     for call in self._run_together(connection, model, part):
-                        deferred_writes.send(connection)  # the next call sees what those before it wrote
+                        deferred_writes.send_waiting(
+                            connection
+                        )  # the next call sees what those before it wrote
                         call.run(connection)
         except StoreError as error:
             for call in group:
@@ -128,7 +130,7 @@ class GroupedCalls:
                 return
             for call in group:
                 call.error = None
-                self._commit(model, [call])
+                self._commit_group(model, [call])
 
     def _run_together(self, connection: Connection, model: str, group: list[_Call]) -> list[_Call]:
         """Read once for all calls, and do those for which that suffices; the others are left."""
@@ -140,12 +142,14 @@ class GroupedCalls:
                 wanted[call.work.asking[0]] += call.work.asking[1]
         claims = [call.work.claim for call in group if call.work.claim is not None]
         try:
-            seen = shared_view.look(connection, model, wanted, claims, Clock(self._clocks, connection))
+            seen = shared_view.read_shared_view(
+                connection, model, wanted, claims, Clock(self._clocks, connection)
+            )
         except NotFound:
             return group  # each is told so
         return [call for call in group if not call.run_together(connection, seen)]
 
 
-def _parts(group: Iterable[_Call]) -> list[list[_Call]]:
+def _split_by_reads(group: Iterable[_Call]) -> list[list[_Call]]:
     """Split a group where calls that read alone begin and end, in order."""
     return [list(part) for _, part in groupby(group, lambda call: call.work.reads_alone)]

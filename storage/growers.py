@@ -49,7 +49,7 @@ class GrowerRecord:
     models: int
 
 
-def renew(connection: Connection, member: str, place: str, until: float, now: Timestamps) -> None:
+def renew_membership(connection: Connection, member: str, place: str, until: float, now: Timestamps) -> None:
     """Renew the membership until a moment of the lease clock."""
     # The place as well: the processes that a server starts one after the other are one member.
     changed = update(grower).where(grower.c.id == member).values(place=place, until=until)
@@ -68,7 +68,7 @@ def live_members(connection: Connection, now: Timestamps) -> list[GrowerRecord]:
     ]
 
 
-def take(connection: Connection, key: int, member: str, now: Timestamps) -> Fence | None:
+def take_model(connection: Connection, key: int, member: str, now: Timestamps) -> Fence | None:
     """Take a model; None while another live member has it, or there is no such model."""
     there = select(model.c.id).where(model.c.id == key, LIVE)
     if connection.execute(there).one_or_none() is None:
@@ -86,7 +86,7 @@ def _is_live(owner: ColumnElement[str | None], now: Timestamps) -> ColumnElement
     return exists(select(1).where(grower.c.id == owner, grower.c.until > now.clock))
 
 
-def release(connection: Connection, member: str, keys: Sequence[int] | None = None) -> None:
+def release_models(connection: Connection, member: str, keys: Sequence[int] | None = None) -> None:
     """Give models back, all of them unless some are named."""
     mine = [growing.c.owner == member]
     if keys is not None:
@@ -94,9 +94,9 @@ def release(connection: Connection, member: str, keys: Sequence[int] | None = No
     connection.execute(update(growing).where(*mine).values(owner=None))
 
 
-def leave(connection: Connection, member: str) -> None:
+def end_membership(connection: Connection, member: str) -> None:
     """End the membership, and release the member's models."""
-    release(connection, member)
+    release_models(connection, member)
     connection.execute(delete(grower).where(grower.c.id == member))
 
 

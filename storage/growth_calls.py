@@ -67,7 +67,7 @@ class GrowthCalls(StoreCalls):
         checks.at_least("keep", keep, 1)
         published = Publication(as_of, snapshot, agenda, key, keep, fence, report)
         with self._database.write(announced=True) as connection:
-            return agendas.publish_tree(connection, model, published, self._clock(connection))
+            return agendas.publish_tree(connection, model, published, self._clock_of(connection))
 
     def publish_agenda(
         self,
@@ -83,7 +83,7 @@ class GrowthCalls(StoreCalls):
         Do nothing if the model is deleted, or if a tree that was grown further than `as_of` was published meanwhile.
         """
         with self._database.write() as connection:
-            clock = self._clock(connection)
+            clock = self._clock_of(connection)
             agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=clock, fence=fence)
 
     def has_queries(self, model: str) -> bool:
@@ -94,7 +94,7 @@ class GrowthCalls(StoreCalls):
     def snapshot(self, model: str, version: int | None = None) -> Snapshot:
         """Return a tree version, None = the newest; `NotFound` ("tree version") if there is none."""
         with self._database.read() as connection:
-            return snapshots.get(connection, model, version)
+            return snapshots.get_snapshot(connection, model, version)
 
     # Growers
 
@@ -120,7 +120,7 @@ class GrowthCalls(StoreCalls):
         checks.duration("duration_s", duration_s)
         with self._database.write() as connection:
             now = self._clocks.now(connection)
-            growers.renew(connection, member, place, now.clock + duration_s, now)
+            growers.renew_membership(connection, member, place, now.clock + duration_s, now)
 
     def live_growers(self) -> list[GrowerRecord]:
         """Return the live members, in order of identity."""
@@ -130,14 +130,14 @@ class GrowthCalls(StoreCalls):
     def take_model(self, key: int, member: str) -> Fence | None:
         """Take the model of this `ModelRecord.key`, to publish its trees; None while another live member has it."""
         with self._database.write() as connection:
-            return growers.take(connection, key, member, self._clocks.now(connection))
+            return growers.take_model(connection, key, member, self._clocks.now(connection))
 
     def release_models(self, member: str, keys: Sequence[int] | None = None) -> None:
         """Give models back, for other members to take: all of the member's, unless some are named."""
         with self._database.write() as connection:
-            growers.release(connection, member, keys)
+            growers.release_models(connection, member, keys)
 
     def leave_growers(self, member: str) -> None:
         """End the membership, and release the member's models."""
         with self._database.write() as connection:
-            growers.leave(connection, member)
+            growers.end_membership(connection, member)

@@ -78,11 +78,11 @@ class HostClocks:
                 offset = _offset_of_new_boot(connection, wall(), steady())
         if offset is None:
 
-            def remember(connection: Connection) -> float:
+            def ensure_offset(connection: Connection) -> float:
                 known = _remembered_offset(connection, boot, steady())
                 return _write_offset(connection, boot, wall(), steady()) if known is None else known
 
-            offset = database.write_when_full(remember)  # a server starts on a full disk, too
+            offset = database.write_when_full(ensure_offset)  # a server starts on a full disk, too
         return cls(wall, steady, offset)
 
     def now(self, _: Connection | None = None) -> Timestamps:
@@ -91,12 +91,12 @@ class HostClocks:
             self._latest = max(self._latest, self._offset + self._steady())
             return Timestamps(self._latest, self._wall())
 
-    def given(self) -> dict[str, float]:
+    def moment_parameters(self) -> dict[str, float]:
         """Parameters of `moment`."""
         now = self.now()
         return {"now_clock": now.clock, "now_wall": now.wall}
 
-    def stamps(self, clock: float, wall: float) -> Timestamps:
+    def timestamps_of(self, clock: float, wall: float) -> Timestamps:
         """Return the time that `moment` told."""
         return Timestamps(clock, wall)
 

@@ -33,11 +33,11 @@ def ensure_schema(database: Database) -> None:
         database.dialect.lock_schema(connection)
         found = stored_revision(connection, database.dialect.store_name)
         if found is None:
-            _create(connection)
+            _create_schema(connection)
             if database.dialect.own_clock(None) is not None:
                 connection.execute(insert(lease_clock).values(id=1, boot=DATABASE, offset=0.0))
         elif found != HEAD:
-            upgrade(connection, found, database.dialect.store_name)
+            upgrade_schema(connection, found, database.dialect.store_name)
         if found != HEAD:
             database.dialect.teach_planner(connection)
     database.remember_files()
@@ -70,7 +70,7 @@ def stored_revision(connection: Connection, store: str) -> str | None:
     return None if revision is None else str(revision)
 
 
-def _create(connection: Connection) -> None:
+def _create_schema(connection: Connection) -> None:
     metadata.create_all(connection)
     connection.execute(insert(change_counter).values(id=1, number=1))
     columns = "version_num VARCHAR(32) NOT NULL CONSTRAINT quercus_revision_pkc PRIMARY KEY"
@@ -78,7 +78,7 @@ def _create(connection: Connection) -> None:
     connection.execute(text(f"INSERT INTO {REVISION_TABLE} VALUES (:head)"), {"head": HEAD})  # noqa: S608
 
 
-def upgrade(connection: Connection, found: str | None, store: str) -> None:
+def upgrade_schema(connection: Connection, found: str | None, store: str) -> None:
     """Run the migrations that come after a revision; None: all of them.
 
     Raises

@@ -17,7 +17,7 @@ from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.pending import PendingRule, settle_pending
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
-from quercus.storage.rows import count_opening, lock
+from quercus.storage.rows import count_opening, lock_model
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 COUNTERS = (
@@ -52,7 +52,7 @@ def create(  # noqa: PLR0917 - one model, spelled out
     insert_empty(connection, name, specification, budget, now.wall)
     if admit is not None:
         changes.hold_counter(connection)
-        admit(count(connection))
+        admit(count_models(connection))
     return get(connection, name, now)
 
 
@@ -74,7 +74,7 @@ def insert_empty(
     if made is None:
         raise AlreadyExists("model", name)
     (key,) = made
-    changes.introduce(connection, int(key), name)
+    changes.record_new_model(connection, int(key), name)
     return int(key)
 
 
@@ -112,7 +112,7 @@ def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
     ]
 
 
-def page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
+def read_page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
@@ -120,7 +120,7 @@ def page(connection: Connection, after: str, limit: int, now: Timestamps) -> lis
     return [_to_record(row, now) for row in rows]
 
 
-def count(connection: Connection) -> int:
+def count_models(connection: Connection) -> int:
     """Return the number of models."""
     return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
@@ -136,7 +136,7 @@ def respecify(
 
     If the new budget is spent, `pending` settles the queries that have some of several answers.
     """
-    row = lock(connection, name)
+    row = lock_model(connection, name)
     now = clock()
     revised = rule(row.specification)
     if revised is None:

@@ -38,24 +38,24 @@ class Prepared:
     def run(self, connection: Connection, **values: Any) -> Any:
         """Run it in a transaction; return the row, None where there is none."""
         if connection.dialect.name != "sqlite":
-            found = self._elsewhere(connection, values)
+            found = self._run_by_sqlalchemy(connection, values)
             return found[0] if found else None
-        rows = self._fetch(connection, values)
+        rows = self._fetch_rows(connection, values)
         return self._row(*rows[0]) if rows else None
 
     def run_for_all(self, connection: Connection, **values: Any) -> Rows:
         """Run it in a transaction; return all rows."""
         if connection.dialect.name != "sqlite":
-            return self._elsewhere(connection, values)
-        return self._fetch(connection, values)
+            return self._run_by_sqlalchemy(connection, values)
+        return self._fetch_rows(connection, values)
 
-    def _elsewhere(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Any]:
+    def _run_by_sqlalchemy(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Any]:
         if isinstance(self.statement, Select):
             return read_each(connection, (self.statement, values))[0]
         result = connection.execute(self.statement, values)
         return result.all() if result.returns_rows else []
 
-    def _fetch(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def _fetch_rows(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self.fetch_by(driver_of(connection), values)
 
     def fetch_by(self, driver: SqliteConnection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:

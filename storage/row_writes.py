@@ -48,11 +48,11 @@ class RowWrite:
         if len(rows) == 1:
             connection.execute(self.one, rows[0])
         elif rows and takes_arrays(connection):
-            connection.execute(self.many, self.arrays(rows))
+            connection.execute(self.many, self.array_parameters(rows))
         elif rows:
             connection.execute(self.one, rows)
 
-    def arrays(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    def array_parameters(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
         """Return the parameters of `many` for these rows."""
         picked = zip(*map(itemgetter(*self._columns), rows), strict=True)
         return dict(zip(self._columns, map(list, picked), strict=True))
@@ -63,7 +63,7 @@ def takes_arrays(connection: Connection) -> bool:
     return connection.dialect.name == "postgresql"
 
 
-def inserting(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:
+def row_insert(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:
     """Insertion of rows, in order; the parameter of a column is its name behind a prefix.
 
     Parameters
@@ -80,7 +80,7 @@ def inserting(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:
     return RowWrite(one, insert(table).inline().from_select(list(columns), chosen), columns.values())
 
 
-def updating(table: Table, keys: Mapping[str, str], columns: Mapping[str, str]) -> RowWrite:
+def row_update(table: Table, keys: Mapping[str, str], columns: Mapping[str, str]) -> RowWrite:
     """Update of `columns` of the row that `keys` name: name of each column, and of its parameter."""
     mine = [table.c[name] == bindparam(sent) for name, sent in keys.items()]
     one = update(table).where(*mine).values({name: bindparam(sent) for name, sent in columns.items()})
@@ -93,13 +93,13 @@ def updating(table: Table, keys: Mapping[str, str], columns: Mapping[str, str]) 
 
 def sent_rows(name: str, columns: Mapping[str, TypeEngine[Any]]) -> TableValuedAlias:
     """Rows that are sent with a statement, as arrays under the names of their columns, in order of `place`."""
-    plain = {sent: _plain(kind) for sent, kind in columns.items()}
+    plain = {sent: _bare_type(kind) for sent, kind in columns.items()}
     arrays = (bindparam(sent, type_=ARRAY(kind)) for sent, kind in plain.items())
     heads: list[ColumnElement[Any]] = [column(sent, kind) for sent, kind in plain.items()]
     return func.unnest(*arrays).table_valued(*heads, with_ordinality=_PLACE, name=name).render_derived()
 
 
-def _plain(kind: TypeEngine[Any]) -> TypeEngine[Any]:
+def _bare_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:
     """Return the type without what only a column of a table has."""
     if isinstance(kind, String):
         return Text()

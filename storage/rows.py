@@ -17,36 +17,36 @@ from quercus.storage.schema import LIVE, AnyRow, model
 _BY_NAME = select(model).where(model.c.name == bindparam("wanted"), LIVE)
 _OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
 BY_NAME_TO_HOLD: Final[Select[Any]] = _BY_NAME.with_for_update()
-"""The row of the model that the parameter `wanted` names; see `held`."""
+"""The row of the model that the parameter `wanted` names; see `hold_row`."""
 
 _HELD = Prepared(BY_NAME_TO_HOLD)
 _FOUND = Prepared(_BY_NAME)
 
 
-def lock(connection: Connection, name: str) -> AnyRow:
+def lock_model(connection: Connection, name: str) -> AnyRow:
     """The model's row, held until the transaction ends (a row lock where the database has them)."""
     row: AnyRow | None = _HELD.run(connection, wanted=name)
-    return held(connection, name, [] if row is None else [row])
+    return hold_row(connection, name, [] if row is None else [row])
 
 
 def lock_now(connection: Connection, name: str, clock: Clock) -> tuple[AnyRow, Timestamps]:
-    """Lock the row of a model like `lock`, and return it with the time of locking."""
+    """Lock the row of a model like `lock_model`, and return it with the time of locking."""
     if not (takes_arrays(connection) and clock.clocks.is_in_database):
-        return lock(connection, name), clock()
-    told = clock.clocks.moment, clock.clocks.given()
+        return lock_model(connection, name), clock()
+    told = clock.clocks.moment, clock.clocks.moment_parameters()
     found, ((at, wall),) = read_each(connection, (BY_NAME_TO_HOLD, {"wanted": name}), told)
-    return held(connection, name, found), clock.clocks.stamps(at, wall)
+    return hold_row(connection, name, found), clock.clocks.timestamps_of(at, wall)
 
 
-def held(connection: Connection, name: str, found: Sequence[AnyRow]) -> AnyRow:
+def hold_row(connection: Connection, name: str, found: Sequence[AnyRow]) -> AnyRow:
     """Return the row that `BY_NAME_TO_HOLD` found; the transaction locks it from now on."""
     if not found:
         raise NotFound("model", name)
-    changes.hold(connection, found[0])
+    changes.hold_model(connection, found[0])
     return found[0]
 
 
-def find(connection: Connection, name: str) -> AnyRow:
+def find_model(connection: Connection, name: str) -> AnyRow:
     """Return the model's row, for reading."""
     row: AnyRow | None = _FOUND.run(connection, wanted=name)
     if row is None:

@@ -47,7 +47,7 @@ metadata = MetaData(
 _ID = BigInteger().with_variant(Integer(), "sqlite")
 
 
-def _text(length: int | None = None) -> String:
+def _text_type(length: int | None = None) -> String:
     """Text in the order of its bytes, whatever the language of the database; `checks` bounds its length."""
     return String(length).with_variant(String(collation="C"), "postgresql")
 
@@ -64,7 +64,7 @@ def _model_column() -> Column[int]:
     return Column("model_id", _ID, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
 
 
-def _reference(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
+def _foreign_key(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
     """Reference of a table with many rows to a row that whoever writes them holds.
 
     PostgreSQL would look it up for each row, nearly half of the work of an insert.
@@ -76,9 +76,9 @@ model = Table(
     "model",
     metadata,
     Column("id", _ID, primary_key=True),
-    Column("name", _text(200), nullable=False, unique=True),
+    Column("name", _text_type(200), nullable=False, unique=True),
     # Told to clients, who thereby tell a model from a later one of its name.
-    Column("uid", _text(36), nullable=False, server_default=text("''")),
+    Column("uid", _text_type(36), nullable=False, server_default=text("''")),
     Column("initial_specification", LargeBinary, nullable=False),
     Column("specification", LargeBinary, nullable=False),
     Column("budget", BigInteger, nullable=False),
@@ -119,7 +119,7 @@ model_change = Table(
     "model_change",
     metadata,
     Column("model_id", _ID, primary_key=True, autoincrement=False),
-    Column("name", _text(200), nullable=False),
+    Column("name", _text_type(200), nullable=False),
     Column("number", BigInteger, nullable=False),
 )
 Index("ix_model_change_number", model_change.c.number)
@@ -128,16 +128,16 @@ log = Table(
     "log",
     metadata,
     Column("model_id", _ID, primary_key=True),
-    _reference(["model_id"], ["model.id"]),
+    _foreign_key(["model_id"], ["model.id"]),
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", SmallInteger, nullable=False),
     # Only in INSTANCE rows, so that the unique index needs no condition on the kind.
-    Column("id", _text(200)),
+    Column("id", _text_type(200)),
     # Only in rows that say something of an instance: its sequence.
     Column("instance", BigInteger),
     Column("values", LargeBinary),
     Column("label", LargeBinary),
-    Column("author", _text(200), nullable=False),
+    Column("author", _text_type(200), nullable=False),
     Column("reliability", Double, nullable=False),
     Column("asked", LargeBinary),
     Column("conflict", Boolean, nullable=False),
@@ -146,14 +146,14 @@ log = Table(
     # The lease clock, which lag lives by; null in rows that revisions before 0008 wrote.
     Column("clock", Double),
     Column("query", BigInteger),
-    Column("comment", _text()),
+    Column("comment", _text_type()),
     Column("took_s", Double),
     # Name of the labeller's screen, from the client.
-    Column("shown", _text(200)),
+    Column("shown", _text_type(200)),
     # True where the reliability was not sent with the label, but taken for 1 or estimated.
     Column("assumed", Boolean),
     # Only in STATEMENT rows: the request that brought them, so that it counts once.
-    Column("request", _text(200)),
+    Column("request", _text_type(200)),
     sqlite_with_rowid=False,
 )
 Index(
@@ -193,7 +193,7 @@ vocabulary = Table(
     _model_column(),
     Column("attribute", Integer, primary_key=True, autoincrement=False),
     Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("value", _text(), nullable=False),
+    Column("value", _text_type(), nullable=False),
     sqlite_with_rowid=False,
 )
 Index("ix_vocabulary_value", vocabulary.c.model_id, vocabulary.c.attribute, vocabulary.c.value, unique=True)
@@ -222,7 +222,7 @@ query = Table(
     "query",
     metadata,
     Column("model_id", _ID, primary_key=True),
-    _reference(["model_id"], ["model.id"]),
+    _foreign_key(["model_id"], ["model.id"]),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("instance", BigInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
@@ -230,8 +230,8 @@ query = Table(
     Column("asked", LargeBinary, nullable=False),
     Column("reason", LargeBinary, nullable=False),
     Column("tree_version", BigInteger, nullable=False),
-    Column("labeller", _text(200)),
-    Column("token", _text(64)),
+    Column("labeller", _text_type(200)),
+    Column("token", _text_type(64)),
     # Times of the lease clock (see `clocks`).
     Column("ends", Double),
     Column("not_before", Double),
@@ -240,7 +240,7 @@ query = Table(
     Column("answers", Integer, nullable=False, server_default="0"),
     Column("wanted", Boolean, nullable=False, server_default="1"),
     # Id of the access token by which it was leased last; NULL where none was asked for.
-    Column("credential", _text(32)),
+    Column("credential", _text_type(32)),
     Column("created_at", Double, nullable=False),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
@@ -269,14 +269,14 @@ query_history = Table(
     Column("instance", BigInteger, nullable=False),
     Column("step", SmallInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
-    Column("labeller", _text(200)),
-    Column("token", _text(64)),
+    Column("labeller", _text_type(200)),
+    Column("token", _text_type(64)),
     Column("clock", Double, nullable=False),
     Column("at", Double, nullable=False),
     Column("until", Double),
     Column("sequence", BigInteger),
-    Column("why", _text()),
-    _reference(["model_id", "number"], ["query.model_id", "query.number"]),
+    Column("why", _text_type()),
+    _foreign_key(["model_id", "number"], ["query.model_id", "query.number"]),
     sqlite_autoincrement=True,
 )
 Index("ix_query_history_query", query_history.c.model_id, query_history.c.number)
@@ -292,7 +292,7 @@ lease_clock = Table(
     "lease_clock",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("boot", _text(64), nullable=False),
+    Column("boot", _text_type(64), nullable=False),
     Column("offset", Double, nullable=False),
 )
 
@@ -308,15 +308,15 @@ policy = Table(
     Column("per_hour", BigInteger),
     Column("max_held", Integer, nullable=False),
     Column("corrections", SmallInteger, nullable=False),
-    Column("tags", _text(), nullable=False),
+    Column("tags", _text_type(), nullable=False),
 )
 
 # Growers that share the store, each for as long as it renews its row (see `growers`).
 grower = Table(
     "grower",
     metadata,
-    Column("id", _text(64), primary_key=True),
-    Column("place", _text(200), nullable=False),
+    Column("id", _text_type(64), primary_key=True),
+    Column("place", _text_type(200), nullable=False),
     # Of the lease clock.
     Column("until", Double, nullable=False),
 )
@@ -326,7 +326,7 @@ growing = Table(
     "growing",
     metadata,
     _model_column(),
-    Column("owner", _text(64)),
+    Column("owner", _text_type(64)),
     Column("epoch", BigInteger, nullable=False),
 )
 Index("ix_growing_owner", growing.c.owner)
@@ -335,12 +335,12 @@ Index("ix_growing_owner", growing.c.owner)
 token = Table(
     "token",
     metadata,
-    Column("id", _text(32), primary_key=True),
-    Column("name", _text(200), nullable=False),
+    Column("id", _text_type(32), primary_key=True),
+    Column("name", _text_type(200), nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    Column("roles", _text(), nullable=False),
+    Column("roles", _text_type(), nullable=False),
     # Names of models, JSON; NULL: all.
-    Column("models", _text()),
+    Column("models", _text_type()),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
@@ -352,9 +352,9 @@ audit = Table(
     metadata,
     Column("id", _ID, primary_key=True),
     Column("at", Double, nullable=False),
-    Column("who", _text(200), nullable=False),
-    Column("action", _text(200), nullable=False),
-    Column("target", _text(200), nullable=False),
-    Column("outcome", _text(200), nullable=False),
+    Column("who", _text_type(200), nullable=False),
+    Column("action", _text_type(200), nullable=False),
+    Column("target", _text_type(200), nullable=False),
+    Column("outcome", _text_type(200), nullable=False),
     sqlite_autoincrement=True,
 )

@@ -9,7 +9,7 @@ from quercus.storage import deferred_writes
 from quercus.storage.errors import NotFound
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import Snapshot
-from quercus.storage.rows import find
+from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, snapshot
 
 _ADD = Prepared(
@@ -28,16 +28,16 @@ _REMOVE = Prepared(
 )
 
 
-def add(connection: Connection, model_id: int, new: Snapshot, keep: int) -> None:
+def add_snapshot(connection: Connection, model_id: int, new: Snapshot, keep: int) -> None:
     """Insert the next version, and remove all that are older than the newest `keep`; the caller holds the model."""
     tree = {"tree_version": new.version, "tree_as_of": new.as_of, "tree": new.data, "tree_at": new.created_at}
     deferred_writes.write_prepared(connection, _ADD, {"tree_of": model_id, **tree})
     deferred_writes.write_prepared(connection, _REMOVE, {"old_of": model_id, "oldest": new.version - keep})
 
 
-def get(connection: Connection, name: str, version: int | None) -> Snapshot:
+def get_snapshot(connection: Connection, name: str, version: int | None) -> Snapshot:
     """One version, or the newest."""
-    row = find(connection, name)
+    row = find_model(connection, name)
     wanted = row.tree_version if version is None else version
     found = connection.execute(
         select(snapshot.c.version, snapshot.c.as_of, snapshot.c.data, snapshot.c.created_at).where(

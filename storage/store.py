@@ -87,7 +87,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         database = Database(dialect_for(url, busy_timeout_s, read_only))
         try:
             if check_s > 0:
-                database.check(check_s)
+                database.check_file(check_s)
             ensure_schema(database)
             clocks = database.dialect.own_clock(clock) if steady is None else None
             if clocks is None:
@@ -113,7 +113,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         See `quercus.storage.admin.transfer_log.load_model`.
         """
         with self._database.write(unhurried=True) as connection:
-            return transfer.load_model(connection, lines, self._clock(connection), name, meaning)
+            return transfer.load_model(connection, lines, self._clock_of(connection), name, meaning)
 
     @property
     def is_read_only(self) -> bool:
@@ -141,7 +141,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
     def beside(self, suffix: str) -> Path | None:
         """Return a path beside the store's file, for files that can be made again; None if the store is no file."""
-        return self._database.dialect.beside(suffix)
+        return self._database.dialect.path_beside(suffix)
 
     @property
     def access(self) -> Access:
@@ -176,7 +176,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
     def try_to_write(self) -> None:
         """Write almost nothing, to find out whether the store takes writes; raise `StoreError` if it does not."""
-        with self._database.tried() as connection:
+        with self._database.probe_write() as connection:
             connection.execute(update(lease_clock).values(boot=lease_clock.c.boot))
 
     def check_room(self) -> None:
@@ -205,11 +205,11 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
     def newest_change(self) -> int:
         """Return the number of the newest commit that changed a model; see `changes`."""
         with self._database.read() as connection:
-            return changes.newest(connection)
+            return changes.newest_commit(connection)
 
     def changes(self, seen: int) -> list[changes.Change]:
         """Return the models that commits after number `seen` changed or deleted, each once, in that order."""
-        return changes.of_rows(self._database.look(changes.SINCE, seen=seen))
+        return changes.of_rows(self._database.read_rows(changes.SINCE, seen=seen))
 
     # Models
 
@@ -227,7 +227,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         the model is not created.
         """
         with self._database.write() as connection:
-            clock = self._clock(connection)
+            clock = self._clock_of(connection)
             return models.create(connection, name, specification, budget, clock, admit)
 
     def get_model(self, name: str) -> ModelRecord:
@@ -238,7 +238,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
     def list_models(self, after: str = "", limit: int = 1000) -> list[ModelRecord]:
         """Return models in order of name, those after the name `after`."""
         with self._database.read() as connection:
-            return models.page(connection, after, limit, self._clocks.now(connection))
+            return models.read_page(connection, after, limit, self._clocks.now(connection))
 
     def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
         """Return the models of these `ModelRecord.key`, without deleted ones, in no order."""
@@ -253,7 +253,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
     def count_models(self) -> int:
         """Return the number of models."""
         with self._database.read() as connection:
-            return models.count(connection)
+            return models.count_models(connection)
 
     def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees, even on a full disk.
@@ -261,7 +261,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         The model is invisible from now on, and its name is free; `remove_deleted` removes its rows.
         """
         self._removes = True  # also where the call fails after the commit
-        self._removes = self._database.write_when_full(partial(removal.mark, name=name))
+        self._removes = self._database.write_when_full(partial(removal.mark_deleted, name=name))
 
     @property
     def removes(self) -> bool:
@@ -295,4 +295,4 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         If the new budget is spent, `pending` settles the queries that have some of several answers.
         """
         with self._database.write() as connection:
-            return models.respecify(connection, name, rule, self._clock(connection), pending)
+            return models.respecify(connection, name, rule, self._clock_of(connection), pending)

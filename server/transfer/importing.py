@@ -30,7 +30,7 @@ class LogChecker:
 
     _specification: Specification
 
-    def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+    def check_head(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         """Take the first line."""
         self._specification = _decode_specification(specification)
         BUDGET.check(budget)
@@ -38,7 +38,7 @@ class LogChecker:
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
         self._labels: set[bytes] = set()  # that were found to be right
 
-    def take(self, events: Sequence[dict[str, Any]]) -> None:
+    def check_events(self, events: Sequence[dict[str, Any]]) -> None:
         """Take the next events. Their values are checked as one table: row by row that takes a fifth of an import."""
         rows = [event["values"] for event in events if event.get("values") is not None]
         if rows:

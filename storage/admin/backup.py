@@ -250,7 +250,7 @@ def _empty_log(path: Path) -> None:
 
 def _explained_error(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:
     if isinstance(error, sqlite3.Error):
-        translated = dialect.translate(error)
+        translated = dialect.translate_error(error)
         translated.add_note(f"while copying to {target}")
         return translated
     return StoreError(f"{target} cannot be written: {getattr(error, 'strerror', None) or error}")

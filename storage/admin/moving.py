@@ -103,16 +103,16 @@ def _model_keys(store: Store) -> list[int]:
         return list(connection.execute(select(model.c.id).where(LIVE).order_by(model.c.id)).scalars())
 
 
-def _identities(connection: Connection) -> dict[int, tuple[str, str]]:
+def _model_identities(connection: Connection) -> dict[int, tuple[str, str]]:
     rows = connection.execute(select(model.c.id, model.c.uid, model.c.name).where(LIVE))
     return {int(key): (uid, name) for key, uid, name in rows}
 
 
 def _check_target(source: Store, target: Store) -> None:
     with source._database.read() as connection:
-        known = _identities(connection)
+        known = _model_identities(connection)
     with target._database.read() as connection:
-        there = _identities(connection)
+        there = _model_identities(connection)
         others = connection.execute(select(model.c.name).where(~LIVE)).first()
     strange = [name for key, (uid, name) in there.items() if known.get(key) != (uid, name)]
     if strange or others is not None:
@@ -134,24 +134,26 @@ def _has_all(reading: Connection, target: Connection, table: Table) -> bool:
     """Return whether the source has each row of a table that the target has; both are read in order of their key."""
     wanted = _in_order(table).execution_options(yield_per=ROWS)
     with reading.execute(wanted) as of_source, target.execute(wanted) as of_target:
-        known = map(_canonical, of_source)
+        known = map(_canonical_bytes, of_source)
         # `in` goes on behind the row that it found last
-        return all(row in known for row in map(_canonical, of_target))
+        return all(row in known for row in map(_canonical_bytes, of_target))
 
 
 def _move_model(source: Store, target: Store, key: int) -> MovedModel:
     with source._database.read(unhurried=True) as reading:
         name = str(reading.execute(select(model.c.name).where(model.c.id == key)).scalar_one())
         with target._database.write(unhurried=True) as writing:
-            found = _digests(writing, key)
+            found = _table_digests(writing, key)
             if found[model.name][0]:
-                if found != _digests(reading, key):
+                if found != _table_digests(reading, key):
                     raise FailedPrecondition(
                         f"model {name} of the target is not that of the source any more: move to a new store"
                     )
                 return MovedModel(name, sum(count for count, _ in found.values()), was_there=True)
-            wanted = {table.name: _copy(reading, writing, table, _rows_of(table, key)) for table in OF_MODELS}
-            if (written := _digests(writing, key)) != wanted:
+            wanted = {
+                table.name: _copy_rows(reading, writing, table, _rows_of(table, key)) for table in OF_MODELS
+            }
+            if (written := _table_digests(writing, key)) != wanted:
                 wrong = next(each for each in wanted if wanted[each] != written[each])
                 raise CorruptStore(f"model {name}: rows of table {wrong} came back as others than they went")
     return MovedModel(name, sum(count for count, _ in wanted.values()), was_there=False)
@@ -162,7 +164,7 @@ def _move_rest(source: Store, target: Store) -> None:
     with source._database.read() as reading, target._database.write(unhurried=True) as writing:
         for table in OF_ALL:
             writing.execute(delete(table))  # of an earlier move of this source: `_check_target`
-            _copy(reading, writing, table, _in_order(table))
+            _copy_rows(reading, writing, table, _in_order(table))
         number = reading.execute(select(change_counter.c.number)).scalar_one()
         writing.execute(update(change_counter).values(number=number))
         for table in NUMBERED:
@@ -179,35 +181,37 @@ def _in_order(table: Table) -> Select[Any]:
     return select(table).order_by(*table.primary_key)
 
 
-def _copy(reading: Connection, writing: Connection, table: Table, wanted: Select[Any]) -> tuple[int, str]:
+def _copy_rows(
+    reading: Connection, writing: Connection, table: Table, wanted: Select[Any]
+) -> tuple[int, str]:
     """Copy rows; how many, and their digest."""
     digest, count = hashlib.sha256(), 0
-    for rows in _portions(reading.execute(wanted.execution_options(yield_per=ROWS))):
+    for rows in _row_portions(reading.execute(wanted.execution_options(yield_per=ROWS))):
         for row in rows:
-            digest.update(_canonical(row))
+            digest.update(_canonical_bytes(row))
         count += len(rows)
         writing.execute(insert(table), [dict(row._mapping) for row in rows])
     return count, digest.hexdigest()
 
 
-def _digests(connection: Connection, key: int) -> dict[str, tuple[int, str]]:
+def _table_digests(connection: Connection, key: int) -> dict[str, tuple[int, str]]:
     """Return, for each table, the number of a model's rows and their digest."""
     found = {}
     for table in OF_MODELS:
         digest, count = hashlib.sha256(), 0
         for row in connection.execute(_rows_of(table, key).execution_options(yield_per=ROWS)):
-            digest.update(_canonical(row))
+            digest.update(_canonical_bytes(row))
             count += 1
         found[table.name] = (count, digest.hexdigest())
     return found
 
 
-def _canonical(row: AnyRow) -> bytes:
+def _canonical_bytes(row: AnyRow) -> bytes:
     """Return a row as bytes: the same for the same values, whatever the database."""
     return repr([bytes(value) if isinstance(value, memoryview) else value for value in row]).encode()
 
 
-def _portions(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
+def _row_portions(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
     left = iter(rows)
     while portion := list(islice(left, ROWS)):
         yield portion

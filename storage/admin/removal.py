@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Table, delete, select, tuple_, update
 
 from quercus.storage import changes
-from quercus.storage.rows import lock
+from quercus.storage.rows import lock_model
 from quercus.storage.schema import display, log, model, query, query_history, snapshot, vocabulary
 
 ROWS: Final = 1024
@@ -31,9 +31,9 @@ _PARTS: Final[tuple[tuple[Table, tuple[Column[Any], ...]], ...]] = (
 )
 
 
-def mark(connection: Connection, name: str) -> bool:
-    """Mark a model as deleted; `rows.lock` has its end told. There is something to be removed then."""
-    key = lock(connection, name).id
+def mark_deleted(connection: Connection, name: str) -> bool:
+    """Mark a model as deleted; `rows.lock_model` has its end told. There is something to be removed then."""
+    key = lock_model(connection, name).id
     # No model is looked up by such a name, and no other can have it.
     gone = {"name": f"deleted/{key}", "deleted": True}
     connection.execute(update(model).where(model.c.id == key).values(gone))

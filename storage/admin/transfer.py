@@ -31,7 +31,7 @@ from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.clocks import Clock
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
-from quercus.storage.rows import find
+from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
 CHUNK = 1_000  # events written by one statement
@@ -43,10 +43,10 @@ class LogValidator(Protocol):
     Both methods raise `InvalidInput` with the invalid field.
     """
 
-    def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+    def check_head(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         """Take the content of the first line: the specification, and learned values by attribute."""
 
-    def take(self, events: Sequence[dict[str, Any]]) -> None:
+    def check_events(self, events: Sequence[dict[str, Any]]) -> None:
         """Take the next events, with their columns as they are stored.
 
         After an error it is called again with each of these events alone, to find the first one that is invalid.
@@ -55,7 +55,7 @@ class LogValidator(Protocol):
 
 def dump_model(connection: Connection, name: str) -> Iterator[str]:
     """Yield the lines of a model, without line ends."""
-    row = find(connection, name)
+    row = find_model(connection, name)
     yield line_of(head_of(connection, row))
     for event in connection.execute(events_of(row.id).execution_options(yield_per=CHUNK)):
         cells = zip(NAMES, event, strict=True)
@@ -155,12 +155,12 @@ def make_model(
     """
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
-        _located_error(where_head, meaning.begin, head.specification, head.budget, head.vocabulary)
+        _located_error(where_head, meaning.check_head, head.specification, head.budget, head.vocabulary)
     reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
     for chunk in _checked_chunks(events, reading, meaning):
         _insert_rows(connection, chunk, ours)
     _check_end(head, reading, where_head)
-    counted = reading.counts() | {"specification": reading.specification or head.specification}
+    counted = reading.model_counters() | {"specification": reading.specification or head.specification}
     connection.execute(update(model).where(model.c.id == key).values(counted))
     return key, reading.sequence
 
@@ -172,7 +172,7 @@ def _checked_chunks(
     waiting: list[tuple[str, dict[str, Any]]] = []
     for where, event in events:
         try:
-            reading.take(event, where)
+            reading.check_event(event, where)
         except InvalidInput:
             _check_meaning(meaning, waiting)
             raise
@@ -190,10 +190,10 @@ def _check_meaning(
     events = [event for _, event in located]
     if meaning is not None:
         try:
-            meaning.take(events)
+            meaning.check_events(events)
         except InvalidInput:
             for where, event in located:
-                _located_error(where, meaning.take, [event])
+                _located_error(where, meaning.check_events, [event])
             raise
     return events
 
@@ -220,7 +220,7 @@ def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
             insert(vocabulary).values(model_id=key, attribute=attribute, position=position, value=value)
         )
     if head.policy is not None:
-        policies.put(connection, name, head.policy)
+        policies.set_policy(connection, name, head.policy)
     return key
 
 
@@ -229,14 +229,15 @@ def _check_end(head: HeaderLine, reading: LogReader, where_head: str) -> None:
         raise InvalidInput(
             "file", f"ends after {reading.sequence} events, its first line promises {head.events}"
         )
-    if reading.apart:
+    if reading.uncombined_instances:
         raise InvalidInput(
             "file",
-            f"has statements about instance {min(reading.apart)}, and no event behind them that joins them",
+            f"has statements about instance {min(reading.uncombined_instances)}, "
+            "and no event behind them that joins them",
         )
-    if reading.answered > head.budget:
+    if reading.answer_count > head.budget:
         raise InvalidInput(
-            where_head, f"has budget {head.budget}, but {reading.answered} answers are in the file"
+            where_head, f"has budget {head.budget}, but {reading.answer_count} answers are in the file"
         )
 
 

@@ -184,7 +184,7 @@ def _decode_vocabulary(entries: list[Any], where: str) -> list[tuple[int, str]]:
                 where, f"has value {shown(value)} of attribute {attribute} in its vocabulary, "
                 f"{'twice' if value else 'which is empty'}"
             )  # fmt: skip
-        checks.encodable(where, value)
+        checks.storable_text(where, value)
         found[attribute, value] = None
     return list(found)
 
@@ -211,7 +211,7 @@ def _decode_policy(given: object, where: str) -> Policy:
             raise InvalidInput(where, f"has policy {key} {shown(value)}, which cannot be") from None
     policy = Policy(**found)
     try:
-        policies.check(policy)
+        policies.check_policy(policy)
     except InvalidInput as error:
         raise InvalidInput(where, f"has a policy whose {error}") from None
     return policy

@@ -46,7 +46,7 @@ class LogReader:
         self._refused: set[int] = set()  # queries, without those whose refusal was taken back
         self._apart: set[int] = set()  # instances with statements that no later event combines
 
-    def take(self, event: dict[str, Any], where: str) -> None:
+    def check_event(self, event: dict[str, Any], where: str) -> None:
         """Check the next event and count it.
 
         Raises
@@ -71,21 +71,21 @@ class LogReader:
         self.specification = event.get("specification") or self.specification
 
     @property
-    def answered(self) -> int:
+    def answer_count(self) -> int:
         """Number of answers that count against the budget: each of several to a query, but not their combination."""
         return self._answered
 
     @property
-    def apart(self) -> set[int]:
+    def uncombined_instances(self) -> set[int]:
         """Instances with statements after which no event has the combined label."""
         return self._apart
 
-    def counts(self) -> dict[str, int]:
+    def model_counters(self) -> dict[str, int]:
         """Return the counters of the model."""
         return {
             "sequence_committed": self.sequence,
             "instance_count": self._count[EventKind.INSTANCE],
-            "queries_answered": self.answered,
+            "queries_answered": self.answer_count,
             "query_count": max(self._asked, default=0),  # their numbers are in the log, and not given again
             "queries_refused": len(self._refused),
             "conflicts": self._conflicts,
@@ -149,7 +149,7 @@ def _check_bounds(event: dict[str, Any], where: str) -> None:
         checks.comment(event.get("comment") or "")
         checks.answer_time(event.get("took_s"))
         checks.shown_text(event.get("shown") or "")
-        checks.encodable("author", event["author"])
+        checks.storable_text("author", event["author"])
         for name in ("id", "request"):
             if event.get(name) is not None:
                 checks.name_text(name, event[name])

@@ -71,7 +71,7 @@ def verify_store(url: str) -> list[StoreFault]:
             remarks = islice(_find_remarks(connection), MAX_FAULTS) if current else ()
             return damage + [StoreFault(text, is_damage=False) for text in remarks]
     except dialect.driver_errors as error:
-        raise dialect.translate(error) from error
+        raise dialect.translate_error(error) from error
     finally:
         engine.dispose()
 

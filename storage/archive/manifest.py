@@ -50,7 +50,7 @@ class Piece:
     digest: str
 
     @property
-    def file(self) -> str:
+    def file_name(self) -> str:
         """Name of the file within the model's folder."""
         return piece_file(self.first)
 
@@ -79,7 +79,7 @@ class Manifest:
     pieces: tuple[Piece, ...]
 
     @property
-    def last(self) -> int:
+    def last_sequence(self) -> int:
         """Sequence number of the last archived event; 0 if there is none."""
         return self.pieces[-1].last if self.pieces else 0
 
@@ -92,7 +92,7 @@ def piece_file(first: int) -> str:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest of a folder atomically."""
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION} | asdict(manifest)
-    content["digest"] = _digest(content)
+    content["digest"] = _manifest_digest(content)
     data = (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
     if len(data) > MAX_MANIFEST_BYTES:
         raise StoreError(
@@ -118,7 +118,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
     with open_plain(path) as stream:
         data = stream.read(MAX_MANIFEST_BYTES + 1)
-    content = _parse(data, path)
+    content = _parse_manifest(data, path)
     where, uid = str(path), content["uid"]
     if uid != folder.name:
         raise InvalidInput(where, f"has uid {shown(uid)}, must be the name of its folder")
@@ -127,7 +127,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     return Manifest(uid, content["head"], _read_pieces(content["pieces"], where))
 
 
-def _parse(data: bytes, path: Path) -> dict[str, Any]:
+def _parse_manifest(data: bytes, path: Path) -> dict[str, Any]:
     if len(data) > MAX_MANIFEST_BYTES:
         raise InvalidInput(str(path), f"has more than {MAX_MANIFEST_BYTES:,} bytes")
     try:
@@ -144,7 +144,7 @@ def _parse(data: bytes, path: Path) -> dict[str, Any]:
         raise InvalidInput(
             str(path), f"has {', '.join(sorted(content))}, must have {', '.join(sorted(_KEYS))}"
         )
-    if content["digest"] != _digest(content):
+    if content["digest"] != _manifest_digest(content):
         raise CorruptStore(f"{path} is damaged: its content does not match its digest")
     return content
 
@@ -182,7 +182,7 @@ def _read_piece(entry: object, where: str) -> Piece:
     return piece
 
 
-def _digest(content: dict[str, Any]) -> str:
+def _manifest_digest(content: dict[str, Any]) -> str:
     """Return the digest of a manifest without its field `digest`."""
     rest = {key: value for key, value in content.items() if key != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -32,14 +32,14 @@ class EventDigest:
         self._sha256 = hashlib.sha256()
         self.count = 0
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add_events(self, events: Iterable[Event]) -> None:
         """Add events."""
         for event in events:
             cells = [(name, cell) for name in _SORTED if (cell := event.get(name)) is not None]
             self._sha256.update(repr(cells).encode())
             self.count += 1
 
-    def value(self) -> tuple[int, str]:
+    def count_and_digest(self) -> tuple[int, str]:
         """Return number and digest of the events."""
         return self.count, self._sha256.hexdigest()
 
@@ -65,14 +65,14 @@ def write_events(
 ) -> tuple[int, str]:
     """Write events as Parquet; return their number and digest."""
     pyarrow, parquet = load_pyarrow()
-    digest, schema = EventDigest(), _schema()
+    digest, schema = EventDigest(), _parquet_schema()
     with parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
         while batch := list(islice(events, BATCH)):
-            digest.add(batch)
+            digest.add_events(batch)
             writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
             progress(digest.count)
     stream.flush()
-    return digest.value()
+    return digest.count_and_digest()
 
 
 def read_events(stream: BufferedIOBase, path: Path) -> Iterator[list[dict[str, Any]]]:
@@ -102,7 +102,7 @@ def read_last_events(folder: Path, piece: Piece) -> list[dict[str, Any]]:
         The file is missing or damaged.
     """
     pyarrow, parquet = load_pyarrow()
-    path = folder / piece.file
+    path = folder / piece.file_name
     with open_plain(path) as stream:
         try:
             file = parquet.ParquetFile(stream)
@@ -129,7 +129,7 @@ def read_piece(folder: Path, piece: Piece) -> Iterator[list[dict[str, Any]]]:
     CorruptStore
         Naming the file, and how it differs.
     """
-    path = folder / piece.file
+    path = folder / piece.file_name
     with open_plain(path) as stream:
         size, count = os.fstat(stream.fileno()).st_size, 0
         if size != piece.bytes:
@@ -147,7 +147,7 @@ def read_piece(folder: Path, piece: Piece) -> Iterator[list[dict[str, Any]]]:
         )
 
 
-def _schema() -> Any:
+def _parquet_schema() -> Any:
     pyarrow, _ = load_pyarrow()
     types: tuple[tuple[type, Any], ...] = (
         (Boolean, pyarrow.bool_()),
@@ -168,7 +168,7 @@ def _schema() -> Any:
 
 def _check_columns(found: Any, path: Path) -> None:
     """Check names and types; a file of an earlier version may lack columns."""
-    types = {field.name: field.type for field in _schema()}
+    types = {field.name: field.type for field in _parquet_schema()}
     for field in found:
         if field.type != types.get(field.name):
             raise CorruptStore(

@@ -76,18 +76,21 @@ def rebuild_models(
     load_pyarrow()
     logs = _choose_logs(source, only, new_name)
     known = {name: _is_there(store, name, each) for name, each in logs.items()}
-    done, total = 0, sum(each.manifest.last for each in logs.values())
+    done, total = 0, sum(each.manifest.last_sequence for each in logs.values())
     for name, each in logs.items():
         if not known[name]:
-            _rebuild_model(store, name, each, make_validator(), partial(_report, progress, done, total))
-        done += each.manifest.last
+            _rebuild_model(
+                store, name, each, make_validator(), partial(_report_progress, progress, done, total)
+            )
+        done += each.manifest.last_sequence
         progress(done, total)
     return [
-        RebuiltModel(name, each.manifest.uid, each.manifest.last, known[name]) for name, each in logs.items()
+        RebuiltModel(name, each.manifest.uid, each.manifest.last_sequence, known[name])
+        for name, each in logs.items()
     ]
 
 
-def _report(progress: Progress, before: int, total: int, done: int) -> None:
+def _report_progress(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
@@ -131,7 +134,7 @@ def _is_there(store: Store, name: str, archived: _ArchivedLog) -> bool:
         row = connection.execute(select(model).where(model.c.name == name)).first()
         if row is None:
             return False
-        last, specification = archived.manifest.last, archived.head.specification
+        last, specification = archived.manifest.last_sequence, archived.head.specification
         is_same = (row.sequence_committed, row.initial_specification) == (last, specification)
         if is_same and _first_difference(connection, int(row.id), archived) is None:
             return True
@@ -144,7 +147,7 @@ def _first_difference(connection: Connection, key: int, archived: _ArchivedLog) 
     """Return the file of the first piece whose events the store does not have; None if it has all."""
     for piece in archived.manifest.pieces:
         if not has_events(connection, key, piece):
-            return archived.folder / piece.file
+            return archived.folder / piece.file_name
     return None
 
 
@@ -153,7 +156,7 @@ def _rebuild_model(
 ) -> None:
     events = _read_events(archived, progress)
     with store._database.write(unhurried=True) as connection:
-        clock = store._clock(connection)
+        clock = store._clock_of(connection)
         key, _ = make_model(
             connection,
             archived.head,
@@ -175,7 +178,7 @@ def _read_events(
     """Yield the events of all pieces, each with its place for errors."""
     done = 0
     for piece in archived.manifest.pieces:
-        file, row = str(archived.folder / piece.file), 0
+        file, row = str(archived.folder / piece.file_name), 0
         for events in read_piece(archived.folder, piece):
             for event in events:
                 row += 1

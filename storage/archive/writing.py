@@ -37,7 +37,7 @@ from quercus.storage.archive.pieces import (
 )
 from quercus.storage.errors import CorruptStore, FailedPrecondition, NotFound, StoreBusy, StoreError
 from quercus.storage.records import EventKind
-from quercus.storage.rows import find
+from quercus.storage.rows import find_model
 from quercus.storage.schema import LIVE, AnyRow, log, model
 from quercus.storage.store import Store
 
@@ -107,7 +107,7 @@ def archive_model(
     if not 1 <= piece_events <= MAX_PIECE_EVENTS:
         raise InvalidInput("piece_events", f"is {piece_events}, must lie in [1, {MAX_PIECE_EVENTS}]")
     with store._database.read() as connection:
-        row = find(connection, name)
+        row = find_model(connection, name)
     if not UID.fullmatch(row.uid):
         raise InvalidInput(f"model {name}", f"has uid {shown(row.uid)}, which is no UUID")
     with _locked_folder(target, row.uid) as folder:
@@ -115,16 +115,18 @@ def archive_model(
         with store._database.read(unhurried=True) as connection:
             _check_same_history(connection, row, manifest, folder)
             latest = store._clocks.now(connection).wall - older_than_s if older_than_s else None
-            end = _last_event(connection, row, manifest.last, latest)
-            head = _head(connection, row, manifest.last)
-        while manifest.last < end:
+            end = _last_event(connection, row, manifest.last_sequence, latest)
+            head = _manifest_head(connection, row, manifest.last_sequence)
+        while manifest.last_sequence < end:
             manifest = _add_piece(
                 store, row, folder, manifest, end=end, piece_events=piece_events, progress=progress
             )
         if manifest is before and head != manifest.head:  # budget, policy or learned values changed
             write_manifest(folder, replace(manifest, head=head))
-    added = manifest.last - before.last
-    return ArchivedModel(name, row.uid, added, len(manifest.pieces) - len(before.pieces), manifest.last)
+    added = manifest.last_sequence - before.last_sequence
+    return ArchivedModel(
+        name, row.uid, added, len(manifest.pieces) - len(before.pieces), manifest.last_sequence
+    )
 
 
 @contextmanager
@@ -138,13 +140,13 @@ def _locked_folder(target: Path, uid: str) -> Iterator[Path]:
     except OSError as error:
         raise StoreError(f"{folder} cannot be opened as a folder: {error.strerror or error}") from error
     try:
-        _lock(descriptor, folder)
+        _lock_folder(descriptor, folder)
         yield folder
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def _lock_folder(descriptor: int, folder: Path) -> None:
     """Lock a folder until its descriptor is closed or the process ends."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -164,22 +166,25 @@ def _check_same_history(connection: Connection, row: AnyRow, manifest: Manifest,
     piece = manifest.pieces[-1]
     archived = read_last_events(folder, piece)
     first = archived[0]["sequence"]
-    if _digest(archived) != _digest(_stored_events(connection, row.id, first, piece.last)):
+    if _digest_events(archived) != _digest_events(_stored_events(connection, row.id, first, piece.last)):
         raise FailedPrecondition(
-            f"the store has other events {first} to {piece.last} of model {row.name} than {folder / piece.file}: "
+            f"the store has other events {first} to {piece.last} of model {row.name} than {folder / piece.file_name}: "
             "a backup was restored, or somebody changed the store by hand; archive to a new folder"
         )
 
 
 def has_events(connection: Connection, key: int, piece: Piece) -> bool:
     """Return whether the store has the events of a piece."""
-    return _digest(_stored_events(connection, key, piece.first, piece.last)) == (piece.events, piece.digest)
+    return _digest_events(_stored_events(connection, key, piece.first, piece.last)) == (
+        piece.events,
+        piece.digest,
+    )
 
 
-def _digest(events: Iterable[Event]) -> tuple[int, str]:
+def _digest_events(events: Iterable[Event]) -> tuple[int, str]:
     digest = EventDigest()
-    digest.add(events)
-    return digest.value()
+    digest.add_events(events)
+    return digest.count_and_digest()
 
 
 def _stored_events(connection: Connection, key: int, first: int, last: int) -> Iterator[Event]:
@@ -212,7 +217,7 @@ def _live_row(connection: Connection, row: AnyRow) -> AnyRow:
     return found
 
 
-def _head(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
+def _manifest_head(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
     """Return the head of a manifest in the form that JSON gives back."""
     content = head_of(connection, _live_row(connection, row)) | {"events": last}
     head: dict[str, Any] = json.loads(line_of(content))
@@ -230,7 +235,7 @@ def _add_piece(
     progress: Progress,
 ) -> Manifest:
     """Write the next piece, read it back, and return the manifest that lists it, which is on the disk."""
-    before = manifest.last
+    before = manifest.last_sequence
     path = folder / piece_file(before + 1)
     with store._database.read(unhurried=True) as connection, new_file(path) as stream:
         _live_row(connection, row)
@@ -239,7 +244,7 @@ def _add_piece(
         _check_written(stream, path, written)
         size, sha256 = stream.tell(), file_sha256(stream)
         count, digest = written
-        head = _head(connection, row, before + count)
+        head = _manifest_head(connection, row, before + count)
     piece = Piece(before + 1, before + count, size, sha256, digest)
     added = Manifest(row.uid, head, (*manifest.pieces, piece))
     write_manifest(folder, added)
@@ -268,6 +273,6 @@ def _is_same_call(one: Event, other: Event) -> bool:
 
 def _check_written(stream: BufferedIOBase, path: Path, written: tuple[int, str]) -> None:
     """Read a new piece back, compare it with what was written, and leave the stream at its end."""
-    if _digest(chain.from_iterable(read_events(stream, path))) != written:
+    if _digest_events(chain.from_iterable(read_events(stream, path))) != written:
         raise CorruptStore(f"{path}: {written[0]:,} events were written, but others were read back")
     stream.seek(0, os.SEEK_END)

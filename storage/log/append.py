@@ -92,15 +92,15 @@ def _append_to_model(
     outcomes: list[Outcome] = []
     for push in pushes:
         try:
-            outcomes.append(appender.add(push))
+            outcomes.append(appender.add_push(push))
         except (AlreadyExists, FailedPrecondition, InvalidInput, Stale) as error:
             outcomes.append(error)
-    appender.write(held_at)
+    appender.write_rows(held_at)
     return outcomes
 
 
 class _Appender:
-    """One model in one transaction. Rows wait in columns until `write`."""
+    """One model in one transaction. Rows wait in columns until `write_rows`."""
 
     def __init__(self, connection: Connection, row: AnyRow, pushes: Sequence[Push], look: bool) -> None:
         self.connection = connection
@@ -115,7 +115,7 @@ class _Appender:
         self.labels: list[bytes] = []
         self.displays: dict[str, bytes] = {}
 
-    def add(self, push: Push) -> AppendedBatch:
+    def add_push(self, push: Push) -> AppendedBatch:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
@@ -138,7 +138,7 @@ class _Appender:
         committed = self.row.sequence_committed + len(self.ids)
         return AppendedBatch(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
 
-    def write(self, now: Timestamps) -> None:
+    def write_rows(self, now: Timestamps) -> None:
         """Write the rows and count them."""
         if not self.ids:
             return
@@ -196,7 +196,7 @@ def _check_vocabulary(connection: Connection, row: AnyRow, new_values: Sequence[
     for new in new_values:
         if len(new.value) == 0 or new.attribute < 0:
             raise InvalidInput("new_values", f"{new} names no value or no attribute")
-        checks.encodable("new_values", new.value)
+        checks.storable_text("new_values", new.value)
         values = learned[new.attribute]
         if new.index != len(values) or new.value in values:
             raise Stale(

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection, insert, select
 
-from quercus.storage.rows import find
+from quercus.storage.rows import find_model
 from quercus.storage.schema import display
 
 CHUNK: Final = 500
@@ -36,7 +36,7 @@ def insert_displays(
 
 def read_displays(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, bytes]:
     """Return the displays of some rows, by the sequence of their INSTANCE event; rows without one are left out."""
-    return displays_of(connection, find(connection, name).id, instances)
+    return displays_of(connection, find_model(connection, name).id, instances)
 
 
 def displays_of(connection: Connection, model_id: int, instances: Sequence[int]) -> dict[int, bytes]:

@@ -22,8 +22,8 @@ from quercus.storage import checks
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
 from quercus.storage.records import Event, EventKind, EventSelection
-from quercus.storage.row_writes import inserting, takes_arrays
-from quercus.storage.rows import find
+from quercus.storage.row_writes import row_insert, takes_arrays
+from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 SOURCE = "source"
@@ -51,14 +51,14 @@ def learned_values(connection: Connection, model_id: int) -> defaultdict[int, li
 
 def read_vocabulary(connection: Connection, name: str) -> dict[int, tuple[str, ...]]:
     """Learned values by attribute, in the order they came."""
-    known = learned_values(connection, find(connection, name).id)
+    known = learned_values(connection, find_model(connection, name).id)
     return {attribute: tuple(values) for attribute, values in known.items()}
 
 
 def read_events(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
     """Events behind sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
-    row = find(connection, name)
+    row = find_model(connection, name)
     wanted = (
         _select_events()
         .where(log.c.model_id == row.id, log.c.sequence > after)
@@ -78,14 +78,14 @@ def others_between(connection: Connection, model_id: int, after: int, last: int)
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
     """INSTANCE events behind sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
-    row = find(connection, name)
+    row = find_model(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
     return _as_events(connection.execute(_select_events().where(*mine).order_by(log.c.sequence).limit(limit)))
 
 
 def get_instance(connection: Connection, name: str, identifier: str) -> list[Event]:
     """Everything said about one instance, oldest first; its INSTANCE event leads."""
-    row = find(connection, name)
+    row = find_model(connection, name)
     wanted = select(log.c.sequence).where(log.c.model_id == row.id, log.c.id == identifier)
     sequence = connection.execute(wanted).scalar_one_or_none()
     if sequence is None:
@@ -95,7 +95,7 @@ def get_instance(connection: Connection, name: str, identifier: str) -> list[Eve
 
 def instance_history(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, list[Event]]:
     """Everything said about some instances, oldest first, by the sequence of their INSTANCE event."""
-    return history_of(connection, find(connection, name), instances)
+    return history_of(connection, find_model(connection, name), instances)
 
 
 def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
@@ -118,7 +118,7 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
 def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event]:
     """The newest OPINION and STATEMENT events, oldest first."""
     checks.at_least("limit", limit, 1)
-    model_id = find(connection, name).id
+    model_id = find_model(connection, name).id
     found: list[Event] = []
     for kind in (EventKind.OPINION, EventKind.STATEMENT):  # one by one, so that the index applies
         mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
@@ -129,7 +129,7 @@ def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event
 
 def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:
     """Return the sequences of the instances of the last `limit` label events."""
-    model_id = find(connection, name).id
+    model_id = find_model(connection, name).id
     mine = (log.c.model_id == model_id, log.c.instance.is_not(None))
     words = select(log.c.instance).where(*mine).order_by(log.c.sequence.desc()).limit(limit)
     return list(dict.fromkeys(connection.execute(words).scalars()))
@@ -137,7 +137,7 @@ def newest_spoken(connection: Connection, name: str, limit: int) -> list[int]:
 
 def newest_instances(connection: Connection, name: str, limit: int) -> list[int]:
     """Sequences of the instances that were pushed last."""
-    model_id = find(connection, name).id
+    model_id = find_model(connection, name).id
     mine = (log.c.model_id == model_id, log.c.kind == EventKind.INSTANCE)
     rows = select(log.c.sequence).where(*mine).order_by(log.c.sequence.desc()).limit(limit)
     return list(connection.execute(rows).scalars())
@@ -156,7 +156,9 @@ def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]
 def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
     checks.at_least("limit", look.limit, 1)
-    wanted = _select_events().where(log.c.model_id == find(connection, name).id, log.c.instance.is_not(None))
+    wanted = _select_events().where(
+        log.c.model_id == find_model(connection, name).id, log.c.instance.is_not(None)
+    )
     if look.newest_first:
         wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
     else:
@@ -173,18 +175,18 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
 
 
 # Parameters have unique names: the statement may be part of another one.
-ADD = inserting(log, "event_")
+ADD = row_insert(log, "event_")
 _NOTHING = {f"event_{column.name}": None for column in log.c}
 
 
-def added(**columns: object) -> dict[str, Any]:
+def event_parameters(**columns: object) -> dict[str, Any]:
     """Parameters of `ADD`; the caller holds the model, chose the next sequence number and counts it."""
     return _NOTHING | {f"event_{name}": value for name, value in columns.items()}
 
 
 def insert_event(connection: Connection, **columns: object) -> None:
     """Append one event; the caller holds the model, chose the next sequence number and counts it."""
-    ADD.run(connection, [added(**columns)])
+    ADD.run(connection, [event_parameters(**columns)])
 
 
 @cache

@@ -9,7 +9,7 @@ from sqlalchemy.types import NullType
 from quercus.storage import checks
 from quercus.storage.log.event_log import others_between
 from quercus.storage.records import Event, EventKind, Float64, InstanceColumns, LogSegment
-from quercus.storage.rows import find
+from quercus.storage.rows import find_model
 from quercus.storage.schema import log
 
 PORTION = 500  # rows fetched at once: they are still in the processor's cache when they are looked at
@@ -19,7 +19,7 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
     """See `Store.read_log`."""
     checks.at_least("rows", rows, 1)
     checks.at_least("size_bytes", size_bytes, 1)
-    row = find(connection, name)
+    row = find_model(connection, name)
     kinds, values, labels = _read_columns(connection, row.id, after, rows, size_bytes)
     last = after + len(kinds)  # sequence numbers have no gaps
     mixed = kinds.count(int(EventKind.INSTANCE)) < len(kinds)

@@ -18,7 +18,7 @@ from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies
 from quercus.storage.queries.records import Corrections, QueryState
 from quercus.storage.records import Event, EventKind
-from quercus.storage.rows import find, lock
+from quercus.storage.rows import find_model, lock_model
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
@@ -117,7 +117,7 @@ def plan_statements(
     None where there is nothing to work out: it was acknowledged before, or is of another model.
     """
     _check_batch(batch)
-    row = find(connection, name)
+    row = find_model(connection, name)
     if batch.key not in (None, row.id) or _acknowledge_again(connection, row, batch) is not None:
         return None
     return _plan_in_transaction(connection, row, batch, join)
@@ -136,7 +136,7 @@ def append_statements(  # noqa: PLR0917 - one step of one model
     `planned` is used unless one of these instances has new labels since.
     """
     _check_batch(batch)
-    row = lock(connection, name)
+    row = lock_model(connection, name)
     now = clock()
     if batch.key not in (None, row.id):
         raise FailedPrecondition(f"model {name} was deleted, and another has its name: start again")

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 def array_text(values: Sequence[Any]) -> str:
     """Return the text of an array, as PostgreSQL reads it."""
-    return "{" + ",".join([_ELEMENTS.get(type(each), _plain)(each) for each in values]) + "}"
+    return "{" + ",".join([_ELEMENTS.get(type(each), _number_text)(each) for each in values]) + "}"
 
 
-def _plain(value: object) -> str:
+def _number_text(value: object) -> str:
     """Return the text of a value of a derived type, as of NumPy."""
     if isinstance(value, Integral):
         return str(int(value))
@@ -19,7 +19,7 @@ def _plain(value: object) -> str:
     raise TypeError(f"an array of PostgreSQL takes no {type(value).__name__}")
 
 
-def _quoted(text: str) -> str:
+def _quoted_element(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -28,6 +28,6 @@ _ELEMENTS: Final[Mapping[type, Callable[[Any], str]]] = {
     bool: str,
     int: str,
     float: str,
-    str: _quoted,
+    str: _quoted_element,
     bytes: lambda data: '"\\\\x' + data.hex() + '"',
 }

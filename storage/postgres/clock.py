@@ -38,12 +38,12 @@ class DatabaseClock:
 
     def now(self, connection: Connection) -> Timestamps:
         """Return the time of both clocks."""
-        return self.stamps(*connection.execute(self.moment).one())
+        return self.timestamps_of(*connection.execute(self.moment).one())
 
-    def given(self) -> dict[str, float]:
+    def moment_parameters(self) -> dict[str, float]:
         """Parameters of `moment`: none."""
         return {}
 
-    def stamps(self, clock: float, wall: float) -> Timestamps:
+    def timestamps_of(self, clock: float, wall: float) -> Timestamps:
         """Return the time that `moment` told."""
         return Timestamps(clock, wall if self._wall is None else self._wall())

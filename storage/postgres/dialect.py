@@ -120,7 +120,7 @@ class PostgresDialect:
         try:
             engine.connect().close()
         except DRIVER_ERRORS as error:
-            raise self.translate(error) from error
+            raise self.translate_error(error) from error
         finally:
             engine.dispose()
 
@@ -155,13 +155,13 @@ class PostgresDialect:
         )
         event.listen(engine, "after_cursor_execute", _count_rows)
         event.listen(engine, "begin", one_message.leave_to_driver)
-        event.listen(engine, "rollback", one_message.forget)
+        event.listen(engine, "rollback", one_message.forget_prepared)
         return engine
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
         """Nothing to do: the driver begins with the first statement."""
 
-    def prepare(self, engine: Engine) -> None:
+    def prepare_database(self, engine: Engine) -> None:
         """Look at the settings of the server; raise when they would break a promise."""
         with engine.connect() as connection:
             found = connection.execute(_SETTINGS).one()
@@ -187,12 +187,14 @@ class PostgresDialect:
     def lock_schema(self, connection: Connection) -> None:
         """Take an advisory lock for the transaction."""
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
-        one_message.forget(connection)  # where tables change, the driver may remove prepared statements too
+        one_message.forget_prepared(
+            connection
+        )  # where tables change, the driver may remove prepared statements too
 
     def teach_planner(self, connection: Connection) -> None:
         """Nothing to do: autovacuum tells it."""
 
-    def beside(self, suffix: str) -> None:
+    def path_beside(self, suffix: str) -> None:
         """Nothing: other machines use the store as well."""
 
     def check_in_place(self) -> None:
@@ -213,7 +215,7 @@ class PostgresDialect:
         """Make the next `change_token` read the counter at once."""
         self._committed = True
 
-    def announce(self, connection: Connection) -> None:
+    def notify_on_commit(self, connection: Connection) -> None:
         """Make all others read the counter at once. This costs time in the commit, so few commits should do it."""
         connection.execute(text(f"NOTIFY {CHANNEL}"))
 
@@ -222,7 +224,7 @@ class PostgresDialect:
         with self._token_lock:
             try:
                 if self._listener is None:
-                    self._listener = self._detached(engine, f"LISTEN {CHANNEL}")
+                    self._listener = self._detached_connection(engine, f"LISTEN {CHANNEL}")
                 told = [True for _ in self._listener.notifies(timeout=0)]
                 if told or self._committed or time.monotonic() >= self._look_at:
                     self._committed = False
@@ -234,10 +236,10 @@ class PostgresDialect:
                 raise
             return self._token
 
-    def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> None:
+    def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> None:
         """None: the connection of `change_token` has one purpose."""
 
-    def _detached(self, engine: Engine, statement: str) -> "psycopg.Connection[Any]":
+    def _detached_connection(self, engine: Engine, statement: str) -> "psycopg.Connection[Any]":
         """Return an exclusive connection, outside of any transaction, on which a statement was executed."""
         raw = engine.raw_connection()
         driver = raw.driver_connection
@@ -259,7 +261,7 @@ class PostgresDialect:
     def claim(self, engine: Engine, holder: str) -> None:
         """Nothing to do: growers are members, and fenced (see `growers`)."""
 
-    def faults(self, engine: Engine, seconds: float) -> str:
+    def find_faults(self, engine: Engine, seconds: float) -> str:
         """Nothing: the database server checks its own files."""
         return ""
 
@@ -279,7 +281,7 @@ class PostgresDialect:
             raise NoSpace(f"{self.store_name} cannot grow: no space is left on the disk")
         yield
 
-    def translate(self, error: Exception) -> Exception:
+    def translate_error(self, error: Exception) -> Exception:
         """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
         if isinstance(error, PoolTimeout):
             return StoreBusy(

@@ -48,18 +48,18 @@ class StatementText:
         self.order: tuple[str, ...] = tuple(cast(Any, compiled).positiontup or ())
         self.constants = {name: value for name, value in compiled.params.items() if value is not None}
         self.text = str(compiled)
-        kinds = (_declared(cast(Any, compiled).binds[name].type) for name in self.order)
-        self.preparation = f"PREPARE {self.name}{_listed(kinds)} AS {self.text}"
-        self.call = f"EXECUTE {self.name}{_listed('%s' for _ in self.order)}"
+        kinds = (_declared_type(cast(Any, compiled).binds[name].type) for name in self.order)
+        self.preparation = f"PREPARE {self.name}{_in_brackets(kinds)} AS {self.text}"
+        self.call = f"EXECUTE {self.name}{_in_brackets('%s' for _ in self.order)}"
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _in_brackets(parts: Iterable[str]) -> str:
     """The parts in brackets; nothing where there are none."""
     joined = ", ".join(parts)
     return f"({joined})" if joined else ""
 
 
-def _declared(kind: TypeEngine[Any]) -> str:
+def _declared_type(kind: TypeEngine[Any]) -> str:
     """Return the type of a parameter, where SQLAlchemy does not write it into the statement."""
     for general, name in _DECLARED.items():
         if isinstance(kind, general):
@@ -70,7 +70,9 @@ def _declared(kind: TypeEngine[Any]) -> str:
 text_of = lru_cache(maxsize=CACHED_STATEMENTS)(StatementText)
 
 
-def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = False) -> list[list[Any]]:
+def exchange_statements(
+    connection: Connection, asked: Sequence[Asked], *, commits: bool = False
+) -> list[list[Any]]:
     """Execute statements in order, and return the rows of each.
 
     Parameters
@@ -82,11 +84,11 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
     driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
     texts = [text_of(statement) for statement, _ in asked]
     try:
-        _prepare(connection, driver, texts)
+        _prepare_statements(connection, driver, texts)
         begins = driver.info.transaction_status is TransactionStatus.IDLE
         parts = [text.call for text in texts]
         if begins:
-            parts.insert(0, _beginning(driver))
+            parts.insert(0, _begin_statement(driver))
             driver.autocommit = True  # the driver is to begin no transaction of its own
         if commits:
             parts.append("COMMIT")
@@ -97,7 +99,7 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
         ]
         with ClientCursor(driver, row_factory=namedtuple_row) as cursor:
             cursor.execute(cast(Any, "; ".join(parts)), given)
-            return _rows(cursor, begins, len(asked))
+            return _fetch_rows(cursor, begins, len(asked))
     except psycopg.Error:
         connection.info.pop(_PREPARED, None)
         if driver.closed:
@@ -106,7 +108,7 @@ def exchange(connection: Connection, asked: Sequence[Asked], *, commits: bool = 
         raise
 
 
-def _rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[Any]]:
+def _fetch_rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[list[Any]]:
     found = []
     if begins:
         cursor.nextset()
@@ -121,13 +123,13 @@ def leave_to_driver(connection: Connection) -> None:
     cast("psycopg.Connection[Any]", connection.connection.driver_connection).autocommit = False
 
 
-def forget(connection: Connection) -> None:
+def forget_prepared(connection: Connection) -> None:
     """Forget what is prepared, because the driver removes all prepared statements, ours too, after a rollback."""
     if not (connection.closed or connection.invalidated):
         connection.info.pop(_PREPARED, None)
 
 
-def _prepare(
+def _prepare_statements(
     connection: Connection, driver: "psycopg.Connection[Any]", texts: Sequence[StatementText]
 ) -> None:
     prepared: set[str] | None = connection.info.get(_PREPARED)
@@ -139,7 +141,7 @@ def _prepare(
             prepared.add(text.name)
 
 
-def _beginning(driver: "psycopg.Connection[Any]") -> str:
+def _begin_statement(driver: "psycopg.Connection[Any]") -> str:
     """Return the statement by which the driver would begin a transaction."""
     level = driver.isolation_level or IsolationLevel.READ_COMMITTED
     return f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}" + (

@@ -22,19 +22,19 @@ from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
-from quercus.storage.row_writes import inserting, sent_rows, takes_arrays, updating
+from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
 from quercus.storage.rows import lock_now
 from quercus.storage.schema import LIVE, AnyRow, log, model, query, query_history
 
 KEPT_WITHDRAWN = 1000
 DROPPED_BY_GROWTH = "growth does not want this label any more"
 _MOVED = ("position", "asked", "reason", "tree_version")
-_MOVE = updating(
+_MOVE = row_update(
     query, {"model_id": "move_of", "number": "move_which"}, {name: f"move_{name}" for name in _MOVED}
 )
 _NEW = ("labeller", "token", "ends", "not_before", "sequence", "credential")
 """Columns that say nothing of a new query."""
-_OPEN = inserting(query, "opened_", leave=_NEW)
+_OPEN = row_insert(query, "opened_", leave=_NEW)
 _COUNT = Prepared(
     update(model)
     .where(model.c.id == bindparam("counted_model"))
@@ -94,10 +94,10 @@ def publish_tree(connection: Connection, name: str, published: Publication, cloc
         return int(row.tree_version)
     version = int(row.tree_version) + 1
     tree = Snapshot(version, as_of, published.data, now.wall)
-    snapshots.add(connection, row.id, tree, published.keep)
+    snapshots.add_snapshot(connection, row.id, tree, published.keep)
     grown = {"newest_version": version, "grown": as_of, "told": published.report}
     agenda = None if published.agenda is None else Agenda(as_of, published.agenda, version)
-    _follow(connection, row, agenda, grown, now)
+    _follow_agenda(connection, row, agenda, grown, now)
     return version
 
 
@@ -120,7 +120,7 @@ def follow_agenda(
     if as_of < row.sequence_grown:  # a tree that knows more came
         return
     grown = {"newest_version": row.tree_version, "grown": row.sequence_grown, "told": row.report}
-    _follow(connection, row, Agenda(as_of, entries, row.tree_version), grown, now)
+    _follow_agenda(connection, row, Agenda(as_of, entries, row.tree_version), grown, now)
 
 
 def has_queries(connection: Connection, name: str) -> bool:
@@ -145,7 +145,7 @@ def _held_model(
     return (row, now) if key in (None, row.id) else None
 
 
-def _follow(
+def _follow_agenda(
     connection: Connection, row: AnyRow, agenda: Agenda | None, grown: Mapping[str, Any], now: Timestamps
 ) -> None:
     """Let the queries follow an agenda, if there is one, and count them with the tree `grown`."""
@@ -198,7 +198,7 @@ def drop_queries(
         if after.state is QueryState.WITHDRAWN:
             notes.append(HistoryNote(found.number, found.instance, Step.WITHDRAWN, after.state, why=why))
     write_lifecycles(connection, row.id, lifecycles)
-    history.write(connection, row.id, notes, now)
+    history.write_steps(connection, row.id, notes, now)
     if notes:
         _remove_old_withdrawn(connection, row)
 
@@ -270,7 +270,9 @@ def _insert_queries(
             "created_at": now.wall,
         }
         added.append({f"opened_{name}": value for name, value in new.items()})
-        steps.append(history.added(row.id, HistoryNote(number, instance, Step.OPENED, QueryState.OPEN), now))
+        steps.append(
+            history.step_parameters(row.id, HistoryNote(number, instance, Step.OPENED, QueryState.OPEN), now)
+        )
     deferred_writes.write_last(connection, Write(_OPEN, added), Write(history.ADD, steps))
 
 

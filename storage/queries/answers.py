@@ -19,13 +19,13 @@ from quercus.storage.log.statements import Join, append_joint
 from quercus.storage.queries import budgets, claims, expiry, history, pending, policies, submitted
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import SETTLE, columns_of, lifecycle_of, updated
+from quercus.storage.queries.query_state import SETTLE, columns_of, lifecycle_of, query_update_parameters
 from quercus.storage.queries.records import AnswerOutcome, Corrections, Idle, QueryState, Step
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
-from quercus.storage.rows import lock
+from quercus.storage.rows import lock_model
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
@@ -112,15 +112,15 @@ def settle_query(
     submitted.check(reply)
     held = claims.look_up(connection, claim, clock)
 
-    def context() -> AnswerContext:
+    def answer_context() -> AnswerContext:
         said_before = event_log.history_of(connection, held.model, [held.query.instance])
         policy = policies.policy_of(connection, held.model.id)
         return AnswerContext.of(held, policy, said_before[held.query.instance])
 
-    said = submitted.reply_in(reply, context)
+    said = submitted.reply_in(reply, answer_context)
     if held.given.sequence:
         return _acknowledge_again(connection, held, said)
-    return _settle(connection, held, said, join)
+    return _settle_claimed(connection, held, said, join)
 
 
 def settle_together(
@@ -136,24 +136,24 @@ def settle_together(
     if held is None or held.given.sequence:
         return None
 
-    def context() -> AnswerContext:
+    def answer_context() -> AnswerContext:
         return AnswerContext.of(held, seen.policy, seen.said_of(connection, held.query.instance))
 
-    said = submitted.reply_in(reply, context)
+    said = submitted.reply_in(reply, answer_context)
     if said.pending is not None:  # what it settles was not read
         return None
-    answered = _settle(connection, held, said, join)
+    answered = _settle_claimed(connection, held, said, join)
     seen.note_said(held, answered, 1 if said.combined is None else 2, refused=said.label is None)
     return answered
 
 
-def _settle(
+def _settle_claimed(
     connection: Connection, held: ClaimedQuery, said: SubmittedAnswer, join: Join | None
 ) -> AnswerOutcome:
     now, number = held.now, held.query.number
     refused = said.label is None
     settled = QueryState.REFUSED if refused else QueryState.ANSWERED
-    lifecycle = held.after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
+    lifecycle = held.lifecycle_after(Reply(held.lease, settled if said.settles else QueryState.OPEN))
     if not refused and held.lifecycle.state is QueryState.OPEN:
         _check_budgets_of_late_answer(connection, held, now)
     over = lifecycle.state is not QueryState.OPEN
@@ -170,15 +170,15 @@ def _settle(
     deferred_writes.write_last(
         connection,
         Write(event_log.ADD, said_rows),
-        Write(_COUNT, [_counted(held, said, len(said_rows), opened=not over)], counts="counted"),
-        Write(SETTLE, [updated("settle", held.model.id, number, columns)]),
-        Write(history.ADD, [history.added(held.model.id, note, now)]),
+        Write(_COUNT, [_counter_parameters(held, said, len(said_rows), opened=not over)], counts="counted"),
+        Write(SETTLE, [query_update_parameters("settle", held.model.id, number, columns)]),
+        Write(history.ADD, [history.step_parameters(held.model.id, note, now)]),
     )
     if said.settles and not refused and held.query.is_spoken_of:
-        deferred_writes.send(connection)
+        deferred_writes.send_waiting(connection)
         _join_answers(connection, held.model, held.query.instance, sequence, join, now)
     if said.pending is not None:
-        deferred_writes.send(connection)
+        deferred_writes.send_waiting(connection)
         pending.settle_pending(connection, held.model, said.pending, now)
     return AnswerOutcome(own, repeated=False, conflict=said.conflict, settled=over)
 
@@ -194,7 +194,7 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
     """Append a correction; the policy says who may do so. The same again is acknowledged again."""
     if isinstance(amendment, AnswerChange):
         amendment.check()
-    row = lock(connection, name)
+    row = lock_model(connection, name)
     now = clock()
     expiry.write_expired(connection, row.id, now)
     found = claims.find_query(connection, row, number)
@@ -229,7 +229,7 @@ def amend_answer(  # noqa: PLR0917 - one step of one query
         sequence=sequence,
         why=change.comment[:200],
     )
-    history.write(connection, row.id, [note], now)
+    history.write_steps(connection, row.id, [note], now)
     return AnswerOutcome(
         sequence, repeated=False, conflict=change.conflict, settled=lifecycle.state is QueryState.ANSWERED
     )
@@ -271,11 +271,11 @@ def _check_budgets_of_late_answer(connection: Connection, held: ClaimedQuery, no
     room = budgets.remaining_budget(connection, held.model, policy, held.given.labeller, leases, now)
     if room.total <= 0:
         raise FailedPrecondition(
-            f"{held.expired}, and the budget of {held.model.budget} is used up since: "
+            f"{held.expiry_text}, and the budget of {held.model.budget} is used up since: "
             f"{held.model.queries_answered} queries are answered and {room.leased} leased"
         )
     if room.idle in SPENT:
-        raise FailedPrecondition(f"{held.expired}, and {SPENT[room.idle]} is used up since")
+        raise FailedPrecondition(f"{held.expiry_text}, and {SPENT[room.idle]} is used up since")
 
 
 def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> list[dict[str, Any]]:
@@ -291,7 +291,7 @@ def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> l
         "conflict": said.conflict,
     }
     sequence = int(held.model.sequence_committed) + 1
-    own = event_log.added(
+    own = event_log.event_parameters(
         sequence=sequence, kind=int(kind), label=said.label, author=held.given.labeller,
         reliability=float(said.reliability), asked=None if opinion else held.query.asked, comment=said.comment or None,
         took_s=max(0.0, now.clock - held.given.since) if said.took_s is None else float(said.took_s),
@@ -305,7 +305,9 @@ def _reply_rows(held: ClaimedQuery, said: SubmittedAnswer, now: Timestamps) -> l
     ]
 
 
-def _counted(held: ClaimedQuery, said: SubmittedAnswer, events: int, *, opened: bool) -> dict[str, Any]:
+def _counter_parameters(
+    held: ClaimedQuery, said: SubmittedAnswer, events: int, *, opened: bool
+) -> dict[str, Any]:
     return {
         "counted": held.model.id,
         "more_events": events,

@@ -128,7 +128,7 @@ class QueryCalls(StoreCalls):
         """Return the work of `lease`, for `run_group`."""
         return GroupWork(
             model,
-            lambda connection: leases.hand_out(connection, model, request, self._clock(connection)),
+            lambda connection: leases.hand_out(connection, model, request, self._clock_of(connection)),
             lambda connection, seen: leases.hand_out_together(connection, seen, request),
             asking=(request.labeller, request.limit),
             reads_alone=request.accept is not None,
@@ -140,7 +140,9 @@ class QueryCalls(StoreCalls):
         """Return the work of `answer` or `refuse`, for `run_group`; a rule may make the reply from the context."""
         return GroupWork(
             claim.model,
-            lambda connection: answers.settle_query(connection, claim, reply, self._clock(connection), join),
+            lambda connection: answers.settle_query(
+                connection, claim, reply, self._clock_of(connection), join
+            ),
             lambda connection, seen: answers.settle_together(connection, seen, claim, reply, join),
             claim=claim,
         )
@@ -179,7 +181,7 @@ class QueryCalls(StoreCalls):
             If the query is not answered, or this labeller may not correct it.
         """
         with self._database.write() as connection:
-            return answers.amend_answer(connection, model, number, change, self._clock(connection), join)
+            return answers.amend_answer(connection, model, number, change, self._clock_of(connection), join)
 
     def plan_statements(self, model: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
         """Compute the combined labels of a batch for `state`, which then locks the model only for a moment.
@@ -209,7 +211,7 @@ class QueryCalls(StoreCalls):
         """
         with self._database.write() as connection:
             return statements.append_statements(
-                connection, model, batch, join, self._clock(connection), planned
+                connection, model, batch, join, self._clock_of(connection), planned
             )
 
     def said(self, model: str, look: EventSelection) -> list[Event]:
@@ -220,12 +222,12 @@ class QueryCalls(StoreCalls):
     def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the sequence of the INSTANCE event of each stored id."""
         with self._database.read() as connection:
-            return event_log.instance_sequences(connection, rows.find(connection, model).id, ids)
+            return event_log.instance_sequences(connection, rows.find_model(connection, model).id, ids)
 
     def stated(self, model: str) -> dict[str, int]:
         """Return the number of statements of each labeller."""
         with self._database.read() as connection:
-            return statements.statement_counts(connection, rows.find(connection, model).id)
+            return statements.statement_counts(connection, rows.find_model(connection, model).id)
 
     def extend(self, model: str, number: int, token: str, duration_s: float) -> float:
         """Extend a live lease to `duration_s` from now; return its end by the wall clock.
@@ -235,7 +237,7 @@ class QueryCalls(StoreCalls):
         """
         with self._database.write() as connection:
             return leases.extend_lease(
-                connection, LeaseClaim(model, number, token), duration_s, self._clock(connection)
+                connection, LeaseClaim(model, number, token), duration_s, self._clock_of(connection)
             )
 
     def evict(self, model: str, number: int, end: Eviction) -> None:
@@ -247,17 +249,17 @@ class QueryCalls(StoreCalls):
             If nobody holds it, or another labeller than the named one.
         """
         with self._database.write() as connection:
-            leases.end_lease(connection, model, number, end, self._clock(connection))
+            leases.end_lease(connection, model, number, end, self._clock_of(connection))
 
     def has_revoked_leases(self) -> bool:
         """Return whether `evict_revoked` would find any lease; needs no write."""
         with self._database.read() as connection:
-            return leases.has_revoked(connection, self._clock(connection))
+            return leases.has_revoked(connection, self._clock_of(connection))
 
     def evict_revoked(self) -> int:
         """End all leases of revoked or expired access tokens; return their number."""
         with self._database.write() as connection:
-            return leases.evict_revoked(connection, self._clock(connection))
+            return leases.evict_revoked(connection, self._clock_of(connection))
 
     def release(self, model: str, number: int, token: str) -> None:
         """Give a query back; it is open again. A second call does nothing."""
@@ -275,12 +277,12 @@ class QueryCalls(StoreCalls):
     def _give_back(self, claim: LeaseClaim, how: QueryReturn) -> None:
         checks.comment(how.why)
         with self._database.write() as connection:
-            leases.give_back(connection, claim, how, self._clock(connection))
+            leases.give_back(connection, claim, how, self._clock_of(connection))
 
     def get_query(self, model: str, number: int) -> QueryRecord:
         """Return one query in its present state."""
         with self._database.read() as connection:
-            return reading.get(connection, model, number, self._clocks.now(connection))
+            return reading.get_query(connection, model, number, self._clocks.now(connection))
 
     def query_details(self, model: str, instances: Sequence[int]) -> QueryDetails:
         """Return the details that are sent with queries about these instances, read from one state of the store."""
@@ -308,7 +310,7 @@ class QueryCalls(StoreCalls):
     ) -> list[QueryRecord]:
         """Return queries in order of number, after `after`, in the given states (none: all)."""
         with self._database.read() as connection:
-            return reading.page(connection, model, states, after, limit, self._clocks.now(connection))
+            return reading.read_page(connection, model, states, after, limit, self._clocks.now(connection))
 
     def next_change_s(self, model: str | None = None) -> float | None:
         """Return the seconds until the first live lease ends or a postponed query comes back; None: neither will."""
@@ -322,7 +324,7 @@ class QueryCalls(StoreCalls):
     ) -> list[HistoryRow]:
         """Return the steps of one query of a model, or of all, after row `after`, in the order they were taken."""
         with self._database.read() as connection:
-            return history.page(connection, model, number, after, limit)
+            return history.read_page(connection, model, number, after, limit)
 
     def labellers(self, model: str) -> list[LabellerCounts]:
         """Return the counts of each labeller of a model, in order of name."""
@@ -337,7 +339,7 @@ class QueryCalls(StoreCalls):
     def holder(self, model: str, number: int, token: str) -> str:
         """Return the labeller who got a lease; empty if no such token was given for this query."""
         with self._database.read() as connection:
-            return history.lease_holder(connection, rows.find(connection, model).id, number, token)
+            return history.lease_holder(connection, rows.find_model(connection, model).id, number, token)
 
     def opinions(self, model: str, limit: int = 2000) -> list[Event]:
         """Return the newest OPINION and STATEMENT events, oldest first; see `Store.answer`."""
@@ -347,7 +349,7 @@ class QueryCalls(StoreCalls):
     def policy(self, model: str) -> Policy:
         """Return the labelling policy of a model."""
         with self._database.read() as connection:
-            return policies.get(connection, model)
+            return policies.get_policy(connection, model)
 
     def policies_of(self, keys: Sequence[int]) -> dict[int, Policy]:
         """Return the policies of several models by `ModelRecord.key`."""
@@ -360,4 +362,4 @@ class QueryCalls(StoreCalls):
         A rule makes the policy of the one there is, while the model is held: no change is lost.
         """
         with self._database.write() as connection:
-            return policies.put(connection, model, policy)
+            return policies.set_policy(connection, model, policy)

@@ -67,13 +67,15 @@ class LeaseView:
     free: list[AnyRow]
 
 
-def look(connection: Connection, model_id: int, labeller: str, limit: int, clock: Clock) -> LeaseView:
+def read_lease_view(
+    connection: Connection, model_id: int, labeller: str, limit: int, clock: Clock
+) -> LeaseView:
     """Record expired leases, and read up to `limit` free queries and everything that their lease depends on."""
     asked = {"model": model_id, "asking": labeller, "most": limit}
-    wanted = _wanted(clock.clocks.moment), {**asked, **clock.clocks.given()}
+    wanted = _lease_view_query(clock.clocks.moment), {**asked, **clock.clocks.moment_parameters()}
     (rows,) = read_each(connection, wanted)
     if rows[0].expired:
-        expiry.write_expired(connection, model_id, clock.clocks.stamps(rows[0].clock, rows[0].wall))
+        expiry.write_expired(connection, model_id, clock.clocks.timestamps_of(rows[0].clock, rows[0].wall))
         (rows,) = read_each(connection, wanted)
     now, first, free = told_by(rows, clock)
     return LeaseView(
@@ -88,19 +90,19 @@ def policy_in(row: AnyRow) -> Policy:
 
 def told_by(rows: Sequence[AnyRow], clock: Clock) -> tuple[Timestamps, AnyRow, list[AnyRow]]:
     """Return the moment, the first row, and the rows that have a query."""
-    now = clock.clocks.stamps(rows[0].clock, rows[0].wall)
+    now = clock.clocks.timestamps_of(rows[0].clock, rows[0].wall)
     return now, rows[0], [row for row in rows if row.number is not None]
 
 
 @cache  # to make it takes longer than to run it
-def _wanted(moment: Select[Any]) -> Select[Any]:
+def _lease_view_query(moment: Select[Any]) -> Select[Any]:
     asked, asking = bindparam("model", type_=BigInteger), bindparam("asking", type_=String)
     told = moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
     held = func.count(case((and_(query.c.ends > now, query.c.labeller == asking), 1))).label("held")
     last = last_settled(asked, asking).correlate(None).scalar_subquery()
-    chosen = reading.select_records().where(_ready(asked, now), ~history.passed_over(asked, asking))
-    return _look_of(told, asked, _leases(asked, now, held), chosen, last.label("last_settled"))
+    chosen = reading.select_records().where(_is_leasable(asked, now), ~history.passed_over(asked, asking))
+    return _look_of(told, asked, _lease_counts(asked, now, held), chosen, last.label("last_settled"))
 
 
 @cache
@@ -115,13 +117,13 @@ def look_for_all(moment: Select[Any]) -> Select[Any]:
     told = moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
     passed = history.who_pass_over(asked, asking).label("passed")
-    chosen = reading.select_records().add_columns(passed).where(_ready(asked, now))
+    chosen = reading.select_records().add_columns(passed).where(_is_leasable(asked, now))
     holders = func.array_agg(query.c.labeller).filter(query.c.ends > now).label("holders")
     sent = sent_rows("sent", {"asking": Text()})
     last = func.coalesce(last_settled(asked, sent.c.asking).correlate(sent).scalar_subquery(), 0)
     each = select(func.array_agg(aggregate_order_by(last, sent.c.place))).select_from(sent)
     settled = each.correlate(None).scalar_subquery().label("settled")
-    return _look_of(told, asked, _leases(asked, now, holders), chosen, settled)
+    return _look_of(told, asked, _lease_counts(asked, now, holders), chosen, settled)
 
 
 def last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Select[Any]:
@@ -137,13 +139,15 @@ def last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Sel
     return before.order_by(query.c.labeller.desc(), query.c.sequence.desc()).limit(1)
 
 
-def _ready(asked: ColumnElement[int], now: ColumnElement[float]) -> ColumnElement[bool]:
+def _is_leasable(asked: ColumnElement[int], now: ColumnElement[float]) -> ColumnElement[bool]:
     """Condition on `query`: it is open, and not postponed."""
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
     return and_(query.c.model_id == asked, query.c.state == QueryState.OPEN, ready)
 
 
-def _leases(asked: ColumnElement[int], now: ColumnElement[float], *more: ColumnElement[Any]) -> Select[Any]:
+def _lease_counts(
+    asked: ColumnElement[int], now: ColumnElement[float], *more: ColumnElement[Any]
+) -> Select[Any]:
     alive = query.c.ends > now
     counts = (func.count(case((~alive, 1))).label("expired"), func.count(case((alive, 1))).label("leased"))
     return select(*counts, *more).where(query.c.model_id == asked, query.c.state == QueryState.LEASED)

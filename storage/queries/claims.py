@@ -37,7 +37,7 @@ from quercus.storage.queries.transitions import (
 )
 from quercus.storage.records import EventKind
 from quercus.storage.row_writes import sent_rows
-from quercus.storage.rows import lock
+from quercus.storage.rows import lock_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 
 
@@ -71,29 +71,29 @@ class ClaimedQuery:
         return LeaseRecord(lease.token, self.query.ends, lease.given_up, lease.used) if mine else lease
 
     @property
-    def expired(self) -> str:
+    def expiry_text(self) -> str:
         """End of the lease in words, by the wall clock."""
         end = datetime.fromtimestamp(round(self.now.on_wall(self.lease.ends)), UTC)
         return f"the lease expired at {end.isoformat(timespec='seconds')}"
 
-    def after(self, event: QueryEvent) -> QueryLifecycle:
+    def lifecycle_after(self, event: QueryEvent) -> QueryLifecycle:
         """The life after a step; `FailedPrecondition` when it may not be."""
         outcome = apply_event(self.lifecycle, event, self.now.clock)
         if isinstance(outcome, RejectedStep):
-            raise FailedPrecondition(outcome.reason.format(expired=self.expired))
+            raise FailedPrecondition(outcome.reason.format(expired=self.expiry_text))
         return outcome
 
 
 def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQuery:
     """Lock the model, record expired leases, and find query and lease."""
-    row = lock(connection, claim.model)
+    row = lock_model(connection, claim.model)
     asked = {"model": row.id, "number": claim.number, "token": claim.token}
-    wanted = _wanted(clock.clocks.moment)
-    told = wanted, {**asked, **clock.clocks.given()}
+    wanted = _claim_query(clock.clocks.moment)
+    told = wanted, {**asked, **clock.clocks.moment_parameters()}
     (found,) = read_each(connection, told)
     first = found[0]
     if first.expired:
-        expiry.write_expired(connection, row.id, clock.clocks.stamps(first.clock, first.wall))
+        expiry.write_expired(connection, row.id, clock.clocks.timestamps_of(first.clock, first.wall))
         (found,) = read_each(connection, told)
         first = found[0]
     if first.number is None:
@@ -102,12 +102,12 @@ def look_up(connection: Connection, claim: LeaseClaim, clock: Clock) -> ClaimedQ
         raise FailedPrecondition(
             f"the lease token is not one that was given for query {claim.model}/{claim.number}"
         )
-    now = clock.clocks.stamps(first.clock, first.wall)
+    now = clock.clocks.timestamps_of(first.clock, first.wall)
     return ClaimedQuery(row, first, history.granted_lease(found, claim.token), now)
 
 
 @cache  # to make it takes longer than to run it
-def _wanted(moment: Select[Any]) -> Select[Any]:
+def _claim_query(moment: Select[Any]) -> Select[Any]:
     """The query, and a row for each step by the token; no step, or no query: nulls."""
     asked, told, other = bindparam("model", type_=BigInteger), moment.cte("moment"), query.alias("other")
     over = (other.c.model_id == asked, other.c.state == QueryState.LEASED, other.c.ends <= told.c.clock)

@@ -41,7 +41,7 @@ def read_details(
     connection: Connection, name: str, instances: Sequence[int], now: Timestamps
 ) -> QueryDetails:
     """Return the details that are sent with queries about these instances, in the order given."""
-    row = rows.find(connection, name)
+    row = rows.find_model(connection, name)
     return QueryDetails(
         models.get(connection, name, now),
         {place: tuple(values) for place, values in event_log.learned_values(connection, row.id).items()},

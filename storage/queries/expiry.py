@@ -27,7 +27,7 @@ def write_expired(connection: Connection, model_id: int, now: Timestamps) -> Non
         who = {"labeller": row.labeller, "token": row.token, "until": row.ends}
         notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))
     write_lifecycles(connection, model_id, lifecycles)
-    history.write(connection, model_id, notes, now)
+    history.write_steps(connection, model_id, notes, now)
 
 
 @dataclass(frozen=True, slots=True)

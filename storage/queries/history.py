@@ -23,8 +23,8 @@ from quercus.storage import checks
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
 from quercus.storage.queries.transitions import LeaseRecord
-from quercus.storage.row_writes import inserting
-from quercus.storage.rows import count_opening, find
+from quercus.storage.row_writes import row_insert
+from quercus.storage.rows import count_opening, find_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 
 NEWEST_TIMES = 1000
@@ -47,11 +47,11 @@ class HistoryNote:
     why: str = ""
 
 
-ADD = inserting(query_history, "step_", leave=["id"])
+ADD = row_insert(query_history, "step_", leave=["id"])
 
 
-def added(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
-    """Parameters of `ADD` for one step; who opens a query counts that too (`write` does)."""
+def step_parameters(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
+    """Parameters of `ADD` for one step; who opens a query counts that too (`write_steps` does)."""
     return {
         "step_model_id": model_id,
         "step_number": note.number,
@@ -68,9 +68,9 @@ def added(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
     }
 
 
-def write(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
+def write_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
     """Add rows, in order."""
-    ADD.run(connection, [added(model_id, note, now) for note in notes])
+    ADD.run(connection, [step_parameters(model_id, note, now) for note in notes])
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
 
@@ -119,17 +119,19 @@ def lease_holder(connection: Connection, model_id: int, number: int, token: str)
 def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
     """Return a condition on `query`: this labeller skipped its instance, or gave one of its answers."""
     past = query_history.alias("past")
-    return exists(select(1).where(past.c.labeller == labeller, _passes(past, model_id)))
+    return exists(select(1).where(past.c.labeller == labeller, _bars_labeller(past, model_id)))
 
 
 def who_pass_over(model_id: ColumnElement[int], labellers: ColumnElement[Any]) -> ScalarSelect[Any]:
     """Return a subquery for those of some labellers (an array) for whom `passed_over` holds."""
     past = query_history.alias("past")
     mine = past.c.labeller == any_(labellers)
-    return select(func.array_agg(past.c.labeller)).where(mine, _passes(past, model_id)).scalar_subquery()
+    return (
+        select(func.array_agg(past.c.labeller)).where(mine, _bars_labeller(past, model_id)).scalar_subquery()
+    )
 
 
-def _passes(past: FromClause, model_id: ColumnElement[int]) -> ColumnElement[bool]:
+def _bars_labeller(past: FromClause, model_id: ColumnElement[int]) -> ColumnElement[bool]:
     mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance)
     answered = and_(past.c.number == query.c.number, _still_answered(past))
     return and_(mine, or_(past.c.step == int(Step.SKIPPED), answered))
@@ -166,11 +168,13 @@ def last_leased(connection: Connection, labeller: str) -> dict[int, int]:
     }
 
 
-def page(connection: Connection, name: str, number: int | None, after: int, limit: int) -> list[HistoryRow]:
+def read_page(
+    connection: Connection, name: str, number: int | None, after: int, limit: int
+) -> list[HistoryRow]:
     """Return the steps of one query of a model, or of all, after row `after`."""
     checks.at_least("limit", limit, 1)
     wanted = select(query_history).where(
-        query_history.c.model_id == find(connection, name).id, query_history.c.id > after
+        query_history.c.model_id == find_model(connection, name).id, query_history.c.id > after
     )
     if number is not None:
         wanted = wanted.where(query_history.c.number == number)
@@ -181,7 +185,7 @@ def page(connection: Connection, name: str, number: int | None, after: int, limi
 
 def labeller_counts(connection: Connection, name: str, now: Timestamps) -> list[LabellerCounts]:
     """Return the counts of each labeller of a model, in order of name."""
-    row = find(connection, name)
+    row = find_model(connection, name)
     mine = (query_history.c.model_id == row.id, query_history.c.labeller.is_not(None))
     counts = select(query_history.c.labeller, query_history.c.step, func.count()).where(*mine)
     found: dict[str, Counter[Step]] = {}

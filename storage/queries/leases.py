@@ -20,18 +20,23 @@ from quercus.storage.queries import budgets, choosing, claims, expiry, history, 
 from quercus.storage.queries.choosing import LeaseView
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import columns_of, lifecycle_of, updated, updating
+from quercus.storage.queries.query_state import (
+    columns_of,
+    lifecycle_of,
+    query_update,
+    query_update_parameters,
+)
 from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryState, Step
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.transitions import NEVER, Evict, Extend, ReturnLease, Take
 from quercus.storage.records import Event
-from quercus.storage.rows import lock
+from quercus.storage.rows import lock_model
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
 
 TOKEN_BYTES = 16
 LONGEST_HOLD_S = 14_400.0  # that extensions can make of a lease, from when it was given
 Accept = Callable[[QueryRecord, Sequence[Event]], bool]
-_TAKE = updating("take", "credential")
+_TAKE = query_update("take", "credential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +93,10 @@ class QueryReturn:
 def hand_out(connection: Connection, name: str, request: LeaseRequest, clock: Clock) -> Leased:
     """Lease open queries in the order of the agenda."""
     request.check()
-    row = lock(connection, name)
+    row = lock_model(connection, name)
     BeyondLog.check(request.min_sequence, name, row.sequence_committed)
     most = request.limit if request.accept is None else choosing.ALL_ROWS
-    view = choosing.look(connection, row.id, request.labeller, most, clock)
+    view = choosing.read_lease_view(connection, row.id, request.labeller, most, clock)
     return _hand_out(connection, row, request, view)
 
 
@@ -117,7 +122,7 @@ def _hand_out(connection: Connection, row: AnyRow, request: LeaseRequest, view: 
         return Leased([], Idle.GROWING, room.total)
     if room.mine <= 0:
         return Leased([], room.idle, room.total, room.again_s)
-    found = _accepted(connection, row, request, view)[: min(request.limit, room.mine)]
+    found = _accepted_queries(connection, row, request, view)[: min(request.limit, room.mine)]
     if not found:
         again_s = reading.next_change_s(connection, row.name, now)
         return Leased([], _why_none(connection, row, room), room.total, again_s)
@@ -133,7 +138,9 @@ def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, c
     checks.duration("duration_s", duration_s)
     held = claims.look_up(connection, claim, clock)
     now = held.now
-    lifecycle = held.after(Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S)))
+    lifecycle = held.lifecycle_after(
+        Extend(held.lease, min(now.clock + duration_s, held.given.since + LONGEST_HOLD_S))
+    )
     where = claims.is_query(query, held.model.id, claim.number)
     connection.execute(update(query).where(*where).values(ends=lifecycle.ends))
     return now.on_wall(lifecycle.ends)
@@ -142,7 +149,7 @@ def extend_lease(connection: Connection, claim: LeaseClaim, duration_s: float, c
 def end_lease(connection: Connection, name: str, number: int, end: Eviction, clock: Clock) -> None:
     """End the lease of a query, for any holder; `FailedPrecondition` if there is none, or not the named one."""
     checks.comment(end.why)
-    row = lock(connection, name)
+    row = lock_model(connection, name)
     now = clock()
     expiry.write_expired(connection, row.id, now)
     _evict_holder(connection, row, claims.find_query(connection, row, number), end, now)
@@ -153,7 +160,7 @@ def evict_revoked(connection: Connection, clock: Clock) -> int:
     names = sorted({found.name for found in connection.execute(_of_dead_tokens(clock())).all()})
     count = 0
     for name in names:
-        row = lock(connection, name)
+        row = lock_model(connection, name)
         now = clock()
         expiry.write_expired(connection, row.id, now)
         for found in connection.execute(_of_dead_tokens(now).where(query.c.model_id == row.id)).all():
@@ -187,7 +194,7 @@ def _evict_holder(connection: Connection, row: AnyRow, held: AnyRow, end: Evicti
     connection.execute(update(query).where(*where).values(columns_of(lifecycle)))
     who = (held.labeller, held.token, held.ends)
     note = HistoryNote(held.number, held.instance, Step.EVICTED, lifecycle.state, *who, why=end.why)
-    history.write(connection, row.id, [note], now)
+    history.write_steps(connection, row.id, [note], now)
 
 
 def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, clock: Clock) -> None:
@@ -196,7 +203,7 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
     held = claims.look_up(connection, claim, clock)
     now = held.now
     before = held.lifecycle
-    lifecycle = held.after(
+    lifecycle = held.lifecycle_after(
         ReturnLease(held.lease, now.clock + back.delay_s if how is Step.POSTPONED else NEVER)
     )
     if lifecycle == before and (how is not Step.SKIPPED or held.lease.given_up):
@@ -215,7 +222,7 @@ def give_back(connection: Connection, claim: LeaseClaim, back: QueryReturn, cloc
         until,
         why=back.why,
     )
-    history.write(connection, held.model.id, [note], now)
+    history.write_steps(connection, held.model.id, [note], now)
 
 
 def _take_queries(
@@ -229,11 +236,11 @@ def _take_queries(
             lifecycle_of(each), Take(mine, now.clock + request.duration_s), now
         )
         columns = columns_of(lifecycle, request.labeller) | {"credential": request.credential or None}
-        changes.append(updated("take", row.id, each.number, columns))
+        changes.append(query_update_parameters("take", row.id, each.number, columns))
         note = HistoryNote(
             each.number, each.instance, Step.LEASED, lifecycle.state, request.labeller, mine, lifecycle.ends
         )
-        steps.append(history.added(row.id, note, now))
+        steps.append(history.step_parameters(row.id, note, now))
         taken.append(
             reading.record_with(each, lifecycle, request.labeller, now, left_s=request.duration_s, token=mine)
         )
@@ -251,7 +258,9 @@ def _why_none(connection: Connection, row: AnyRow, room: budgets.RemainingBudget
     return Idle.GROWING if row.sequence_grown < row.sequence_committed else Idle.NOTHING_TO_ASK
 
 
-def _accepted(connection: Connection, row: AnyRow, request: LeaseRequest, view: LeaseView) -> list[AnyRow]:
+def _accepted_queries(
+    connection: Connection, row: AnyRow, request: LeaseRequest, view: LeaseView
+) -> list[AnyRow]:
     """The free queries that pass the filter of who asks."""
     if request.accept is None:
         return view.free

@@ -16,7 +16,7 @@ from quercus.storage.log.statements import Join, append_joint
 from quercus.storage.queries import history
 from quercus.storage.queries.claims import lifecycle_after
 from quercus.storage.queries.history import HistoryNote
-from quercus.storage.queries.query_state import SETTLE, columns_of, lifecycle_of, updated
+from quercus.storage.queries.query_state import SETTLE, columns_of, lifecycle_of, query_update_parameters
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoMoreAnswers
 from quercus.storage.records import Event, EventKind
@@ -85,12 +85,12 @@ def settle_pending(connection: Connection, row: AnyRow, rule: PendingRule, now: 
         conflicts += conflict + joint_conflict
         after = lifecycle_after(lifecycle_of(each), NoMoreAnswers(), now)
         columns = columns_of(after) | {"sequence": settled}
-        settled_rows.append(updated("settle", row.id, each.number, columns))
+        settled_rows.append(query_update_parameters("settle", row.id, each.number, columns))
         notes.append(
             HistoryNote(each.number, each.instance, Step.SETTLED, after.state, sequence=settled, why=WHY)
         )
     SETTLE.run(connection, settled_rows)
-    history.write(connection, row.id, notes, now)
+    history.write_steps(connection, row.id, notes, now)
     counts = {"sequence_committed": sequence, "conflicts": model.c.conflicts + conflicts}
     connection.execute(update(model).where(mine).values(counts))
 
@@ -99,7 +99,7 @@ def combined_row(
     of: AnyRow, sequence: int, combined: CombinedAnswer, now: Timestamps, *, conflict: bool
 ) -> dict[str, Any]:
     """Return the row of the log with the combination of the answers to a query, a row of `query`."""
-    return event_log.added(
+    return event_log.event_parameters(
         model_id=of.model_id, sequence=sequence, kind=int(EventKind.ANSWER), instance=of.instance, query=of.number,
         label=combined.label, author=combined.author, reliability=1.0, conflict=conflict,
         asked=of.asked, created_at=now.wall, clock=now.clock,

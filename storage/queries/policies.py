@@ -10,7 +10,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
 from quercus.storage.log.event_log import CHUNK
 from quercus.storage.queries.records import Corrections, Policy, Reliability
-from quercus.storage.rows import count_opening, find, lock
+from quercus.storage.rows import count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
 
 MAX_ANSWERS = 20
@@ -19,9 +19,9 @@ MAX_TAGS = 20
 MAX_COUNT = 2**31 - 1
 
 
-def get(connection: Connection, name: str) -> Policy:
+def get_policy(connection: Connection, name: str) -> Policy:
     """The policy of a model."""
-    return policy_of(connection, find(connection, name).id)
+    return policy_of(connection, find_model(connection, name).id)
 
 
 def policy_of(connection: Connection, model_id: int) -> Policy:
@@ -58,14 +58,14 @@ PolicyRule: TypeAlias = Callable[[Policy], Policy]
 """Makes of a policy the next one. It may raise `InvalidInput`."""
 
 
-def put(connection: Connection, name: str, new: Policy | PolicyRule) -> Policy:
+def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> Policy:
     """Set the policy, or the result of a rule; it applies to later leases and answers."""
     if isinstance(new, Policy):
-        check(new)
-    row = lock(connection, name)
+        check_policy(new)
+    row = lock_model(connection, name)
     if not isinstance(new, Policy):
         new = new(policy_of(connection, row.id))
-        check(new)
+        check_policy(new)
     count_opening(connection, row.id)
     connection.execute(delete(policy).where(policy.c.model_id == row.id))
     if new != Policy():
@@ -85,7 +85,7 @@ def put(connection: Connection, name: str, new: Policy | PolicyRule) -> Policy:
     return new
 
 
-def check(new: Policy) -> None:
+def check_policy(new: Policy) -> None:
     """Raise ``InvalidInput`` when a value is out of bounds."""
     _check_bounds("answers_per_query", new.answers_per_query, 1, MAX_ANSWERS)
     _check_bounds("max_held", new.max_held, 1, MAX_HELD)

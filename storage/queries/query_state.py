@@ -40,21 +40,26 @@ def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[s
 _COLUMNS = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")  # of a life
 
 
-def updating(prefix: str, *columns: str) -> RowWrite:
-    """Update of the life of a query and of these columns; `updated` makes its parameters, which have a prefix."""
+def query_update(prefix: str, *columns: str) -> RowWrite:
+    """Update of the life of a query and of these columns.
+
+    `query_update_parameters` makes its parameters, whose names have the prefix.
+    """
     keys = {"model_id": f"{prefix}_of", "number": f"{prefix}_which"}
-    return row_writes.updating(query, keys, {name: f"{prefix}_{name}" for name in _COLUMNS + columns})
+    return row_writes.row_update(query, keys, {name: f"{prefix}_{name}" for name in _COLUMNS + columns})
 
 
-def updated(prefix: str, model_id: int, number: int, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of `updating` for one query."""
+def query_update_parameters(
+    prefix: str, model_id: int, number: int, columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Parameters of `query_update` for one query."""
     changed = {f"{prefix}_{name}": value for name, value in columns.items()}
     return {f"{prefix}_of": model_id, f"{prefix}_which": number} | changed
 
 
-SETTLE = updating("settle", "sequence")
+SETTLE = query_update("settle", "sequence")
 """Update of a query that is settled, with the event that settled it; `updated("settle", ...)` makes its parameters."""
-_WRITE = updating("life")
+_WRITE = query_update("life")
 
 
 def write_lifecycles(
@@ -64,7 +69,7 @@ def write_lifecycles(
     _WRITE.run(
         connection,
         [
-            updated("life", model_id, number, columns_of(life, labeller))
+            query_update_parameters("life", model_id, number, columns_of(life, labeller))
             for number, life, labeller in lifecycles
         ],
     )

@@ -12,13 +12,13 @@ from quercus.storage.errors import NotFound
 from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryRecord, QueryState
 from quercus.storage.queries.transitions import QueryLifecycle, after_expiry
-from quercus.storage.rows import find
+from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, log, query
 
 
-def get(connection: Connection, name: str, number: int, now: Timestamps) -> QueryRecord:
+def get_query(connection: Connection, name: str, number: int, now: Timestamps) -> QueryRecord:
     """One query."""
-    row = find(connection, name)
+    row = find_model(connection, name)
     mine = (query.c.model_id == row.id, query.c.number == number)
     found = connection.execute(select_records().where(*mine)).one_or_none()
     if found is None:
@@ -32,12 +32,12 @@ def query_not_found(row: AnyRow, number: int) -> NotFound:
     return NotFound("query", f"{row.name}/{number}", "any more: it was withdrawn" if gone else "")
 
 
-def page(  # noqa: PLR0917 - a filter, a page, a time
+def read_page(  # noqa: PLR0917 - a filter, a page, a time
     connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Timestamps
 ) -> list[QueryRecord]:
     """Queries in order of number, behind `after`, in some of the states (none named: all)."""
     checks.at_least("limit", limit, 1)
-    row = find(connection, name)
+    row = find_model(connection, name)
     wanted = select_records().where(query.c.model_id == row.id, query.c.number > after)
     if states:
         wanted = wanted.where(_in_states(states, now))
@@ -52,7 +52,7 @@ def next_change_s(connection: Connection, name: str | None, now: Timestamps) -> 
     for column in (query.c.ends, query.c.not_before):
         wanted = select(func.min(column)).where(column > now.clock)
         if name is not None:
-            wanted = wanted.where(query.c.model_id == find(connection, name).id)
+            wanted = wanted.where(query.c.model_id == find_model(connection, name).id)
         ends.append(connection.execute(wanted).scalar())
     return min((float(end) - now.clock for end in ends if end is not None), default=None)
 

@@ -24,7 +24,7 @@ from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import AnswerOutcome, Policy, QueryState
 from quercus.storage.records import Event
-from quercus.storage.rows import held, lock
+from quercus.storage.rows import hold_row, lock_model
 from quercus.storage.schema import AnyRow
 
 MAX_FREE_QUERIES: Final = 1000  # free queries that are read at once
@@ -116,7 +116,7 @@ class SharedView:
             self.last_settled[labeller] = self.row.sequence_committed
 
 
-def look(
+def read_shared_view(
     connection: Connection, name: str, asking: Mapping[str, int], claimed: Sequence[LeaseClaim], clock: Clock
 ) -> SharedView:
     """Hold a model, and read what its calls look at.
@@ -130,9 +130,9 @@ def look(
     clock : asked when the model is held.
     """
     if not clock.clocks.is_in_database:  # it is asked here, so the model must be held before
-        lock(connection, name)
+        lock_model(connection, name)
     most = min(sum(asking.values()), MAX_FREE_QUERIES) + SPARE_QUERIES if asking else 0
-    moment, named = clock.clocks.moment, {"wanted": name, **clock.clocks.given()}
+    moment, named = clock.clocks.moment, {"wanted": name, **clock.clocks.moment_parameters()}
     wanted: list[tuple[Select[Any], Mapping[str, Any]]] = [
         (rows.BY_NAME_TO_HOLD, named),
         (choosing.look_for_all(moment), {**named, "asking": list(asking), "most": most}),
@@ -144,7 +144,7 @@ def look(
         }
         wanted.append((claims.look_for_all(), {**named, **sent}))
     found = read_each(connection, *wanted)
-    row = held(connection, name, found[0])
+    row = hold_row(connection, name, found[0])
     now, first, free = choosing.told_by(found[1], clock)
     if first.expired:
         expiry.write_expired(connection, row.id, now)

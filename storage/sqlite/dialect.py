@@ -78,24 +78,24 @@ class SqliteDialect:
         """Make the file, when it is not there; raise when it cannot be used."""
         self.file.check_reachable()
         if not self.read_only:
-            self.file.make()
+            self.file.make_file()
 
     def check_exists(self) -> None:
         """Raise when there is no such file."""
         if not self.path.exists():
             raise StoreError(f"{self.path} does not exist")
 
-    def beside(self, suffix: str) -> Path:
+    def path_beside(self, suffix: str) -> Path:
         """A place beside the file."""
-        return self.file.beside(suffix)
+        return self.file.path_beside(suffix)
 
     def check_in_place(self) -> None:
         """See `StoreFile.check_in_place`."""
         self.file.check_in_place()
 
     def remember_files(self) -> None:
-        """See `StoreFile.remember`."""
-        self.file.remember()
+        """See `StoreFile.remember_files`."""
+        self.file.remember_files()
 
     def size_bytes(self, _: Engine | None = None) -> int:
         """Return the size of the files: the database and its write-ahead log."""
@@ -111,29 +111,29 @@ class SqliteDialect:
 
     def check_room(self, engine: Engine) -> None:
         """Raise `NoSpace` if the disk has almost no space left."""
-        with self.driver(engine) as driver:
-            self.room.check(driver)
+        with self.driver_connection(engine) as driver:
+            self.room.check_space(driver)
 
     def keep_reserve(self, engine: Engine) -> None:
         """Make the reserve where it is not there, or short."""
         if self.room.is_short():
-            with self.driver(engine) as driver:
-                self.room.keep(driver)
+            with self.driver_connection(engine) as driver:
+                self.room.keep_reserve(driver)
 
     def lend_reserve(self) -> None:
         """Give some of the reserve, for opening the store."""
-        self.room.lend()
+        self.room.shrink_reserve()
 
     @contextmanager
     def open_reserve(self, engine: Engine) -> Iterator[None]:
         """Give the room that is kept for deletions, for a moment."""
-        with self.driver(engine) as driver:
-            self.room.give(driver)
+        with self.driver_connection(engine) as driver:
+            self.room.release_reserve(driver)
             try:
                 yield
             finally:  # deleted rows stay deleted, whatever happens here
                 with suppress(StoreError, *DRIVER_ERRORS):
-                    self.room.settle(driver)
+                    self.room.checkpoint_log(driver)
 
     def allow_pauses(self, connection: Connection) -> None:
         """Nothing to do: no transaction is ended for being idle."""
@@ -144,11 +144,11 @@ class SqliteDialect:
     def note_commit(self) -> None:
         """Nothing to do: SQLite sees every commit."""
 
-    def announce(self, connection: Connection) -> None:
+    def notify_on_commit(self, connection: Connection) -> None:
         """Nothing to do: SQLite sees every commit."""
 
     @contextmanager
-    def driver(self, engine: Engine) -> Iterator[sqlite3.Connection]:
+    def driver_connection(self, engine: Engine) -> Iterator[sqlite3.Connection]:
         """A connection of the driver itself, outside of every transaction."""
         raw = engine.raw_connection()
         try:
@@ -156,10 +156,10 @@ class SqliteDialect:
         finally:
             raw.close()
 
-    def faults(self, engine: Engine, seconds: float) -> str:
+    def find_faults(self, engine: Engine, seconds: float) -> str:
         """Return the faults of the file, empty when there are none; the check ends when the time is up."""
         deadline = time.monotonic() + seconds
-        with self.driver(engine) as driver:
+        with self.driver_connection(engine) as driver:
             driver.set_progress_handler(lambda: time.monotonic() > deadline, CHECK_STEPS)
             try:
                 found = [str(row[0]) for row in driver.execute("PRAGMA quick_check(1)")]
@@ -215,7 +215,7 @@ class SqliteDialect:
             pass
         self.room.limit_growth(driver, connection.info)
 
-    def prepare(self, engine: Engine) -> None:
+    def prepare_database(self, engine: Engine) -> None:
         """Switch the file to write-ahead logging: readers never wait for the writer. It stays switched."""
         if self.read_only:
             return
@@ -237,7 +237,7 @@ class SqliteDialect:
 
     def teach_planner(self, connection: Connection) -> None:
         """See `planner`."""
-        planner.teach(connection)
+        planner.write_statistics(connection)
 
     def rows_written(self, connection: Connection) -> int:
         """Return the number of rows that were ever inserted, changed or deleted through a connection."""
@@ -245,16 +245,16 @@ class SqliteDialect:
 
     def change_token(self, engine: Engine) -> int:
         """Return `PRAGMA data_version` of a connection that never writes: any commit of any process changes it."""
-        with self._looking(engine) as driver:
+        with self._reading_connection(engine) as driver:
             return int(driver.execute("PRAGMA data_version").fetchone()[0])
 
-    def look(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows:
+    def read_rows(self, engine: Engine, statement: Prepared, values: Mapping[str, Any]) -> Rows:
         """Rows of one statement, by the connection of `change_token`: a transaction costs five times as much."""
-        with self._looking(engine) as driver:
+        with self._reading_connection(engine) as driver:
             return statement.fetch_by(driver, values)
 
     @contextmanager
-    def _looking(self, engine: Engine) -> Iterator[sqlite3.Connection]:
+    def _reading_connection(self, engine: Engine) -> Iterator[sqlite3.Connection]:
         with self._token_lock:
             if self._token_connection is None:
                 self._token_connection = engine.raw_connection()
@@ -267,7 +267,7 @@ class SqliteDialect:
                 self._token_connection.close()
                 self._token_connection = None
 
-    def translate(self, error: Exception) -> StoreError:
+    def translate_error(self, error: Exception) -> StoreError:
         """Return the error for the user in place of a driver's or SQLAlchemy's exception."""
         if isinstance(error, PoolTimeout):
             return StoreBusy(

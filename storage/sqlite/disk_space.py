@@ -71,11 +71,11 @@ class DiskSpace:
 
     def left_bytes(self) -> int:
         """Free bytes on the disk, without the reserve."""
-        with self._translated("cannot tell how much room its disk has"):
+        with self._translating_errors("cannot tell how much room its disk has"):
             disk = os.statvfs(self.folder)
         return disk.f_bavail * disk.f_frsize
 
-    def check(self, driver: sqlite3.Connection) -> None:
+    def check_space(self, driver: sqlite3.Connection) -> None:
         """Raise if almost no space is left: for the write-ahead log, or for the growth of the file."""
         if self.left_bytes() < ROOM_BYTES:
             self._empty_log(driver)
@@ -89,7 +89,7 @@ class DiskSpace:
         pages = _MOST_PAGES
         if left < PLENTY_BYTES:
             growth = max(0, self._growth_bytes(driver, left))
-            pages = _pragma(driver, "page_count") + growth // _pragma(driver, "page_size")
+            pages = _read_pragma(driver, "page_count") + growth // _read_pragma(driver, "page_size")
         if pages != info.get(_LIMIT, _MOST_PAGES):
             driver.execute(f"PRAGMA max_page_count = {pages}")
             info[_LIMIT] = pages
@@ -104,27 +104,27 @@ class DiskSpace:
 
     def _due_bytes(self, driver: sqlite3.Connection) -> int:
         """Return the bytes by which the file grows when it takes in the log."""
-        with self._translated("cannot be looked at"):
+        with self._translating_errors("cannot be looked at"):
             held = self.store.stat().st_size
-        return _pragma(driver, "page_count") * _pragma(driver, "page_size") - held
+        return _read_pragma(driver, "page_count") * _read_pragma(driver, "page_size") - held
 
     def _log_bytes(self) -> int:
         return _size_bytes(self._log)
 
     def _empty_log(self, driver: sqlite3.Connection) -> None:
         """Empty the log, with the room of the reserve where that gives back more than it takes."""
-        self.settle(driver)
+        self.checkpoint_log(driver)
         if self._log_bytes() > max(ROOM_BYTES, self._due_bytes(driver)) and _size_bytes(self.reserve):
-            self.give(driver)
-            self.keep(driver)
+            self.release_reserve(driver)
+            self.keep_reserve(driver)
 
     def is_short(self) -> bool:
         """Return whether the reserve is smaller than it should be."""
         return _size_bytes(self.reserve) < RESERVE_BYTES
 
-    def keep(self, driver: sqlite3.Connection) -> None:
+    def keep_reserve(self, driver: sqlite3.Connection) -> None:
         """Make the reserve, or enlarge it, if there is room beside the log, and the same amount for data."""
-        with self._translated(f"has no room to delete models with: {self.reserve} cannot be made"):
+        with self._translating_errors(f"has no room to delete models with: {self.reserve} cannot be made"):
             held = _size_bytes(self.reserve)
             spare = held + self.left_bytes() - LOG_BYTES - ROOM_BYTES
             wanted = min(spare, (spare + _free_bytes(driver)) // 2)
@@ -141,19 +141,21 @@ class DiskSpace:
         finally:
             os.close(file)
 
-    def lend(self) -> None:
+    def shrink_reserve(self) -> None:
         """Shrink the reserve by the space that opening and reading the store on a full disk need."""
-        with self._translated(f"cannot be opened on a full disk: {self.reserve} cannot be made smaller"):
+        with self._translating_errors(
+            f"cannot be opened on a full disk: {self.reserve} cannot be made smaller"
+        ):
             if held := _size_bytes(self.reserve):
                 os.truncate(self.reserve, max(0, held - ROOM_BYTES))
 
-    def give(self, driver: sqlite3.Connection) -> None:
+    def release_reserve(self, driver: sqlite3.Connection) -> None:
         """Remove the reserve, and the write-ahead log as far as it is in the store's file by now."""
-        with self._translated(f"has no room to delete models with: {self.reserve} cannot be removed"):
+        with self._translating_errors(f"has no room to delete models with: {self.reserve} cannot be removed"):
             self.reserve.unlink(missing_ok=True)
-        self.settle(driver)
+        self.checkpoint_log(driver)
 
-    def settle(self, driver: sqlite3.Connection) -> None:
+    def checkpoint_log(self, driver: sqlite3.Connection) -> None:
         """Move the write-ahead log into the store's file, and give its room back.
 
         Not where the file cannot grow by what the log brings, which would take the last room for nothing; nor while
@@ -161,7 +163,7 @@ class DiskSpace:
         """
         if self._due_bytes(driver) > self.left_bytes():
             return
-        busy_ms = _pragma(driver, "busy_timeout")
+        busy_ms = _read_pragma(driver, "busy_timeout")
         driver.execute("PRAGMA busy_timeout = 0")
         try:
             driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -171,7 +173,7 @@ class DiskSpace:
             driver.execute(f"PRAGMA busy_timeout = {busy_ms}")
 
     @contextmanager
-    def _translated(self, trouble: str) -> Iterator[None]:
+    def _translating_errors(self, trouble: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -179,13 +181,13 @@ class DiskSpace:
             raise kind(f"{self.store} {trouble} ({error.strerror})") from error
 
 
-def _pragma(driver: sqlite3.Connection, name: str) -> int:
+def _read_pragma(driver: sqlite3.Connection, name: str) -> int:
     return int(driver.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _free_bytes(driver: sqlite3.Connection) -> int:
     """Return the bytes of the file's free pages."""
-    return _pragma(driver, "freelist_count") * _pragma(driver, "page_size")
+    return _read_pragma(driver, "freelist_count") * _read_pragma(driver, "page_size")
 
 
 def _size_bytes(path: Path) -> int:

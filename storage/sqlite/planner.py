@@ -31,7 +31,7 @@ EXPECTED_ROWS = (
 )
 
 
-def teach(connection: Connection) -> None:
+def write_statistics(connection: Connection) -> None:
     """Write the expected numbers of rows of each index."""
     connection.exec_driver_sql("ANALYZE")  # makes the table of statistics
     connection.exec_driver_sql("DELETE FROM sqlite_stat1")

@@ -66,7 +66,7 @@ class StoreFile:
         self.is_still, self._opened = not self._has_log(), _time_and_size(self.path)
         if (
             not self.is_still
-            and not self.beside(SHARED_MEMORY).exists()
+            and not self.path_beside(SHARED_MEMORY).exists()
             and not _has_access(self.place.parent, os.W_OK)
         ):
             raise ReadOnlyStore(
@@ -74,19 +74,19 @@ class StoreFile:
                 "open it once where it may be written, or copy both files"
             )
 
-    def make(self) -> None:
+    def make_file(self) -> None:
         """Make the file, when it is not there, for this user alone; SQLite gives what lies beside it the same mode."""
         with suppress(FileExistsError):
             os.close(os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
-    def beside(self, suffix: str) -> Path:
+    def path_beside(self, suffix: str) -> Path:
         """A place beside the file."""
         return self.place.with_name(self.place.name + suffix)
 
     def _has_log(self) -> bool:
         """Return whether the write-ahead log has commits that the file itself may not contain yet."""
         with suppress(OSError):
-            return self.beside(LOG).stat().st_size > 0
+            return self.path_beside(LOG).stat().st_size > 0
         return False
 
     def check_in_place(self) -> None:
@@ -96,7 +96,7 @@ class StoreFile:
         when it is closed. The log exists from the first commit until the last connection of all processes ends.
         """
         for path, opened in self._files.items():
-            if _identity(path) != opened:
+            if _file_identity(path) != opened:
                 raise StoreError(
                     f"{path} was deleted or replaced while it was in use: put it back, or start the server again"
                 )
@@ -105,10 +105,10 @@ class StoreFile:
                 f"{self.path} was opened read-only, and another process writes it now: start the server again"
             )
 
-    def remember(self) -> None:
+    def remember_files(self) -> None:
         """Take the files as they are now for those that were opened; called after a commit."""
-        for path in (self.path, self.beside(LOG)):
-            if (found := _identity(path)) is not None:
+        for path in (self.path, self.path_beside(LOG)):
+            if (found := _file_identity(path)) is not None:
                 self._files[path] = found
 
     def size_bytes(self) -> int:
@@ -116,7 +116,7 @@ class StoreFile:
         sizes = 0
         for suffix in ("", LOG, SHARED_MEMORY):
             with suppress(OSError):
-                sizes += self.beside(suffix).stat().st_size
+                sizes += self.path_beside(suffix).stat().st_size
         return sizes
 
 
@@ -145,7 +145,7 @@ def _has_access(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     """Device and number of a file, None when it cannot be found."""
     try:
         found = path.stat()

@@ -23,7 +23,7 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
             note(connection, cursor, self._text, tuple(given[name] for name in self._order), None, False)
         return run(self, connection, **values)
 
-    exchange = one_message.exchange
+    exchange = one_message.exchange_statements
 
     def exchanged(connection: Connection, asked: Sequence[Any], **how: Any) -> Any:
         for statement, values in asked:  # SQLAlchemy sees nothing of these either
@@ -35,7 +35,7 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Prepared, "run", noted)
-            patch.setattr(one_message, "exchange", exchanged)
+            patch.setattr(one_message, "exchange_statements", exchanged)
             yield
     finally:
         event.remove(Engine, "before_cursor_execute", note)

@@ -45,7 +45,7 @@ def reseal(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path = folder / "manifest.json"
     content = json.loads(path.read_text())
     change(content)
-    content["digest"] = manifests._digest(content)
+    content["digest"] = manifests._manifest_digest(content)
     path.write_text(json.dumps(content))
 
 
@@ -293,7 +293,7 @@ def test_a_piece_that_is_read_back_differently_never_counts(varied: Store, targe
 
     with pytest.raises(CorruptStore, match="2 events were written, but others were read back"):
         archive_model(varied, "m", target, progress=spoil)
-    assert manifest_of(target).last == EVENTS
+    assert manifest_of(target).last_sequence == EVENTS
     assert len(list(folder_of(target).iterdir())) == 2
     assert archive_model(varied, "m", target).added == 2
     assert rebuilt(varied, target, only="m", new_name="copy") == [("copy", False)]
@@ -358,5 +358,5 @@ def test_a_full_disk_leaves_a_whole_archive(varied: Store, helper, tmp_path: Pat
             assert rebuilt(varied, target, only="m", new_name=f"copy{left}")
         assert failures
         assert all("cannot be written: No space left on device" in each for each in failures)
-        assert manifest_of(target).last == EVENTS + 20
+        assert manifest_of(target).last_sequence == EVENTS + 20
     assert contents(varied, f"copy{left}") == contents(varied, "m")

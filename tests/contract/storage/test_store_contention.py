@@ -215,7 +215,7 @@ def test_of_several_who_create_a_model_at_once_one_does(store_url: str) -> None:
 
 
 def holds(statement: str) -> bool:
-    """Return whether a statement locks a model's row, as `rows.lock` does."""
+    """Return whether a statement locks a model's row, as `rows.lock_model` does."""
     mine = statement.startswith("SELECT model.") and "WHERE model.name = " in statement
     return mine and ("WHERE model.name = ? AND" in statement or "FOR UPDATE" in statement)
 

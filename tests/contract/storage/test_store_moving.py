@@ -137,7 +137,7 @@ def test_whoever_is_interrupted_begins_again(
     with pytest.raises(KeyboardInterrupt):
         move_store(store_url, other_url, stop)
     copied: list[str] = []
-    copy = moving._copy
+    copy = moving._copy_rows
 
     def note(reading: Any, writing: Any, table: Any, wanted: Any) -> Any:
         copied.append(table.name)
@@ -145,7 +145,7 @@ def test_whoever_is_interrupted_begins_again(
             raise KeyboardInterrupt  # in the middle of a model
         return copy(reading, writing, table, wanted)
 
-    monkeypatch.setattr(moving, "_copy", note)
+    monkeypatch.setattr(moving, "_copy_rows", note)
     with pytest.raises(KeyboardInterrupt):
         move_store(store_url, other_url)
     monkeypatch.undo()
@@ -234,7 +234,7 @@ def test_a_source_in_use_is_refused(
 def test_rows_that_come_back_as_others_are_not_kept(
     filled: Callable[[], Store], store_url: str, other_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = moving._copy
+    copy = moving._copy_rows
 
     def lose(reading: Any, writing: Any, table: Any, wanted: Any) -> Any:
         done = copy(reading, writing, table, wanted)
@@ -242,7 +242,7 @@ def test_rows_that_come_back_as_others_are_not_kept(
             writing.execute(table.update().where(table.c.sequence == 2).values(label=b"other"))
         return done
 
-    monkeypatch.setattr(moving, "_copy", lose)
+    monkeypatch.setattr(moving, "_copy_rows", lose)
     with pytest.raises(CorruptStore, match="model a: rows of table log came back as others than they went"):
         move_store(store_url, other_url)
     with Store.open(other_url) as store:

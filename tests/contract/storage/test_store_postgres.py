@@ -39,7 +39,7 @@ from quercus.storage.admin.backup import back_up
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.dialect import dialect_for
 from quercus.storage.grouping import GroupWork
-from quercus.storage.migrate import upgrade
+from quercus.storage.migrate import upgrade_schema
 from quercus.storage.postgres import dialect as postgres_dialect
 from quercus.storage.postgres import one_message
 from quercus.storage.row_writes import sent_rows
@@ -208,9 +208,9 @@ def test_a_writer_that_stood_still_learns_why_it_failed(
 
     def stand_still(store: Store) -> None:
         with store._database.write() as connection:
-            one_message.exchange(connection, asked)
+            one_message.exchange_statements(connection, asked)
             threading.Event().wait(0.6)
-            one_message.exchange(connection, asked)
+            one_message.exchange_statements(connection, asked)
 
     with Store.open(postgres_url) as store:
         with pytest.raises(StoreBusy, match="left idle"):
@@ -368,7 +368,7 @@ def test_arrays_come_as_they_were_sent(opened: Store) -> None:
     rows = sent_rows("sent", dict(zip(values, kinds, strict=True)))
     wanted = select(*(rows.c[name] for name in values)).order_by(rows.c.place)
     with opened._database.read() as connection:
-        (found,) = one_message.exchange(connection, [(wanted, values)])
+        (found,) = one_message.exchange_statements(connection, [(wanted, values)])
     assert [tuple(row) for row in found] == list(zip(*values.values(), strict=True))
 
 
@@ -398,14 +398,14 @@ def test_who_stands_still_amid_a_message_holds_nothing_for_long(
         store.run_group(leases(store, 1))
         lengths = [relay.sent]
         with monkeypatch.context() as patch:
-            noted = one_message.exchange
+            noted = one_message.exchange_statements
 
             def note(*given: Any, **named: Any) -> Any:
                 found = noted(*given, **named)
                 lengths.append(relay.sent)
                 return found
 
-            patch.setattr(one_message, "exchange", note)
+            patch.setattr(one_message, "exchange_statements", note)
             store.run_group(leases(store, 2))
         first, second = (after - before for before, after in pairwise(lengths))
         relay.room = round(part * first) if part < 1 else first + round((part - 1) * second)
@@ -496,7 +496,7 @@ def test_the_migrations_run(postgres: Cluster, empty: str) -> None:
     """Those that come after the first store in PostgreSQL have to; all of them do."""
     engine = dialect_for(postgres.url(empty), 5.0).create_engine()
     with engine.begin() as connection:
-        upgrade(connection, None, "new")
+        upgrade_schema(connection, None, "new")
         found = inspect(connection)
         built = {
             table: {each["name"] for each in found.get_columns(table)} for table in found.get_table_names()

@@ -93,10 +93,10 @@ def archive(url: str, name: str, target: str) -> None:
 class AsBytes:
     """Accepts any contents of a log."""
 
-    def begin(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+    def check_head(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
         pass
 
-    def take(self, events: Sequence[dict[str, Any]]) -> None:
+    def check_events(self, events: Sequence[dict[str, Any]]) -> None:
         pass
 
 

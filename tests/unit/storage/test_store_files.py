@@ -550,7 +550,7 @@ def test_what_was_deleted_with_the_reserve_stays_so_though_the_reserve_cannot_be
             pass
         assert not store.removes
         monkeypatch.setattr(engine.Database, "write_when_full", write_when_full)
-        monkeypatch.setattr(disk_space.DiskSpace, "keep", refuse)
+        monkeypatch.setattr(disk_space.DiskSpace, "keep_reserve", refuse)
         store.delete_model("m")
         assert store.list_models() == []
         assert store.removes

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, inspect
 from support.statements import statements_noted
 
 from quercus.storage import AgendaEntry, AnswerChange, Policy, Store
-from quercus.storage.migrate import SCRIPTS, upgrade
+from quercus.storage.migrate import SCRIPTS, upgrade_schema
 from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
 from quercus.storage.sqlite.dialect import LOCK_RETRY_MS
 
@@ -35,7 +35,7 @@ def scripts() -> ScriptDirectory:
 def test_the_migrations_build_the_schema(url):
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
-        upgrade(connection, None, "memory")
+        upgrade_schema(connection, None, "memory")
         options = {"compare_type": True, "compare_server_default": True, "version_table": REVISION_TABLE}
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
         built, first_rows = _description(connection), _rows(connection)
