@@ -38,7 +38,7 @@ def cpu_ms(what: Callable[[], object]) -> float:
 
 def from_scratch(labelled: int) -> float:
     forest, _ = world(labelled, labelled)
-    return min(cpu_ms(lambda: Members.of(forest.evidence.now(), TREES, 0, None)) for _ in range(9))
+    return min(cpu_ms(lambda: Members.of(forest.evidence.present_moment(), TREES, 0, None)) for _ in range(9))
 
 
 def after_an_answer(rows: int, labelled: int) -> tuple[float, float]:

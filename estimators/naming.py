@@ -17,7 +17,7 @@ from quercus.trees import (
 
 
 def named_trees(model: LearnedModel, classes: Sequence[str]) -> Iterator[tuple[FlatTree, TreeNames]]:
-    """Yield the trees of a model, each with its names, in the order of ``model.flats``.
+    """Yield the trees of a model, each with its names, in the order of ``model.flat_trees``.
 
     Parameters
     ----------

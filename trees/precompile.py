@@ -185,19 +185,19 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
     done = 0
     compiles = is_helped()
 
-    def report() -> None:
+    def report_progress() -> None:
         nonlocal compiles
         compiles = True
         notify(Progress(done, len(COMPILING_STEPS), done >= len(BEFORE_TREES)))
 
     if compiles:
-        report()
-    with noticing_compilation(report):
+        report_progress()
+    with noticing_compilation(report_progress):
         for step in COMPILING_STEPS:
             step()
             done += 1
             if compiles:
-                report()
+                report_progress()
 
 
 def is_helped() -> bool:

@@ -52,7 +52,7 @@ def grow_sharded(
     Returns
     -------
     FlatTree
-        The tree, as `quercus.trees.GrowthState.whole` returns it after all rows.
+        The tree, as `quercus.trees.GrowthState.unpruned_tree` returns it after all rows.
 
     Raises
     ------
@@ -105,7 +105,7 @@ class _Growth:
         self._forget(workers.call_all("encode", [(edges,)] * workers.shards))
         seen = np.max(workers.call_all("code_counts", [()] * workers.shards), axis=0)
         arities = tuple(np.maximum(seen, declared_codes(spec)).tolist())
-        layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened(arities)
+        layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened_for(arities)
         table, counts = self._agree(layout)
         tree = NodeDecider(spec, table.contours, layout)
         if counts.sum():
@@ -175,17 +175,17 @@ def _take(
     split: Ids = joined.pop("attribute")
     for name, values in joined.items():
         getattr(nodes, name)[frontier] = values
-    nodes.split(frontier[split >= 0], split[split >= 0])
+    nodes.split_leaves(frontier[split >= 0], split[split >= 0])
     before = np.cumsum([0, *(each.nodes["attribute"].size for each in decided)])[:-1]
     parent = np.concatenate([each.parent + low for each, low in zip(decided, before, strict=True)])
     code = np.concatenate([each.code for each in decided])
     above = frontier[parent]
-    born = nodes.add(above, code.astype(np.int32), nodes.depth[above] + 1)
+    born = nodes.add_leaves(above, code.astype(np.int32), nodes.depth[above] + 1)
     nodes.kid[nodes.kids[above] + code] = born
     for name in decided[0].children:
         getattr(nodes, name)[born] = np.concatenate([each.children[name] for each in decided])
     going = goes_on(nodes.stop[born])
     left = free[parent[going]]
-    spent = tree.layout.spent[split[parent[going]]]
+    spent = tree.layout.spent_attributes[split[parent[going]]]
     left[np.flatnonzero(spent >= 0), spent[spent >= 0]] = False
     return born[going], split, parent[going], code[going], left

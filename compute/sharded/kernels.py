@@ -99,7 +99,7 @@ def divide_rows(
     ----------
     codes, ids, begin, end : see `count_shard`; codes and ids are reordered
     split : (g,) split of each node, -1 for a leaf
-    attribute, cut, bins : of all splits, see `Layout.ways`
+    attribute, cut, bins : of all splits, see `Layout.split_columns`
     branches : number of branches of all splits
 
     Returns

@@ -111,20 +111,22 @@ class NodeDecider(GrowingTree):
         count = int(group[-1]) + 1
         columns = self.nodes = NodeColumns(self.layout.splits, self._table.contours.shape[1])
         none = np.full(count, NONE, np.int32)
-        here = columns.add(none, none, np.full(count, depth, np.int32))
-        size = np.zeros((count, self.layout.cells), np.int32)
+        here = columns.add_leaves(none, none, np.full(count, depth, np.int32))
+        size = np.zeros((count, self.layout.cell_count), np.int32)
         size[group, cell] = rows
-        ends = TransientBounds(*self._solvers, group, cell, cells, size.shape)
-        split = self._keep_decisions(here, self._choose(here, size, ends))
+        ends = TransientBounds(*self._interval_solvers, group, cell, cells, size.shape)
+        split = self._keep_decisions(here, self._choose_splits(here, size, ends))
         columns.attribute[here] = split
         branch = cell - self.layout.first_cells[split[group]]
         chosen = (split[group] >= 0) & (cell > 0) & (branch >= 0)
         chosen &= branch < self.layout.splits.branches[split[group]]
         parent, code = group[chosen].astype(np.int64), branch[chosen].astype(np.int64)
         nodes = {name: getattr(columns, name)[here] for name in NODE_COLUMNS}
-        below = columns.add(here[parent], code.astype(np.int32), np.full(parent.size, depth + 1, np.int32))
+        below = columns.add_leaves(
+            here[parent], code.astype(np.int32), np.full(parent.size, depth + 1, np.int32)
+        )
         if parent.size:
-            self.predict(below, cells.of(chosen))
+            self.predict(below, cells.chosen_cells(chosen))
         return DecidedNodes(
             nodes, {name: getattr(columns, name)[below] for name in CHILD_COLUMNS}, parent, code
         )
@@ -222,7 +224,13 @@ class Shard:
         layout, splits = self._layout, self._layout.splits
         if level.split.size:
             first, stop = kernels.divide_rows(
-                self._codes, self._ids, self._begin, self._end, level.split, *layout.ways, splits.branches
+                self._codes,
+                self._ids,
+                self._begin,
+                self._end,
+                level.split,
+                *layout.split_columns,
+                splits.branches,
             )
             at = first[level.parent] + level.code
             begin = np.where(level.code > 0, stop[at - 1], self._begin[level.parent])
@@ -233,8 +241,8 @@ class Shard:
             self._begin,
             self._end,
             level.free,
-            layout.offsets,
-            layout.slots,
+            layout.first_slots,
+            layout.slot_count,
             self._column,
         )
         parts = []
@@ -259,7 +267,9 @@ class Shard:
         """
         counts = [pickle.loads(part) for part in parts]  # noqa: S301 - of another shard of the same tree
         layout = self._layout
-        room = np.minimum(layout.cells * np.minimum(sizes, self._column.size), layout.entries(sizes))
+        room = np.minimum(
+            layout.cell_count * np.minimum(sizes, self._column.size), layout.entry_limits(sizes)
+        )
         chunk = (np.cumsum(room) - room) // MAX_ENTRIES
         decided = []
         for number in np.unique(chunk).tolist():
@@ -270,10 +280,10 @@ class Shard:
             slot, contour, count = (
                 np.concatenate([each[i] for each in cut]).astype(np.int32) for i in (1, 2, 3)
             )
-            rooms = (high - low) * layout.cells, int(room[low:high].sum())
+            rooms = (high - low) * layout.cell_count, int(room[low:high].sum())
             book = kernels.add_counts(
-                high - low, first, slot, contour, count, free[low:high], *layout.sheet, layout.slots, rooms,
-                self._column,
+                high - low, first, slot, contour, count, free[low:high], *layout.attribute_columns,
+                layout.slot_count, rooms, self._column,
             )  # fmt: skip
             decided.append(self._decider.decide(depth, book))
         return decided

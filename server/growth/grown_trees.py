@@ -34,7 +34,7 @@ class GrownTrees:
     @property
     def node_count(self) -> int:
         """Nodes of all trees."""
-        return sum(flat.size for flat in self.model.flats)
+        return sum(flat.size for flat in self.model.flat_trees)
 
     def encode(self) -> bytes:
         """Return the stored form, see `quercus.server.wire.snapshots`."""

@@ -151,7 +151,7 @@ class RelearningEngine:
         specification = self._evidence.specification
         edges: Edges = ((),) * len(specification.attributes)
         return GrownTrees(
-            specification, self._evidence.learn(), edges, _branch_names_of(specification, vocabulary)
+            specification, self._evidence.learn_model(), edges, _branch_names_of(specification, vocabulary)
         )
 
 

@@ -70,7 +70,7 @@ class StoredVersion:
 
 def encode_snapshot(head: tree_pb2.Tree, model: LearnedModel) -> bytes:
     """Return the stored form of a model: `head` is its message without nodes."""
-    columns = join_trees(model.flats)
+    columns = join_trees(model.flat_trees)
     reading = {name: columns.pop(name) for name in PEOPLE_READ}
     parts = [
         zlib.compress(part, LEVEL)

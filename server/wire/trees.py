@@ -176,7 +176,7 @@ class TreeClassifier:
         model = restore_model(
             stored.form, stored.columns, specification.attributes, specification.frame.size, edges
         )
-        flats = model.flats
+        flats = model.flat_trees
         return cls(
             key=key,
             version=snapshot.version,
@@ -242,7 +242,7 @@ class TreeClassifier:
         if predicted.nodes is not None:
             response.nodes.extend(predicted.nodes.tolist())
             if want_paths and self.names is not None:
-                flat, names = self.model.flats[0], self.names
+                flat, names = self.model.flat_trees[0], self.names
                 paths = {node: _path_message(flat, names, node) for node in set(response.nodes)}
                 response.paths.extend(paths[node] for node in response.nodes)
         if want_masses and predicted.masses is not None:
@@ -264,7 +264,7 @@ class TreeClassifier:
 
     @cached_property
     def _node_sets(self) -> NDArray[np.uint64]:
-        flat = self.model.flats[0]
+        flat = self.model.flat_trees[0]
         return _class_masks(undominated(flat.belief, flat.plausibility))
 
 
@@ -294,6 +294,6 @@ def _path_message(flat: FlatTree, names: TreeNames, node: int) -> classify_pb2.P
         classify_pb2.PathStep(
             attribute=names.attributes[int(flat.attribute[flat.parent[at]])], value=names.step(flat, at)
         )
-        for at in flat.way(node)
+        for at in flat.path_nodes(node)
     ]
     return classify_pb2.Path(steps=steps)

@@ -146,7 +146,7 @@ class Batch:
 
         By theory §3.3 as it stands: the width with and without one label.
         """
-        sample, place = self.context.sample, self.context.growth.find(query.path)
+        sample, place = self.context.sample, self.context.growth.find_node(query.path)
         assert place is not None
         rows = sample.with_value(place.rows, query.attribute, query.code)
         being_asked = [earlier.instance for earlier in before]

@@ -163,7 +163,7 @@ class Writer:
 
     @property
     def _arities(self) -> list[int]:
-        return [5] * Splits((1,) * len(self._cuts), self._cuts).count
+        return [5] * Splits((1,) * len(self._cuts), self._cuts).split_count
 
     @property
     def _cuts(self) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ class GainRatio:
     solver: IntervalSolver
     significance: float = 0.0
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when every attribute has one populated value."""
         tables = self._tables(place)
         splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
@@ -116,7 +116,7 @@ class PlainStopping:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
         if self.sample.weight(place.rows) < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
@@ -127,7 +127,7 @@ class PlainStopping:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
         if max(upper for _, upper in choice.intervals.values()) <= TIE:
             return Stop.NO_GAIN
@@ -137,11 +137,11 @@ class PlainStopping:
 class PlainGrowth(BatchGrowth):
     """Growth that knows the interval of every candidate, also of those that are not earned."""
 
-    def gains(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
+    def gain_intervals(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
         """See `quercus.trees.ask.query.QueryableTree`."""
         criterion = self.method.criterion
         assert isinstance(criterion, GainRatio)
-        choice = replace(criterion, significance=0.0).judge(place)
+        choice = replace(criterion, significance=0.0).choose_split(place)
         return {} if choice is None else choice.intervals
 
 
@@ -166,6 +166,6 @@ def open_context(
         stopping=PlainStopping(sample, solver, min_instances, max_depth),
         leaf=Likeliest(sample, solver, prediction_level),
     )
-    root = OpenNode((), np.arange(len(sample.ids)), tuple(range(sample.splits.count)))
+    root = OpenNode((), np.arange(len(sample.ids)), tuple(range(sample.splits.split_count)))
     growth = PlainGrowth(root, method)
     return QueryContext(sample, solver, growth, ordered or (0,) * len(sample.arities))

@@ -49,7 +49,7 @@ class CandidateScores:
         self._solver = solver
         self._table = table
         self._ids, self._counts = ids, counts
-        self._lower, upper = self._interval(counts)
+        self._lower, upper = self._entropy_interval(counts)
         self._width = upper - self._lower
         self._alone = counts.sum() == 1
         self._vacuous = vacuous
@@ -63,13 +63,13 @@ class CandidateScores:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def _interval(self, counts: Ints) -> tuple[float, float]:
+    def _entropy_interval(self, counts: Ints) -> tuple[float, float]:
         left = counts > 0
         cell = Cells(np.array([0, np.count_nonzero(left)]), self._ids[left], counts[left])
         found = self._solver.solve_cells(cell)
         return float(found.lower[0]), float(found.upper[0])
 
-    def choose(self, available: Bools, totals: Floats, first: Ints) -> tuple[int, float]:
+    def choose_contour(self, available: Bools, totals: Floats, first: Ints) -> tuple[int, float]:
         """Return which of the `available` contours is asked about, by its place in `ids`, and its score.
 
         Parameters
@@ -112,27 +112,27 @@ class CandidateScores:
             contours = self._table.contours[self._ids[self._telling]]
             self._points = LeaveOneOut(contours, self._counts[self._telling], level, self._lower)
             self._stage[self._telling[self._stage[self._telling] == TRIVIAL]] = BOUNDED
-            self._bound(slice(None))
+            self._update_bounds(slice(None))
         elif stage == BOUNDED and self._points is not None:
             while self._stage[place] == BOUNDED:
                 self._stage[place] = REFINED
                 k = int(np.searchsorted(self._telling, place))
-                self._bound(slice(None) if self._points.refine(k) else slice(k, k + 1))
+                self._update_bounds(slice(None) if self._points.refine_contour(k) else slice(k, k + 1))
                 place = int(doubtful[self._bounds[doubtful].argmax()])
         else:
-            self._solve(place)
+            self._solve_contour(place)
 
     @property
     def _is_wide(self) -> bool:
         alpha = self._solver.alpha
         return not self._alone and alpha > 0.0 and -np.log(alpha) > FLAT_CUT
 
-    def _bound(self, which: slice) -> None:
+    def _update_bounds(self, which: slice) -> None:
         """Update the bounds of the scores of `which` informative labels from the known widths."""
         if self._points is None:
             return
         top = np.log2(self._table.contours.shape[1])
-        widths = self._points.widths(which)
+        widths = self._points.width_bounds(which)
         full = widths >= top - FULL  # and no interval is wider
         bounds = self._width - np.where(full, top, np.maximum(widths - SLACK, 0.0))
         places = self._telling[which]
@@ -141,17 +141,17 @@ class CandidateScores:
         self._bounds[bounded] = np.minimum(self._bounds[bounded], bounds[open_])
         self._stage[places[open_ & full]] = SOLVED
 
-    def _solve(self, place: int) -> None:
+    def _solve_contour(self, place: int) -> None:
         bound, stage = self._bounds[place], self._stage[place]
         counts = self._counts.copy()
         counts[place] -= 1
-        lower, upper = self._interval(counts)
+        lower, upper = self._entropy_interval(counts)
         self._bounds[place] = self._width - (upper - lower) + self._vacuous[place]
         self._stage[place] = SOLVED
         if stage == REFINED and bound - self._bounds[place] > MISSED and self._points is not None:
-            self._points.learn(int(np.searchsorted(self._telling, place)), lower)
+            self._points.learn_from_lower(int(np.searchsorted(self._telling, place)), lower)
             self._stage[self._stage == REFINED] = BOUNDED
-            self._bound(slice(None))
+            self._update_bounds(slice(None))
 
 
 class ScoreCache:
@@ -164,7 +164,7 @@ class ScoreCache:
         self._known: OrderedDict[bytes, CandidateScores] = OrderedDict()
         self._entries = 0
 
-    def scores(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> CandidateScores:
+    def scores_of(self, sample: Sample, solver: IntervalSolver, ids: Ids, counts: Ints) -> CandidateScores:
         """Return the scores of a child: (n,) numbers of contours, rising, and how many rows have each."""
         key = ids.tobytes() + counts.tobytes()
         known = self._known.get(key)
@@ -201,7 +201,7 @@ class ChildCandidates:
         ids, counts = _occurring_contours(sample.ids[rows], sample.table.size)
         if solver.scores is None:
             solver.scores = ScoreCache()
-        self._scores = solver.scores.scores(sample, solver, ids, counts)
+        self._scores = solver.scores.scores_of(sample, solver, ids, counts)
         place = _places_of(sample.ids[candidates], ids, sample.table.size)
         order = np.argsort(place, kind="stable")
         asked = np.bincount(place, minlength=len(ids))
@@ -216,7 +216,7 @@ class ChildCandidates:
     def __len__(self) -> int:
         return len(self._totals) + len(self._rows)
 
-    def best(self, free: Bools) -> tuple[int, float] | None:
+    def best_candidate(self, free: Bools) -> tuple[int, float] | None:
         """Return the best candidate among the rows that are `free` (n,) still, and its score; None without one."""
         if not self._rows.size:
             return None
@@ -229,7 +229,7 @@ class ChildCandidates:
             self._at[taken] += 1
         if not available.any():
             return None
-        place, score = self._scores.choose(available, self._totals, first)
+        place, score = self._scores.choose_contour(available, self._totals, first)
         return int(first[place]), score
 
 
@@ -259,7 +259,9 @@ def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidate
     InvalidInput
         Where no row may be asked about.
     """
-    best = ChildCandidates(sample, solver, rows, candidates, 1).best(np.ones(len(sample.ids), dtype=bool))
+    best = ChildCandidates(sample, solver, rows, candidates, 1).best_candidate(
+        np.ones(len(sample.ids), dtype=bool)
+    )
     if best is None:
         raise InvalidInput("candidates", "are none; at least 1 row must be open to be asked about")
     return best

@@ -134,16 +134,16 @@ class Query:
 class QueryableTree(Protocol):
     """A tree as far as the choice of queries looks at it."""
 
-    def find(self, path: Path) -> OpenNode | None:
+    def find_node(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
 
-    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
+    def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """Yield the undecided nodes with their rivals, in pre-order: several splits, or one that is not earned."""
 
-    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+    def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
 
-    def gains(self, place: OpenNode) -> Mapping[int, Interval]:
+    def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
 
 
@@ -154,17 +154,17 @@ class _PartlyClosed:
     tree: QueryableTree
     sample: Sample
 
-    def find(self, path: Path) -> OpenNode | None:
-        return self.tree.find(path)
+    def find_node(self, path: Path) -> OpenNode | None:
+        return self.tree.find_node(path)
 
-    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        return (found for found in self.tree.contested() if self.sample.candidates(found[0].rows).size)
+    def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
+        return (found for found in self.tree.contested_nodes() if self.sample.candidates(found[0].rows).size)
 
-    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
-        return self.tree.leaves()
+    def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+        return self.tree.row_leaves()
 
-    def gains(self, place: OpenNode) -> Mapping[int, Interval]:
-        return self.tree.gains(place)
+    def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
+        return self.tree.gain_intervals(place)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,7 +199,7 @@ class QueryContext:
         """Return the row of the sample that an instance of the log is."""
         return instance if self.instances is None else int(np.searchsorted(self.instances, instance))
 
-    def without(self, closed: Bools) -> "QueryContext":
+    def without_closed(self, closed: Bools) -> "QueryContext":
         """Return the context in which instances `closed` (n,) of the log are not asked about.
 
         They stand for nothing else: neither answers nor refusals, which would cover other rows.

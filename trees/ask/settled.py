@@ -17,9 +17,12 @@ def is_settled(context: QueryContext) -> bool:
     """
     sample = context.sample
     labelled = ~sample.table.vacuous[sample.ids]
-    if _is_beginning(sample, int(labelled.sum())) or next(iter(context.growth.contested()), None) is not None:
+    if (
+        _is_beginning(sample, int(labelled.sum()))
+        or next(iter(context.growth.contested_nodes()), None) is not None
+    ):
         return False
-    leaf, _ = context.growth.leaves()
+    leaf, _ = context.growth.row_leaves()
     return len(np.unique(leaf[labelled])) == len(np.unique(leaf))
 
 

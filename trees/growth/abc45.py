@@ -116,7 +116,7 @@ def induce(
         split_significance=SPLIT_SIGNIFICANCE.check(split_significance),
     )
     live = LiveTree(sample.arities, sample.table.contours.shape[1], rules)
-    live.append(sample.codes, sample.table.contours[sample.ids])
+    live.append_rows(sample.codes, sample.table.contours[sample.ids])
     queries: list[Query] = []
     answers = 0
     in_order = tuple(ordered) or (0,) * len(sample.arities)
@@ -128,11 +128,11 @@ def induce(
         instance = wanted[0].instance
         answer = oracle(instance)
         answers += answer is not None
-        live.learn(instance, None if answer is None else _combined(live, instance, answer))
+        live.set_label(instance, None if answer is None else _combined_contour(live, instance, answer))
     return Induction(live.flat.tree(), tuple(queries))
 
 
-def _combined(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.float64]:
+def _combined_contour(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.float64]:
     """Return the contour of a row after an answer of reliability 1, which is given as a contour."""
     known = live.table.contours[live.contour_id(instance)]
     return update(known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0).contour

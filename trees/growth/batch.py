@@ -108,7 +108,7 @@ class Branch:
 class Criterion(Protocol):
     """The rule that chooses a split."""
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None if no attribute can split the node."""
 
 
@@ -122,17 +122,17 @@ class Branching(Protocol):
 class StoppingRule(Protocol):
     """The rule that makes a node a leaf."""
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split at any gain, or None."""
 
-    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return the reason why the gains do not justify a split, or None."""
 
 
 class LeafRule(Protocol):
     """The rule by which a node predicts."""
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
 
 
@@ -210,17 +210,17 @@ class BatchGrowth:
         """Return whether and how the node at `place` is split."""
         decision = self._decided.get(place.path)
         if decision is None:
-            decision = self._decided[place.path] = self._decide(place)
+            decision = self._decided[place.path] = self._make_decision(place)
         return decision
 
-    def _decide(self, place: OpenNode) -> Decision:
-        stop = self.method.stopping.before(place)
+    def _make_decision(self, place: OpenNode) -> Decision:
+        stop = self.method.stopping.stop_before_split(place)
         if stop is not None:
             return Decision(place, None, stop)
-        choice = self.method.criterion.judge(place)
+        choice = self.method.criterion.choose_split(place)
         if choice is None:
             return Decision(place, None, Stop.NO_ATTRIBUTE)
-        stop = self.method.stopping.after(place, choice)
+        stop = self.method.stopping.stop_after_choice(place, choice)
         if stop is not None:
             return Decision(place, choice, stop)
         return Decision(place, choice, None, tuple(self.method.branching.branches(place, choice)))
@@ -240,7 +240,7 @@ class BatchGrowth:
             pending.extend(reversed(below))
             index += 1
 
-    def find(self, path: Path) -> OpenNode | None:
+    def find_node(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
         place = self.root
         for step in path:
@@ -251,13 +251,13 @@ class BatchGrowth:
             place = found
         return place
 
-    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
+    def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """Yield the undecided nodes, in pre-order, with their rivals; lazy as `preorder`."""
         for decision, _, _ in self.preorder():
             if decision.choice is not None and decision.undecided:
                 yield decision.place, decision.choice.rivals
 
-    def leaves(self) -> tuple[Rows, Callable[[int], Path]]:
+    def row_leaves(self) -> tuple[Rows, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf.
 
         Of learners that send a row down one branch.
@@ -268,9 +268,9 @@ class BatchGrowth:
             of[place.rows] = number
         return of, lambda number: ends[number].path
 
-    def gains(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
+    def gain_intervals(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
         """Return the interval of every candidate at a place, also where the tree did not need them."""
-        choice = self.decide(place).choice or self.method.criterion.judge(place)
+        choice = self.decide(place).choice or self.method.criterion.choose_split(place)
         return {} if choice is None else choice.intervals
 
     def tree(self) -> Node:
@@ -278,17 +278,17 @@ class BatchGrowth:
         rows = list(self.preorder())
         summaries: list[NodePrediction] = []
         for decision, parent, _ in rows:
-            summaries.append(self._summary(decision, summaries[parent] if parent >= 0 else None))
+            summaries.append(self._node_prediction(decision, summaries[parent] if parent >= 0 else None))
         below: list[list[tuple[int, Node]]] = [[] for _ in rows]
         for index in range(len(rows) - 1, 0, -1):  # children before their parents
             decision, parent, code = rows[index]
             below[parent].append((code, _node_of(decision, summaries[index], below[index])))
         return _node_of(rows[0][0], summaries[0], below[0])
 
-    def _summary(self, decision: Decision, above: NodePrediction | None) -> NodePrediction:
+    def _node_prediction(self, decision: Decision, above: NodePrediction | None) -> NodePrediction:
         split = decision.stop is None
         rule = self.method.inner if split and self.method.inner is not None else self.method.leaf
-        summary = rule.summary(decision.place)
+        summary = rule.leaf_prediction(decision.place)
         if summary.silent and above is not None:
             return replace(summary, klass=above.klass, theta=above.theta)
         return summary

@@ -33,7 +33,7 @@ class RowMemory:
         self._next = 0
 
     @property
-    def moments(self) -> Ints:
+    def label_moments(self) -> Ints:
         """(rows,) when each row was first labelled, `NO_MOMENT` for unlabelled rows; read only."""
         return self._moment[: self._count]
 
@@ -62,7 +62,7 @@ class RowMemory:
             self._moment[row] = self._next
             self._next += 1
 
-    def remembered(self) -> Ints:
+    def remembered_rows(self) -> Ints:
         """Return the rows that are remembered, ascending."""
         moments = self._moment[: self._count]
         labelled = np.flatnonzero(moments != NO_MOMENT)
@@ -78,6 +78,6 @@ class RowMemory:
 def tree_of(live: LiveTree, rows: NDArray[np.integer], empty: Callable[[], LiveTree]) -> LiveTree:
     """Return the tree of some rows of another, grown from an `empty` one."""
     sample, tree = live.sample, empty()
-    tree.append(sample.codes[rows], sample.table.contours[sample.ids[rows]])
+    tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]])
     tree.sample.askable[:] = sample.askable[rows]  # nothing is grown yet, so nothing has counted them
     return tree

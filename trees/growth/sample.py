@@ -62,11 +62,11 @@ class ContourTable:
                 fresh.append(row)
             numbers[k] = number
         if fresh:
-            self._append(plain[fresh])
+            self._append_contours(plain[fresh])
         ids: Ids = numbers[inverse]
         return ids
 
-    def _append(self, contours: Floats) -> None:
+    def _append_contours(self, contours: Floats) -> None:
         total = self._size + len(contours)
         if total > len(self._contours):
             room = max(FIRST_CONTOURS, 2 * total)
@@ -110,7 +110,7 @@ class ContourTable:
         if solver is None:
             solver = IntervalSolver(self.contours, alpha)
         elif known < self.size:
-            solver.extend(self.contours[known:])
+            solver.add_contours(self.contours[known:])
         self._solvers = {level: kept for level, kept in self._solvers.items() if level == 1.0 or alpha == 1.0}
         self._solvers[alpha] = solver, self.size
         return solver
@@ -193,7 +193,7 @@ class Sample:
     def branch(self, rows: Ints, split: int) -> Ints:
         """Return the branch of each of `rows` at a split."""
         splits = self.splits
-        return splits.branch(split, self.codes[rows, splits.attribute[split]])
+        return splits.branches_of(split, self.codes[rows, splits.attribute[split]])
 
     def with_value(self, rows: Ints, split: int, branch: int) -> Ints:
         """Return those of `rows` that go down this branch of a split."""
@@ -205,7 +205,7 @@ class Sample:
         every, sizes = self.splits, {}
         for k in {int(every.attribute[split]) for split in splits}:
             sizes[k] = np.bincount(self.codes[rows, k], minlength=self.arities[k])
-        return [split for split in splits if every.informative(split, sizes[int(every.attribute[split])])]
+        return [split for split in splits if every.is_candidate(split, sizes[int(every.attribute[split])])]
 
     def candidates(self, rows: Ints) -> Ints:
         """Return those of `rows` that may be asked about: askable, not closed, and not known for certain."""

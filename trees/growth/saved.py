@@ -52,7 +52,7 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
         "pushed": np.fromiter(state._pushed.values(), np.int32, len(state._pushed)),
     }
     if state._memory is not None:
-        columns["moments"] = state._memory.moments
+        columns["moments"] = state._memory.label_moments
     columns |= {f"{_TREE}{name}": column for name, column in saved_tree(state._live).items()}
     return SavedEvidence(state.answers, state.asked, columns)
 
@@ -73,7 +73,7 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     state._warmup = np.array(columns["warmup"])
     state._edges = edges_in_force(specification, state._warmup)
     state._pushed = dict(zip(columns["answered"].tolist(), columns["pushed"].tolist(), strict=True))
-    _refill(state._live, columns, state._edges)
+    _refill_tree(state._live, columns, state._edges)
     if state._memory is not None:
         state._memory.restore(np.array(columns["moments"]))
     tree = {name.removeprefix(_TREE): column for name, column in columns.items() if name.startswith(_TREE)}
@@ -82,13 +82,13 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     return state
 
 
-def _refill(live: LiveTree, columns: Mapping[str, NDArray[Any]], edges: Edges) -> None:
+def _refill_tree(live: LiveTree, columns: Mapping[str, NDArray[Any]], edges: Edges) -> None:
     """Give a tree without rows those of another, whose contours keep their numbers."""
     contours, codes = columns["contours"], columns["codes"]
     if (live.table.intern(contours) != np.arange(len(contours))).any():
         raise ValueError("two contours are the same")
     live._edges, live._arities = edges, _with_codes(live._arities, codes)
-    live._rows.append(codes, columns["ids"])
+    live._rows.append_rows(codes, columns["ids"])
     live._rows.askable[:] = columns["askable"]
 
 

@@ -147,12 +147,12 @@ class GrowthState:
     @property
     def instance_count(self) -> int:
         """Number of instances."""
-        return self._here().count
+        return self._live_tree().count
 
     @property
     def evidence(self) -> Sample:
         """Codes, labels, and which instances may be asked about."""
-        return self._here().sample
+        return self._live_tree().sample
 
     @property
     def edges(self) -> Edges:
@@ -162,17 +162,17 @@ class GrowthState:
     @property
     def flat(self) -> FlatTree:
         """The tree as arrays, pruned as specified; with provisional splits where the labels do not decide."""
-        whole, pruning = self.whole, self.specification.pruning
+        whole, pruning = self.unpruned_tree, self.specification.pruning
         if pruning is None:
             return whole
         if self._pruned is None or self._pruned[0] is not whole or self._pruned[1] != pruning:
-            self._pruned = whole, pruning, self._grown()[0].pruned(pruning)
+            self._pruned = whole, pruning, self._grown_tree()[0].pruned_tree(pruning)
         return self._pruned[2]
 
     @property
-    def whole(self) -> FlatTree:
+    def unpruned_tree(self) -> FlatTree:
         """The growing tree as arrays, as it is without pruning: queries are about its nodes."""
-        return self._grown()[0].flat
+        return self._grown_tree()[0].flat
 
     @property
     def tree(self) -> Node:
@@ -184,7 +184,7 @@ class GrowthState:
         most = self.left_to_ask(limit)
         if most <= 0:
             return ()
-        context = self.context() if closed is None else self.context().without(closed)
+        context = self.context() if closed is None else self.context().without_closed(closed)
         queries = agenda_of(context, self.asked, most, self.specification.strategy)
         rows = context.instances
         return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)
@@ -201,12 +201,12 @@ class GrowthState:
 
     def context(self) -> QueryContext:
         """Return what choosing queries looks at."""
-        tree, rows = self._grown()
+        tree, rows = self._grown_tree()
         return replace(tree.context(_ordered_codes(self.specification)), instances=rows)
 
     def contour(self, instance: int) -> Floats:
         """Return the present contour of an instance, (l,)."""
-        live = self._here()
+        live = self._live_tree()
         contour: Floats = live.table.contours[live.contour_id(instance)]
         return contour
 
@@ -226,21 +226,21 @@ class GrowthState:
         learned = {k: [f"learned value {i}" for i in range(arities[k] - known[k])] for k in range(len(known))}
         return self.names(learned)
 
-    def _grown(self) -> tuple[LiveTree, Ints | None]:
+    def _grown_tree(self) -> tuple[LiveTree, Ints | None]:
         """Return the tree of the rows that are remembered, and these rows; None: of all rows."""
-        live = self._here()
+        live = self._live_tree()
         if self._memory is None:
             return live, None
         if self._remembered is None:
-            rows = self._memory.remembered()
+            rows = self._memory.remembered_rows()
             if rows.size == live.count:
                 self._remembered = live, None
             else:
-                live.follow(rules_of(self.specification))  # its own tree is not looked at again
+                live.follow_rules(rules_of(self.specification))  # its own tree is not looked at again
                 self._remembered = tree_of(live, rows, self._empty_tree), rows
         return self._remembered
 
-    def _here(self) -> LiveTree:
+    def _live_tree(self) -> LiveTree:
         if self._spent:
             raise SpentStateError("this state was grown from; use the one that `grow` returned")
         return self._live
@@ -271,7 +271,7 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
                     grown.answers += 1
                     grown.asked = event.asked
                 case Refused():
-                    grown._live.learn(event.instance, None)
+                    grown._live.set_label(event.instance, None)
                     grown.asked = event.asked
                 case Corrected():
                     _fold_label(
@@ -279,7 +279,7 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
                     )
                 case Respecified():
                     grown.specification = event.specification
-                    grown._live.follow(rules_of(event.specification))
+                    grown._live.follow_rules(rules_of(event.specification))
     return grown
 
 
@@ -329,9 +329,9 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
         edges = edges_in_force(spec, state._warmup)
         if edges != state._edges:
             state._edges = edges
-            live.recode(state.encoder.codes(state._warmup[: live.count]), edges)
+            live.recode_rows(state.encoder.codes(state._warmup[: live.count]), edges)
     contours = np.concatenate([event.contours for event in events])
-    live.append(state.encoder.codes(values), contours)
+    live.append_rows(state.encoder.codes(values), contours)
     if state._memory is not None:
         state._memory.append(~is_vacuous(contours))
 
@@ -343,7 +343,7 @@ def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Float
     pushed = state._pushed.setdefault(instance, known)
     contours = live.table.contours
     contour = known_after(contours[pushed], contours[known], reported, combined)
-    live.learn(instance, contour, askable=reported.label is None)
+    live.set_label(instance, contour, askable=reported.label is None)
     if state._memory is not None:
         state._memory.set_labelled(instance, labelled=not is_vacuous(contour))
 

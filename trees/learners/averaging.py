@@ -80,7 +80,7 @@ class MeanMass:
 
     table: Table
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
         weights = _weights_of(self.table, place)
         return mass_summary(mean_mass(weights), place, sum(weights.values()))
@@ -95,7 +95,7 @@ class CombinedMass:
 
     table: Table
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
         weights = _weights_of(self.table, place)
         size = sum(weights.values())

@@ -59,7 +59,7 @@ class LeastEntropy:
     table: Table
     floor: Floats
 
-    def judge(self, place: OpenNode) -> EntropyChoice | None:
+    def choose_split(self, place: OpenNode) -> EntropyChoice | None:
         """Return the choice, or None when no attribute is left."""
         if not place.attributes:
             return None
@@ -104,7 +104,7 @@ class _UntilOneClass:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         contours = self.table.contours[place.rows] > 0.0
@@ -112,7 +112,7 @@ class _UntilOneClass:
             return Stop.PURE
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
-    def after(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
         return None
 
 
@@ -136,7 +136,7 @@ class ObeLeaf:
         alone = np.column_stack([two_class_shares(table, c)[:, 0] for c in range(table.size)])
         return cls(table, table.plausibilities, alone)
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
@@ -168,7 +168,7 @@ class LbeLeaf:
     branching: ByDensestClass
     commonalities: dict[Path, Floats] = field(default_factory=dict)
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
         table = self.labels.table
         weights = table.weights[place.rows]

@@ -169,26 +169,26 @@ class LargestRatio:
     admission: Admission
     max_cuts: int | None = None
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test is admitted."""
         statistics = weighted_statistics(self.table, place, self.shares)
         tests: dict[int, AttributeTest] = {}
         for found in candidate_splits(self.table, place, statistics, self.max_cuts):
-            tests |= self._best(found.take(np.flatnonzero(self._admitted(found))))
+            tests |= self._best_tests(found.take_splits(np.flatnonzero(self._admitted_tests(found))))
         if not tests:
             return None
         tests = dict(sorted(tests.items()))
-        bar = self._bar([test.gain for test in tests.values()])
+        bar = self._least_gain([test.gain for test in tests.values()])
         able = [k for k, test in tests.items() if test.gain >= bar - TIE]
         attribute = able[first_largest([tests[k].ratio for k in able])]
         intervals = {k: (test.ratio, test.ratio) for k, test in tests.items()}
         return SplitChoice(attribute, intervals, (attribute,), threshold=tests[attribute].threshold)
 
-    def _best(self, found: Candidates) -> dict[int, AttributeTest]:
+    def _best_tests(self, found: Candidates) -> dict[int, AttributeTest]:
         """Return the best test of each attribute that has any."""
         gains = known_gains(found.sums)
         best = found.lowest_best(gains)
-        firsts = found.firsts()
+        firsts = found.first_splits()
         count = np.append(firsts[1:], gains.size)[: len(firsts)] - firsts
         gain = gains[best]
         if self.admission.threshold_cost:
@@ -203,7 +203,7 @@ class LargestRatio:
             for i, split in enumerate(best.tolist())
         }
 
-    def _admitted(self, found: Candidates) -> Bools:
+    def _admitted_tests(self, found: Candidates) -> Bools:
         known = found.sizes[:, :-1]
         share = self.admission.min_side * known.sum(axis=1) / self.table.size
         beside = np.where(np.isnan(found.thresholds), 0.0, np.minimum(share, MOST_BESIDE_A_THRESHOLD))
@@ -212,7 +212,7 @@ class LargestRatio:
         admitted: Bools = np.count_nonzero(wide, axis=1) > 1
         return admitted
 
-    def _bar(self, gains: list[float]) -> float:
+    def _least_gain(self, gains: list[float]) -> float:
         fair = [gain for gain in gains if gain >= -TIE]
         return math.fsum(fair) / len(fair) if fair and self.admission.average_gain else -math.inf
 
@@ -250,9 +250,9 @@ class FractionalBranching:
         if not lost.any():
             return branches
         total = float(weights[~lost].sum())
-        return [self._with(branch, place.rows[lost], weights[lost], total) for branch in branches]
+        return [self._with_missing(branch, place.rows[lost], weights[lost], total) for branch in branches]
 
-    def _with(self, branch: Branch, rows: Ints, lost: Floats, total: float) -> Branch:
+    def _with_missing(self, branch: Branch, rows: Ints, lost: Floats, total: float) -> Branch:
         own = self.table.weights[branch.rows] if branch.weights is None else branch.weights
         share = float(own.sum()) / total
         together = np.concatenate([branch.rows, rows])

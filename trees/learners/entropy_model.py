@@ -90,7 +90,7 @@ class BeliefEntropyModel(LearnedModel):
     commonalities: Floats
 
     @property
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         """The tree as arrays."""
         return (self.flat,)
 
@@ -102,14 +102,14 @@ class BeliefEntropyModel(LearnedModel):
         InvalidInput
             When a row has more than 4,096 combinations of values.
         """
-        return _join_parts([self._say(part) for part in self._chunks(cells)])
+        return _join_parts([self._predict_part(part) for part in self._alternative_chunks(cells)])
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
-        return np.concatenate([self._log_commonalities(part) for part in self._chunks(cells)])
+        return np.concatenate([self._log_commonalities(part) for part in self._alternative_chunks(cells)])
 
-    def _say(self, part: Alternatives) -> Predictions:
-        nodes = self._nodes(part)
+    def _predict_part(self, part: Alternatives) -> Predictions:
+        nodes = self._end_nodes(part)
         count, plain = _combination_count(part)
         flat = self.flat
         if self.kind == "IBE":
@@ -144,7 +144,7 @@ class BeliefEntropyModel(LearnedModel):
     def _log_commonalities(self, part: Alternatives) -> Floats:
         count, plain = _combination_count(part)
         if self.kind != "IBE":
-            nodes = self._nodes(part)
+            nodes = self._end_nodes(part)
             if plain and len(self.commonalities):
                 return self.commonalities[nodes]
             masses = self.flat.masses or to_mass_function(self.flat)
@@ -153,17 +153,17 @@ class BeliefEntropyModel(LearnedModel):
             return logs.reshape(-1, 1 << self.size)[index]
         found = np.empty((len(part.owner), 1 << self.size))
         tested: list[tuple[int, ...]] = [()] * len(part.owner)
-        for node, rows, passed in self._ends(part):
+        for node, rows, passed in self._walk_to_ends(part):
             if passed:
                 found[rows] = sum((log_commonalities(step) for step in passed), np.zeros(1))
             else:
                 found[rows] = log_commonalities_of(to_mass_function(self.flat)[node])
-            on_the_way = self._tested(node)
+            on_the_way = self._tested_attributes(node)
             for row in rows.tolist() if not plain else ():
                 tested[row] = on_the_way
-        return found if plain else self._disjoined(part, found, tested, count)
+        return found if plain else self._disjoined_masses(part, found, tested, count)
 
-    def _disjoined(
+    def _disjoined_masses(
         self, part: Alternatives, logs: Floats, tested: list[tuple[int, ...]], count: int
     ) -> Floats:
         """Return the disjunction of the masses of each row's combinations.
@@ -185,17 +185,17 @@ class BeliefEntropyModel(LearnedModel):
             found[row] = log_commonalities_of(reduce(disjunctive, masses))
         return found
 
-    def _tested(self, node: int) -> tuple[int, ...]:
+    def _tested_attributes(self, node: int) -> tuple[int, ...]:
         own = int(self.flat.attribute[node])
         return (*(k for k, _ in self.flat.path(node)), *((own,) if own >= 0 else ()))
 
-    def _nodes(self, part: Alternatives) -> Ints:
+    def _end_nodes(self, part: Alternatives) -> Ints:
         nodes = np.empty(len(part.owner), dtype=np.int64)
-        for node, rows, _ in self._ends(part):
+        for node, rows, _ in self._walk_to_ends(part):
             nodes[rows] = node
         return nodes
 
-    def _ends(self, part: Alternatives) -> Iterator[tuple[int, Ints, tuple[Floats, ...]]]:
+    def _walk_to_ends(self, part: Alternatives) -> Iterator[tuple[int, Ints, tuple[Floats, ...]]]:
         """Yield the nodes where rows end, the rows, and their log contours at the splits passed.
 
         A row whose branch no training row took stays at the node above.
@@ -222,10 +222,10 @@ class BeliefEntropyModel(LearnedModel):
             if stay.any():
                 yield node, rows[stay], tuple(p[stay] for p in passed)
 
-    def _chunks(self, cells: UncertainValues) -> Iterator[Alternatives]:
+    def _alternative_chunks(self, cells: UncertainValues) -> Iterator[Alternatives]:
         if not cells.parts:
             for part in cells.chunks(CHUNK):
-                values = self._known(part.values)
+                values = self._known_values(part.values)
                 yield Alternatives(np.arange(len(part)), values, values)
             return
         tested = set(self.flat.attribute.tolist())
@@ -242,19 +242,19 @@ class BeliefEntropyModel(LearnedModel):
                     f"has {ways} combinations of values, at most {MAX_ALTERNATIVES} are allowed",
                 )
             if size + ways > CHUNK:
-                yield self._alternatives(cells, rows, choices)
+                yield self._make_alternatives(cells, rows, choices)
                 rows, size = [], 0
             rows.append(row)
             size += ways
-        yield self._alternatives(cells, rows, choices)
+        yield self._make_alternatives(cells, rows, choices)
 
-    def _known(self, values: Floats) -> Floats:
+    def _known_values(self, values: Floats) -> Floats:
         """Return values with NaN for those of nominal attributes that were not known in training: they say nothing."""
-        known: Floats = np.where(values >= self._limits, np.nan, values)
+        known: Floats = np.where(values >= self._known_counts, np.nan, values)
         return known
 
     @cached_property
-    def _limits(self) -> Floats:
+    def _known_counts(self) -> Floats:
         """(K,) number of values that were known in training of a nominal attribute that is tested, else NaN."""
         limits = np.full(len(self.attributes), np.nan)
         for k, component in zip(self.flat.attribute.tolist(), self.components, strict=True):
@@ -262,7 +262,7 @@ class BeliefEntropyModel(LearnedModel):
                 limits[k] = component.log_table.shape[1]
         return limits
 
-    def _alternatives(
+    def _make_alternatives(
         self, cells: UncertainValues, rows: list[int], choices: dict[int, dict[int, tuple[Range, ...]]]
     ) -> Alternatives:
         owner: list[int] = []
@@ -277,7 +277,9 @@ class BeliefEntropyModel(LearnedModel):
         for at, (columns, some) in enumerate(combinations):
             for k, (bottom, top) in zip(columns, some, strict=True):
                 low[at, k], high[at, k] = bottom, top
-        return Alternatives(np.array(owner, dtype=np.int64), self._known(low), self._known(high))
+        return Alternatives(
+            np.array(owner, dtype=np.int64), self._known_values(low), self._known_values(high)
+        )
 
 
 def _combination_count(part: Alternatives) -> tuple[int, bool]:

@@ -20,7 +20,7 @@ from quercus.specification.parameters import (
 )
 from quercus.trees.growth.batch import BatchGrowth, GrowthRules, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.growth.sample import ContourTable, Sample
-from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked
+from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked_cells
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, root_node
 from quercus.trees.learners.stopping_rules import Wrap, wrap_criterion
@@ -28,7 +28,7 @@ from quercus.trees.learners.table import Floats, Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.stopping import reason, stops_after, stops_before
+from quercus.trees.rules.stopping import stop_reason, stops_after, stops_before
 from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
@@ -112,7 +112,7 @@ def abc45(
     if pruning is None:
         return tree
     leaves = [sample.counts(found.place.rows)[np.newaxis] for found, _, _ in growth.preorder() if found.stop]
-    return prune_evidential(FlatTree.of(tree), stacked(leaves), sample.table.contours, pruning).tree()
+    return prune_evidential(FlatTree.of(tree), stacked_cells(leaves), sample.table.contours, pruning).tree()
 
 
 def e2m(
@@ -154,16 +154,16 @@ class Stopping:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split at any gain, or None."""
         estimates = self.solver.estimate_cells(Cells.of_dense(self.sample.counts(place.rows)[np.newaxis]))
         weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
-        return reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])
+        return stop_reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])
 
-    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
         most = np.array([[upper for _, upper in choice.intervals.values()]])
-        return reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
+        return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Likeliest:
     solver: IntervalSolver
     prediction_level: float = PREDICTION_LEVEL.default
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction; with no row at all, that every class is possible."""
         size = self.sample.table.contours.shape[1]
         if not place.rows.size:

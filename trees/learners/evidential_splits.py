@@ -31,7 +31,7 @@ from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
-from quercus.trees.rules.choice import SplitCells, choose
+from quercus.trees.rules.choice import SplitCells, choose_splits
 from quercus.trees.rules.earned import level_at
 from quercus.trees.tree.splits import midpoints
 
@@ -72,7 +72,7 @@ class NodeTests:
         return SplitCells(first, bounds, 1 + self.cell.size)
 
     @property
-    def contents(self) -> Ints:
+    def cell_contents(self) -> Ints:
         """The cell of `cells` that each cell of `split_cells` has the rows of, (1 + b,)."""
         return np.concatenate([np.zeros(1, dtype=np.int64), self.cell])
 
@@ -102,13 +102,13 @@ class NodeEntropies:
 
     def enclose(self, wanted: Bools) -> None:
         """See `Entropies`."""
-        chosen = self._chosen(wanted)
-        self._outer[:, chosen] = self._solver.enclose_cells(self._cells.of(chosen))
+        chosen = self._chosen_cells(wanted)
+        self._outer[:, chosen] = self._solver.enclose_cells(self._cells.chosen_cells(chosen))
 
     def solve(self, wanted: Bools) -> None:
         """See `Entropies`."""
-        chosen = self._chosen(wanted) & ~self._solved
-        found = self._solver.solve_cells(self._cells.of(chosen))
+        chosen = self._chosen_cells(wanted) & ~self._solved
+        found = self._solver.solve_cells(self._cells.chosen_cells(chosen))
         self._exact[:, chosen] = found.lower, found.upper
         self._solved |= chosen
 
@@ -116,30 +116,34 @@ class NodeEntropies:
         """See `Entropies`."""
         if self._estimator is self._solver:
             self.solve(wanted)
-            return self._spread((self._exact[0] + self._exact[1]) / 2)
-        chosen = self._chosen(wanted)
-        found = self._estimator.solve_cells(self._cells.of(chosen))
+            return self._spread_over_tests((self._exact[0] + self._exact[1]) / 2)
+        chosen = self._chosen_cells(wanted)
+        found = self._estimator.solve_cells(self._cells.chosen_cells(chosen))
         entropy = np.zeros(chosen.size)
         entropy[chosen] = (found.lower + found.upper) / 2
-        return self._spread(entropy)
+        return self._spread_over_tests(entropy)
 
     def maximise(self, wanted: Bools) -> LikelihoodMaxima:
         """See `Entropies`."""
-        chosen = self._chosen(wanted)
-        found = self._solver.maximise_cells(self._cells.of(chosen)).spread(chosen.shape, (chosen,))
-        return LikelihoodMaxima(*map(self._spread, (found.reached, found.bound, found.classes, found.weight)))
+        chosen = self._chosen_cells(wanted)
+        found = self._solver.maximise_cells(self._cells.chosen_cells(chosen)).spread_over(
+            chosen.shape, (chosen,)
+        )
+        return LikelihoodMaxima(
+            *map(self._spread_over_tests, (found.reached, found.bound, found.classes, found.weight))
+        )
 
-    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Entropies`."""
-        lower, upper = np.where(self._chosen(solved), self._exact, self._outer)
-        return self._spread(lower), self._spread(upper)
+        lower, upper = np.where(self._chosen_cells(solved), self._exact, self._outer)
+        return self._spread_over_tests(lower), self._spread_over_tests(upper)
 
-    def _chosen(self, wanted: Bools) -> Bools:
+    def _chosen_cells(self, wanted: Bools) -> Bools:
         chosen = np.zeros(len(self._cells), bool)
         chosen[self._contents[wanted[0]]] = True
         return chosen
 
-    def _spread(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _spread_over_tests(self, values: NDArray[Any]) -> NDArray[Any]:
         return values[self._contents][np.newaxis]
 
 
@@ -164,18 +168,18 @@ class BestTest:
     cuts: Cuts | None
     significance: float = 0.0
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test has two populated branches."""
-        tests = self.tests(place)
+        tests = self.node_tests(place)
         if tests is None:
             return None
-        cells, contents = tests.split_cells, tests.contents
+        cells, contents = tests.split_cells, tests.cell_contents
         estimator = self.sample.table.solver(1.0) if cells.has_cuts else self.solver
         entropies = NodeEntropies(self.solver, estimator, tests.cells, contents)
         frugal = self.solver.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
         sizes = tests.size[contents][np.newaxis]
         level = level_at(self.significance, np.array([place.depth])) if self.significance > 0 else None
-        found = choose(cells, sizes, entropies, frugal=frugal, level=level)
+        found = choose_splits(cells, sizes, entropies, frugal=frugal, level=level)
         chosen, rivals = int(found.split[0]), tests.attribute[found.rivals[0]]
         compared = np.flatnonzero(~np.isnan(found.lower[0]))
         least, most = found.lower[0, compared].tolist(), found.upper[0, compared].tolist()
@@ -192,7 +196,7 @@ class BestTest:
             justified=bool(found.justified[0]),
         )
 
-    def tests(self, place: OpenNode) -> NodeTests | None:
+    def node_tests(self, place: OpenNode) -> NodeTests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
         weights = None if self.sample.weights is None else self.sample.weights[place.rows]
@@ -200,7 +204,7 @@ class BestTest:
         found = [
             (k, *split)
             for k in place.attributes
-            if (split := self._split(k, self.table.values[place.rows, k], labels)) is not None
+            if (split := self._attribute_tests(k, self.table.values[place.rows, k], labels)) is not None
         ]
         if not found:
             return None
@@ -217,11 +221,11 @@ class BestTest:
             threshold=np.concatenate([cuts for _, cuts, _, _ in found]),
             test=np.repeat(np.arange(sum(width)), [part.shape[1] for part in branches for _ in part]),
             cell=np.concatenate([part.ravel() for part in cell]),
-            cells=stacked(counts, used),
+            cells=stacked_cells(counts, used),
             size=np.concatenate([part.sum(axis=1) for part in counts]),
         )
 
-    def _split(
+    def _attribute_tests(
         self, k: int, column: Floats, labels: "NodeLabels"
     ) -> tuple[Floats, Ints, NDArray[Any]] | None:
         """Return the tests of one attribute: cuts (t,), cell of each populated branch (t, b), counts of cells."""
@@ -278,7 +282,7 @@ class NodeLabels:
         return pairs.reshape(codes_count, self.width).astype(number)
 
 
-def stacked(counts: Sequence[NDArray[Any]], used: NDArray[np.int32] | None = None) -> Cells:
+def stacked_cells(counts: Sequence[NDArray[Any]], used: NDArray[np.int32] | None = None) -> Cells:
     """Return cells from tables of counts; their columns are the contours `used`, all where there is none."""
     parts = [Cells.of_dense(part) for part in counts]
     lengths = np.concatenate([np.diff(part.start) for part in parts])

@@ -75,12 +75,12 @@ class RandomAttributes:
     generator: np.random.Generator
     number: Callable[[int], int] = root_of
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no attribute can split the node."""
         order = [int(k) for k in self.generator.permutation(place.attributes)]
         drawn = max(1, self.number(len(order)))
         for some in [order[:drawn], *([k] for k in order[drawn:])]:
-            choice = self.criterion.judge(replace(place, attributes=tuple(sorted(some))))
+            choice = self.criterion.choose_split(replace(place, attributes=tuple(sorted(some))))
             if choice is not None or place.rows.size == 1:  # one row has one value of every attribute
                 return choice
         return None
@@ -111,9 +111,9 @@ class ForestModel(LearnedModel):
     vote: Vote
 
     @property
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         """The trees of all models as arrays, one model's after the other's."""
-        return tuple(flat for model in self.models for flat in model.flats)
+        return tuple(flat for model in self.models for flat in model.flat_trees)
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the forest's predictions for rows of cells.
@@ -124,7 +124,7 @@ class ForestModel(LearnedModel):
             With more than 16 classes, for a vote of masses.
         """
         if self.vote == "label":
-            return self._count(cells)
+            return self._count_votes(cells)
         step = max(1, MASS_CELLS >> min(self.size, MAX_MASS_CLASSES))
         done = [
             combine_trees([model.log_commonalities(part) for model in self.models])
@@ -139,7 +139,7 @@ class ForestModel(LearnedModel):
         masses = predicted.masses or [bayesian_mass(theta) for theta in predicted.theta]
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)
 
-    def _count(self, cells: UncertainValues) -> Predictions:
+    def _count_votes(self, cells: UncertainValues) -> Predictions:
         votes, alone, possible = (np.zeros((len(cells), self.size)) for _ in range(3))
         for model in self.models:
             predicted = model.predict_cells(cells)

@@ -46,12 +46,12 @@ class _Lambdas:
     tried: Floats
 
     @property
-    def attribute(self) -> int:
+    def lambda_attribute(self) -> int:
         return len(self.table.attributes)
 
-    def of(self, place: OpenNode) -> tuple[OpenNode, Floats]:
+    def split_lambda(self, place: OpenNode) -> tuple[OpenNode, Floats]:
         """Return the place without λ, and its λ."""
-        count = self.attribute
+        count = self.lambda_attribute
         plain = tuple(k for k in place.attributes if k < count)
         numbers = [k - count for k in place.attributes[len(plain) :]]
         return OpenNode(place.path, place.rows, plain), self.tried[numbers]
@@ -66,32 +66,32 @@ class _Choices:
     max_cuts: int | None
     cached: dict[bytes, tuple[Candidates, Floats]] = field(default_factory=dict)
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
-        plain, lam = self.lambdas.of(place)
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        plain, lam = self.lambdas.split_lambda(place)
         key = plain.rows.tobytes()
         if key not in self.cached:
-            self.cached[key] = self._gains(plain)
+            self.cached[key] = self._measure_gains(plain)
         found, gained = self.cached[key]
         if not found.attributes.size:
             return None
         gains = np.column_stack([1.0 - lam, lam]) @ gained
-        best = found.best(gains)
+        best = found.best_of_attributes(gains)
         values = np.take_along_axis(gains, best, axis=1)
         at = first_most_likely(values)
         every = np.arange(len(lam))
         split, gain = best[every, at], values[every, at]
         split[gain <= TIE] = NO_SPLIT
         if (split == split[0]).all():
-            return self._verdict(found, int(best[0, at[0]]), float(gain[0]))
-        k = self.lambdas.attribute
+            return self._split_choice(found, int(best[0, at[0]]), float(gain[0]))
+        k = self.lambdas.lambda_attribute
         other = float(lam[np.argmax(split != split[0])])
         return SplitChoice(k, {k: (np.inf, np.inf)}, (k,), threshold=other)  # no reason to stop
 
-    def _verdict(self, found: Candidates, split: int, gain: float) -> SplitChoice:
+    def _split_choice(self, found: Candidates, split: int, gain: float) -> SplitChoice:
         k = int(found.attributes[split])
         return SplitChoice(k, {k: (gain, gain)}, (k,), threshold=found.threshold(split))
 
-    def _gains(self, place: OpenNode) -> tuple[Candidates, Floats]:
+    def _measure_gains(self, place: OpenNode) -> tuple[Candidates, Floats]:
         """Return the splits of a node, and what each gains of nonspecificity and of discord, (2, s)."""
         statistics = weighted_statistics(self.lambdas.table, place, self.shares)
         found = Candidates.joined(
@@ -111,7 +111,7 @@ class _Branching:
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
         k = choice.attribute
-        if k != self.lambdas.attribute or choice.threshold is None:
+        if k != self.lambdas.lambda_attribute or choice.threshold is None:
             return self.plain.branches(place, choice)
         of_rows = tuple(a for a in place.attributes if a < k)
         below = tuple(a for a in place.attributes if a >= k and self.lambdas.tried[a - k] < choice.threshold)
@@ -126,12 +126,12 @@ class _UntilNoGain:
     lambdas: _Lambdas
     plain: UntilNoGain
 
-    def before(self, place: OpenNode) -> Stop | None:
-        tests = tuple(step for step in place.path if step[0] != self.lambdas.attribute)
-        return self.plain.before(replace(place, path=tests))
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        tests = tuple(step for step in place.path if step[0] != self.lambdas.lambda_attribute)
+        return self.plain.stop_before_split(replace(place, path=tests))
 
-    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        return self.plain.after(place, choice)
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+        return self.plain.stop_after_choice(place, choice)
 
 
 def lambda_path(
@@ -160,7 +160,7 @@ def lambda_path(
         stopping=_UntilNoGain(tried, UntilNoGain(table, min_instances, max_depth)),
         leaf=NodeMass(table, shares),
     )
-    place = replace(root_node(table), attributes=tuple(range(tried.attribute + len(lambdas))))
+    place = replace(root_node(table), attributes=tuple(range(tried.lambda_attribute + len(lambdas))))
     return TreeModel.of(grow_tree(place, method), (*table.attributes, Numeric("λ")))
 
 

@@ -59,7 +59,7 @@ class ConsonantMasses:
         return int(self.order.shape[-1])
 
     @property
-    def first(self) -> NDArray[np.int64]:
+    def densest_class(self) -> NDArray[np.int64]:
         """(n,) densest class; of tied ones the earliest."""
         first: NDArray[np.int64] = self.order[..., 0]
         return first
@@ -79,7 +79,7 @@ class ConsonantMasses:
         np.put_along_axis(logs, self.order, ranked, axis=-1)
         return np.minimum(logs, 0.0)
 
-    def mass(self, row: int) -> MassFunction:
+    def mass_function(self, row: int) -> MassFunction:
         """Return one of them as a mass function."""
         masses = np.exp(self.log_masses[row])
         masks = np.cumsum(1 << self.order[row].astype(object))

@@ -47,20 +47,20 @@ class OneAgainstRest(LearnedModel):
     combine: Combine = COMBINE.default
 
     @property
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         """The trees as arrays."""
         return tuple(model.flat for model in self.models)
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the combined predictions of the trees for rows of cells."""
-        return Predictions.of_masses(self.size, *self._masses(cells))
+        return Predictions.of_masses(self.size, *self._distinct_masses(cells))
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
-        masses, index = self._masses(cells)
+        masses, index = self._distinct_masses(cells)
         return np.array([log_commonalities_of(mass) for mass in masses]).reshape(-1, 1 << self.size)[index]
 
-    def _masses(self, cells: UncertainValues) -> tuple[list[MassFunction], Ints]:
+    def _distinct_masses(self, cells: UncertainValues) -> tuple[list[MassFunction], Ints]:
         """Return the different masses of rows, and which of them each row has."""
         parts = [model.predict_cells(cells).masses for model in self.models]
         shared = [
@@ -72,12 +72,12 @@ class OneAgainstRest(LearnedModel):
             for klass, part in enumerate(shared)
         ]
         masses = [
-            self._combined([part[at] for part, at in zip(extended, some, strict=True)])
+            self._combined_mass([part[at] for part, at in zip(extended, some, strict=True)])
             for some in together.tolist()
         ]
         return masses, index
 
-    def _combined(self, masses: Sequence[MassFunction]) -> MassFunction:
+    def _combined_mass(self, masses: Sequence[MassFunction]) -> MassFunction:
         if self.combine == "mean":
             return mean_mass(masses)
         try:

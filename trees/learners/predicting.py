@@ -44,7 +44,7 @@ class LearnedModel(ABC):
 
     @property
     @abstractmethod
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         """The trees as arrays."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class LearnedModel(ABC):
     @property
     def trees(self) -> tuple[Node, ...]:
         """The trees as values."""
-        return tuple(flat.tree() for flat in self.flats)
+        return tuple(flat.tree() for flat in self.flat_trees)
 
     def predict(self, values: ArrayLike) -> Predictions:
         """Return the model's predictions for rows of values.
@@ -123,7 +123,7 @@ class TreeModel(LearnedModel):
         return cls(tuple(attributes), len(root.theta), FlatTree.of(root))
 
     @property
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         """The tree as arrays."""
         return (self.flat,)
 
@@ -135,7 +135,7 @@ class TreeModel(LearnedModel):
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the tree's predictions for rows of cells."""
         flat = self.flat
-        nodes, open_rows = self._ends(cells)
+        nodes, open_rows = self._end_nodes(cells)
         theta, belief = flat.theta.take(nodes, axis=0), flat.belief.take(nodes, axis=0)
         plausibility, klass = flat.plausibility.take(nodes, axis=0), flat.klass.take(nodes)
         conflict, masses = (
@@ -145,7 +145,7 @@ class TreeModel(LearnedModel):
         if flat.has_masses:
             masses = RepeatedMasses(flat.masses, nodes)
         if open_rows.size:
-            rows, ends, shares = row_shares(self.branches, cells.take(open_rows))
+            rows, ends, shares = row_shares(self.branch_values, cells.take(open_rows))
             nodes[open_rows] = last_common_node(flat, rows, ends, len(open_rows))
             conflict[open_rows] = np.bincount(rows, flat.conflict[ends], len(open_rows)) > 0
             if masses is None:
@@ -167,28 +167,28 @@ class TreeModel(LearnedModel):
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
         if self.flat.has_masses:
             return _commonalities_of(self.predict_cells(cells).masses)
-        nodes, open_rows = self._ends(cells)
-        found = _commonalities_of(RepeatedMasses(self._weakened, nodes))
+        nodes, open_rows = self._end_nodes(cells)
+        found = _commonalities_of(RepeatedMasses(self._node_masses, nodes))
         if open_rows.size:
-            rows, ends, shares = row_shares(self.branches, cells.take(open_rows))
+            rows, ends, shares = row_shares(self.branch_values, cells.take(open_rows))
             order = np.argsort(rows, kind="stable")
             bounds = np.searchsorted(rows[order], np.arange(len(open_rows) + 1))
             for at, row in enumerate(open_rows.tolist()):
                 here = order[bounds[at] : bounds[at + 1]]
-                some = [(self._weakened[ends[i]], float(shares[i])) for i in here]
+                some = [(self._node_masses[ends[i]], float(shares[i])) for i in here]
                 found[row] = log_commonalities_of(_weighted_mean(some))
         return found
 
     @cached_property
-    def _weakened(self) -> tuple[MassFunction, ...]:
+    def _node_masses(self) -> tuple[MassFunction, ...]:
         return to_mass_function(self.flat)
 
     @cached_property
-    def branches(self) -> BranchValues:
+    def branch_values(self) -> BranchValues:
         """The values that lead to each node."""
         return BranchValues.of(self.flat, self.encoder)
 
-    def _ends(self, cells: UncertainValues) -> tuple[Ints, Ints]:
+    def _end_nodes(self, cells: UncertainValues) -> tuple[Ints, Ints]:
         """Return the node where each row ends, (n,), and the rows that may end at several: there it is no matter."""
         values, flat = cells.values, self.flat
         nodes = flat.route(self.encoder.codes(values), values)
@@ -298,7 +298,7 @@ def last_common_node(flat: FlatTree, rows: Ints, ends: Ints, count: int) -> Ints
     high = np.zeros(count, dtype=np.int64)
     np.minimum.at(low, rows, ends)
     np.maximum.at(high, rows, ends)
-    last = flat.last
+    last = flat.last_below
     while (above := last[low] < high).any():  # in pre-order a subtree is a stretch of nodes
         low = np.where(above, flat.parent[low], low)
     return low

@@ -73,7 +73,7 @@ def collapse_nodes(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
     """Return a tree whose nodes `found` (nodes,) are leaves, without the nodes below them. No node may hold a mass."""
     fallen = np.zeros(tree.size, dtype=bool)
     for node in np.flatnonzero(found):
-        fallen[node + 1 : tree.last[node] + 1] = True
+        fallen[node + 1 : tree.last_below[node] + 1] = True
     kept = ~fallen
     index = np.cumsum(kept) - 1
     lengths = np.diff(tree.interval_start)

@@ -52,13 +52,13 @@ class KnownLabel:
             case _:
                 return cls(plausibilities, consonant_mass(plausibilities))
 
-    def after(self, answer: "KnownLabel", reliability: float) -> "KnownLabel":
-        """Return the label after an answer, see `quercus.belief.evidence.update` and `combined`."""
-        contour = evidence.combined(self.contour, answer.contour, reliability)
-        return KnownLabel(contour, combined(self.mass, answer.mass, reliability))
+    def after_answer(self, answer: "KnownLabel", reliability: float) -> "KnownLabel":
+        """Return the label after an answer, see `quercus.belief.evidence.update` and `combined_mass`."""
+        contour = evidence.combined_contour(self.contour, answer.contour, reliability)
+        return KnownLabel(contour, combined_mass(self.mass, answer.mass, reliability))
 
 
-def combined(known: MassFunction, answer: MassFunction, reliability: float) -> MassFunction:
+def combined_mass(known: MassFunction, answer: MassFunction, reliability: float) -> MassFunction:
     """Return the mass function after an answer.
 
     A certain answer (one class, reliability 1) replaces what is known. Any other is discounted and combined with it
@@ -69,7 +69,7 @@ def combined(known: MassFunction, answer: MassFunction, reliability: float) -> M
     Examples
     --------
     >>> known = MassFunction.of(2, {1: 0.5, 3: 0.5})
-    >>> [(mask, round(m, 3)) for mask, m in combined(known, MassFunction.of(2, {2: 1.0}), 0.5).focal]
+    >>> [(mask, round(m, 3)) for mask, m in combined_mass(known, MassFunction.of(2, {2: 1.0}), 0.5).focal]
     [(1, 0.333), (2, 0.333), (3, 0.333)]
     """
     if reliability == 1.0 and len(answer.focal) == 1 and answer.focal[0][0].bit_count() == 1:
@@ -132,17 +132,20 @@ class LoggedEvidence:
 
     def add_label(self, instance: int, reported: ReportedLabel[Label]) -> None:
         """Fold a label that an event reports for an instance, by its ordinal."""
-        known, pushed = self.known(instance), self._distinct[self._which[instance]]
+        known, pushed = self.known_label(instance), self._distinct[self._which[instance]]
         size = self.specification.frame.size
         now = known_after(
-            pushed, known, reported.converted(lambda label: KnownLabel.of(label, size)), KnownLabel.after
+            pushed,
+            known,
+            reported.converted(lambda label: KnownLabel.of(label, size)),
+            KnownLabel.after_answer,
         )
         if now is pushed:
             self._known.pop(instance, None)
         else:
             self._known[instance] = now
 
-    def known(self, instance: int) -> KnownLabel:
+    def known_label(self, instance: int) -> KnownLabel:
         """Return the present label of an instance.
 
         Raises
@@ -188,7 +191,7 @@ class LoggedEvidence:
         attributes = _with_learned_values(self.specification.attributes, values)
         return Table(values, attributes, contours, np.ones(len(values)), given)
 
-    def learn(self) -> LearnedModel:
+    def learn_model(self) -> LearnedModel:
         """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
         specification = self.specification
         table = self.table()

@@ -107,7 +107,7 @@ class Candidates:
         order = attributes.argsort(kind="stable")
         return cls(attributes[order], thresholds[order], sums[order])
 
-    def take(self, splits: Ints) -> "Candidates":
+    def take_splits(self, splits: Ints) -> "Candidates":
         """Return some of the splits."""
         return Candidates(self.attributes[splits], self.thresholds[splits], self.sums[splits])
 
@@ -116,22 +116,22 @@ class Candidates:
         threshold = float(self.thresholds[split])
         return None if math.isnan(threshold) else threshold
 
-    def firsts(self) -> Ints:
+    def first_splits(self) -> Ints:
         """Return the first split of each attribute."""
         new = np.ones(len(self.attributes), dtype=bool)
         np.not_equal(self.attributes[1:], self.attributes[:-1], out=new[1:])
         return np.flatnonzero(new)
 
-    def best(self, gains: Floats) -> Ints:
+    def best_of_attributes(self, gains: Floats) -> Ints:
         """Return of each attribute the split of largest gain (..., s), of tied cuts the middle one: (..., attributes).
 
         See `quercus.trees.rules.gain.best_splits`.
         """
-        return best_splits(gains, self.firsts(), self.sizes[:, BELOW])
+        return best_splits(gains, self.first_splits(), self.sizes[:, BELOW])
 
     def lowest_best(self, gains: Floats) -> Ints:
         """Return the same, but of tied cuts the lowest."""
-        return best_splits(gains, self.firsts(), np.zeros(len(self.attributes)))
+        return best_splits(gains, self.first_splits(), np.zeros(len(self.attributes)))
 
 
 def candidate_splits(
@@ -270,14 +270,14 @@ class LargestGain:
     impurity: Impurity
     max_cuts: int | None = None
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no attribute can split the node."""
         statistics = weighted_statistics(self.table, place, self.shares)
         parent = float(self.impurity(statistics.sum(axis=0)))
         best: dict[int, tuple[float, float | None]] = {}
         for found in candidate_splits(self.table, place, statistics, self.max_cuts):
             gained = gains_of(found, parent, self.impurity)
-            for split in found.best(gained).tolist():
+            for split in found.best_of_attributes(gained).tolist():
                 best[int(found.attributes[split])] = float(gained[split]), found.threshold(split)
         return choice_of(best)
 

@@ -68,7 +68,7 @@ class UntilPure:
     shares: Floats
     limits: Limits
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split at any gain, or None."""
         sums = weighted_statistics(self.table, place, self.shares).sum(axis=0)
         if sums[0] < self.limits.min_instances - TIE:
@@ -79,7 +79,7 @@ class UntilPure:
             return Stop.MAX_DEPTH
         return None
 
-    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute gains anything, and that matters."""
         idle = max(upper for _, upper in choice.intervals.values()) <= TIE
         return Stop.NO_GAIN if idle and self.limits.stop_without_gain else None
@@ -100,7 +100,7 @@ class MeanShares:
     table: Table
     shares: Floats
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction; belief and plausibility are the probability itself."""
         sums = weighted_statistics(self.table, place, self.shares).sum(axis=0)
         theta = tuple((sums[1:] / sums[1:].sum()).tolist())

@@ -60,7 +60,7 @@ class _Pruner:
     rule: LeafRule
     confidence: float
 
-    def pruned(self, node: Node, place: OpenNode) -> Generator[Task, Node, Node]:
+    def pruned_node(self, node: Node, place: OpenNode) -> Generator[Task, Node, Node]:
         """Return the pruned node; a yield of another node's task returns that node pruned."""
         if node.is_leaf:
             return node
@@ -88,7 +88,7 @@ class _Pruner:
 
 def _run_without_recursion(pruner: _Pruner, task: Task) -> Node:
     """Run the pruner without recursion: a tree may be deeper than Python's stack."""
-    waiting = [pruner.pruned(*task)]
+    waiting = [pruner.pruned_node(*task)]
     result: Node | None = None
     while True:
         try:
@@ -101,7 +101,7 @@ def _run_without_recursion(pruner: _Pruner, task: Task) -> Node:
                     raise ValueError("a pruner returns a node") from None
                 return result
         else:
-            waiting.append(pruner.pruned(*following))
+            waiting.append(pruner.pruned_node(*following))
             result = None
 
 
@@ -112,18 +112,18 @@ class _ReplayedTree:
     tree: Node
     depth: int  # of the place where it is put
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
-        node = self._at(place)
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        node = self._replayed_node(place)
         return None if node is None or node.is_leaf else _choice_of(node)
 
-    def before(self, place: OpenNode) -> Stop | None:
-        node = self._at(place)
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        node = self._replayed_node(place)
         return Stop.PRUNED if node is None else node.stop  # none: no row took this branch so far
 
-    def after(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
         return None
 
-    def _at(self, place: OpenNode) -> Node | None:
+    def _replayed_node(self, place: OpenNode) -> Node | None:
         node: Node | None = self.tree
         for _, code in place.path[self.depth :]:
             node = None if node is None else node.children.get(code)

@@ -95,7 +95,7 @@ class Table:
         if wrong.any():
             row = int(wrong.argmax())
             raise InvalidInput(f"classes[{row}]", f"is {numbers[row]}, must lie in [0, {size})")
-        return cls._of(values, attributes, np.eye(size)[numbers.astype(np.int64)], weights)
+        return cls._from_columns(values, attributes, np.eye(size)[numbers.astype(np.int64)], weights)
 
     @classmethod
     def of_contours(
@@ -108,7 +108,7 @@ class Table:
         """Make a table whose labels are contours (n, l), see `quercus.belief.contour`."""
         array = _fresh_numbers(contours, "contours")
         size = check_size(array.shape[1] if array.ndim == 2 else 0, "contours")
-        return cls._of(values, attributes, check_contours(array, size), weights)
+        return cls._from_columns(values, attributes, check_contours(array, size), weights)
 
     @classmethod
     def of_masses(
@@ -127,7 +127,7 @@ class Table:
             if mass.conflict > 0:
                 raise InvalidInput(f"masses[{row}]", f"gives the empty set {mass.conflict!r}, must give it 0")
         contours = np.array([mass.contour() for mass in given])
-        return cls._of(values, attributes, contours, weights, given)
+        return cls._from_columns(values, attributes, contours, weights, given)
 
     @classmethod
     def of_labels(
@@ -161,7 +161,7 @@ class Table:
         return cls.of_masses(values, attributes, masses, weights)
 
     @classmethod
-    def _of(
+    def _from_columns(
         cls,
         values: ArrayLike,
         attributes: Sequence[Attribute],

@@ -84,13 +84,13 @@ class UntilNoGain:
     min_instances: int
     max_depth: int | None
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split at any gain, or None."""
         if self.table.weights[place.rows].sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
-    def after(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no split gains anything."""
         return Stop.NO_GAIN if choice.intervals[choice.attribute][1] <= TIE else None
 
@@ -102,7 +102,7 @@ class NodeMass:
     table: Table
     shares: Floats
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction."""
         weights = self.table.weights[place.rows]
         total = float(weights.sum())

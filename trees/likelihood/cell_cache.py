@@ -33,7 +33,7 @@ class CellCache:
         self._values: dict[str, Array] = {}
         self._known: dict[str, NDArray[np.bool_]] = {}
 
-    def forget(self) -> None:
+    def forget_cells(self) -> None:
         """Drop everything but the room: as much will be needed again, and memory stays where it is."""
         self._size = 0
         self._slots.fill(-1)
@@ -51,7 +51,7 @@ class CellCache:
         """The cells in compressed rows (start, columns, counts, as in `Cells`), in the order in which they came."""
         return self._start, self._columns, self._counts
 
-    def enter(self, start: Ints, columns: Shorts, counts: Array) -> Ints:
+    def intern_cells(self, start: Ints, columns: Shorts, counts: Array) -> Ints:
         """Return the numbers of cells (m,), old or new; columns rise in each. Older cells may be forgotten."""
         self._make_room(len(start) - 1, len(columns))
         numbers = np.empty(len(start) - 1, np.int64)
@@ -59,9 +59,9 @@ class CellCache:
         self._size = sparse.enter_cells(start, columns, counts, *table, numbers)
         return numbers
 
-    def recall(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
+    def recall_values(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
         """Return the values called `name` of cells, (m, width); `compute` gives those that are not known."""
-        values, known = self._rows(name, width)
+        values, known = self._value_table(name, width)
         missing = numbers[~known[numbers]]
         if missing.size:
             todo = np.unique(missing)
@@ -72,20 +72,20 @@ class CellCache:
     def _make_room(self, cells: int, entries: int) -> None:
         used = int(self._start[self._size])
         if self._size > 0 and (self._size + cells > CELLS or used + entries > CELL_ENTRIES):
-            self.forget()
+            self.forget_cells()
             used = 0
         if used + entries > len(self._columns):
             room = max(used + entries, min(2 * (used + entries), CELL_ENTRIES))
-            self._columns = enlarged(self._columns, room)
-            self._counts = enlarged(self._counts, room)
+            self._columns = enlarged_copy(self._columns, room)
+            self._counts = enlarged_copy(self._counts, room)
         if self._size + cells > len(self._hashes):
             room = max(self._size + cells, min(2 * (self._size + cells), CELLS))
-            self._start = enlarged(self._start, room + 1)
-            self._hashes = enlarged(self._hashes, room)
+            self._start = enlarged_copy(self._start, room + 1)
+            self._hashes = enlarged_copy(self._hashes, room)
             self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
             sparse.place_hashes(self._hashes[: self._size], self._slots)
 
-    def _rows(self, name: str, width: int) -> tuple[Array, NDArray[np.bool_]]:
+    def _value_table(self, name: str, width: int) -> tuple[Array, NDArray[np.bool_]]:
         room = len(self._hashes)
         values = self._values.get(name)
         if values is None:
@@ -99,7 +99,7 @@ class CellCache:
         return self._values[name], self._known[name]
 
 
-def enlarged(array: NDArray[T], room: int) -> NDArray[T]:
+def enlarged_copy(array: NDArray[T], room: int) -> NDArray[T]:
     """Copy of an array, with room for more."""
     larger: NDArray[T] = np.empty(room, array.dtype)
     larger[: len(array)] = array

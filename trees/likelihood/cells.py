@@ -69,12 +69,12 @@ class Cells:
         number = np.float64 if counts.dtype == np.float64 else np.int64
         return cls(start, ids.astype(np.int32), counts[rows, ids].astype(number))
 
-    def only(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def cells_with_only(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which cells have only `marked` contours (d,): (m,). An empty cell has none.
 
         Examples
         --------
-        >>> Cells.of_dense(np.array([[0, 2, 1], [0, 2, 0]])).only(np.array([True, True, False])).tolist()
+        >>> Cells.of_dense(np.array([[0, 2, 1], [0, 2, 0]])).cells_with_only(np.array([True, True, False])).tolist()
         [False, True]
         """
         others = np.zeros(self.ids.size + 1, np.int64)
@@ -82,7 +82,7 @@ class Cells:
         only: NDArray[np.bool_] = others[self.start[1:]] == others[self.start[:-1]]
         return only
 
-    def of(self, chosen: NDArray[np.bool_]) -> "Cells":
+    def chosen_cells(self, chosen: NDArray[np.bool_]) -> "Cells":
         """Return the chosen cells, given as a mask (m,)."""
         if chosen.all():
             return self

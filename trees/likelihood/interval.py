@@ -142,7 +142,7 @@ def entropy_intervals(
         found = stages.finish(table, stacked, wanted, estimates, alpha, effort, found)
         found[empty] = 0.0
         ends[chosen], sizes[chosen] = found, contours.shape[1]
-    return report(ends, sizes, alpha)
+    return report_intervals(ends, sizes, alpha)
 
 
 def check_alpha(alpha: float) -> None:
@@ -151,7 +151,7 @@ def check_alpha(alpha: float) -> None:
         raise InvalidInput("alpha", f"is {alpha}; it must lie in [0, 1]")
 
 
-def report(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
+def report_intervals(ends: Array, sizes: Ints, alpha: float) -> EntropyIntervals:
     """Choose what to report of each end: nats (m, 4) in, bits out; `sizes` (m,) are the numbers of classes."""
     bits = ends / np.log(2.0)
     low_gap = np.maximum(bits[:, 1] - bits[:, 0], 0.0)
@@ -192,9 +192,9 @@ class IntervalSolver:
         self._klass = np.empty(0, np.int8)  # (d,) the class that a precise contour leaves; see `solver.cells`
         self._memo, self._looks = CellCache(), 0
         self._recent: tuple[Array, Array] | None = None  # not before the first cell
-        self.extend(checked)
+        self.add_contours(checked)
 
-    def extend(self, contours: Array) -> None:
+    def add_contours(self, contours: Array) -> None:
         """Append (k, l) contours; they get the next ids."""
         extra = maximiser.check_problem(contours, None)[0]
         if extra.shape[1] != self.contours.shape[1]:
@@ -268,11 +268,11 @@ class IntervalSolver:
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check(
+        self._check_cells(
             cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
         )
-        for chosen, numbers in self._general(cells, kinds):
-            ends[:, chosen] = self._memo.recall(numbers, "interval", 3, self._solve).T
+        for chosen, numbers in self._general_cells(cells, kinds):
+            ends[:, chosen] = self._memo.recall_values(numbers, "interval", 3, self._compute_intervals).T
         return EntropyIntervals(ends[0], ends[1], ends[2])
 
     def _recent_cells(self) -> tuple[Array, Array]:
@@ -291,12 +291,12 @@ class IntervalSolver:
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check(
+        self._check_cells(
             cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
         )
         lower, upper = ends[0] - ends[2], ends[1] + ends[2]
-        for chosen, numbers in self._general(cells, kinds):
-            bits = self._memo.recall(numbers, "enclosure", 5, self._enclose) / np.log(2.0)
+        for chosen, numbers in self._general_cells(cells, kinds):
+            bits = self._memo.recall_values(numbers, "enclosure", 5, self._compute_enclosures) / np.log(2.0)
             lower[chosen] = bits[:, :2].min(axis=1) - SLIP
             upper[chosen] = bits[:, 2:4].max(axis=1) + SLIP
         return np.maximum(lower, 0.0), np.minimum(upper, np.log2(self.contours.shape[1]))
@@ -307,9 +307,9 @@ class IntervalSolver:
         theta, unique = np.empty((len(cells), l)), np.empty(len(cells), np.bool_)
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check(cells_kernel.estimate_precise(*arrays, kinds, theta, unique))
-        for chosen, numbers in self._general(cells, kinds):
-            found = self._estimates(numbers)
+        self._check_cells(cells_kernel.estimate_precise(*arrays, kinds, theta, unique))
+        for chosen, numbers in self._general_cells(cells, kinds):
+            found = self._recall_estimates(numbers)
             theta[chosen], unique[chosen] = found[:, :l], found[:, l + 1] > 0.0
         return theta, unique
 
@@ -333,20 +333,22 @@ class IntervalSolver:
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
         cut = self.alpha if level is None else level
-        self._check(cells_kernel.bound_precise(*arrays, cut, kinds, lower, upper))
-        for chosen, numbers in self._general(cells, kinds):
-            found = self._memo.recall(numbers, f"bounds {cut}", 2 * l, partial(self._bound, level=cut))
+        self._check_cells(cells_kernel.bound_precise(*arrays, cut, kinds, lower, upper))
+        for chosen, numbers in self._general_cells(cells, kinds):
+            found = self._memo.recall_values(
+                numbers, f"bounds {cut}", 2 * l, partial(self._compute_class_bounds, level=cut)
+            )
             lower[chosen], upper[chosen] = found[:, :l], found[:, l:]
         return lower, upper
 
-    def _check(self, malformed: int) -> None:
+    def _check_cells(self, malformed: int) -> None:
         if malformed >= 0:
             raise InvalidInput(
                 f"cells[{malformed}]",
                 f"is malformed; ids must rise from 0 to {len(self._klass) - 1}, and counts be above 0",
             )
 
-    def _general(self, cells: Cells, kinds: NDArray[np.int8]) -> Iterator[tuple[Ints, Ints]]:
+    def _general_cells(self, cells: Cells, kinds: NDArray[np.int8]) -> Iterator[tuple[Ints, Ints]]:
         """The cells that have labels of more than one class: their numbers, and those in the memo; in batches."""
         general = np.flatnonzero(kinds == cells_kernel.GENERAL)
         sizes = cells.start[general + 1] - cells.start[general]
@@ -358,9 +360,9 @@ class IntervalSolver:
             columns, counts = np.empty(room, np.int32), np.empty(room)
             arrays = cells.start, cells.ids, cells.counts
             sparse.merge_cells(*arrays, chosen, self._column, start, columns, counts)
-            yield chosen, self._memo.enter(start, columns[: start[-1]], counts[: start[-1]])
+            yield chosen, self._memo.intern_cells(start, columns[: start[-1]], counts[: start[-1]])
 
-    def _estimate(self, wanted: Ints) -> Array:
+    def _compute_estimates(self, wanted: Ints) -> Array:
         l = self.contours.shape[1]
         found = stages.estimate(self._table, self._memo.cells, wanted)
         for row in np.flatnonzero(found[:, l + 1] == 0.0):
@@ -368,23 +370,25 @@ class IntervalSolver:
             found[row, l + 1] = maximiser.is_unique(P, w, found[row, :l])
         return found
 
-    def _estimates(self, wanted: Ints) -> Array:
-        return self._memo.recall(wanted, "estimate", self.contours.shape[1] + 2, self._estimate)
-
-    def _enclose(self, wanted: Ints) -> Array:
-        return stages.enclose(
-            self._table, self._memo.cells, wanted, self._estimates(wanted), self.alpha, tight=True
+    def _recall_estimates(self, wanted: Ints) -> Array:
+        return self._memo.recall_values(
+            wanted, "estimate", self.contours.shape[1] + 2, self._compute_estimates
         )
 
-    def _solve(self, wanted: Ints) -> Array:
-        known = self._memo.recall(wanted, "enclosure", 5, self._enclose)
-        problems = self._table, self._memo.cells, wanted, self._estimates(wanted)
+    def _compute_enclosures(self, wanted: Ints) -> Array:
+        return stages.enclose(
+            self._table, self._memo.cells, wanted, self._recall_estimates(wanted), self.alpha, tight=True
+        )
+
+    def _compute_intervals(self, wanted: Ints) -> Array:
+        known = self._memo.recall_values(wanted, "enclosure", 5, self._compute_enclosures)
+        problems = self._table, self._memo.cells, wanted, self._recall_estimates(wanted)
         ends = stages.finish(*problems, self.alpha, self.effort, known)
-        found = report(ends, np.full(len(wanted), self.contours.shape[1]), self.alpha)
+        found = report_intervals(ends, np.full(len(wanted), self.contours.shape[1]), self.alpha)
         return np.stack([found.lower, found.upper, found.gap], axis=1)
 
-    def _bound(self, wanted: Ints, level: float) -> Array:
+    def _compute_class_bounds(self, wanted: Ints, level: float) -> Array:
         bounds = np.empty((len(wanted), 2 * self.contours.shape[1]))
-        problems = self._table, *self._memo.cells, wanted, self._estimates(wanted)
+        problems = self._table, *self._memo.cells, wanted, self._recall_estimates(wanted)
         class_bounds.bound_counts(*problems, level, bounds)
         return bounds

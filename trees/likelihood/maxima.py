@@ -35,7 +35,7 @@ class LikelihoodMaxima:
     classes: Masks
     weight: Floats
 
-    def spread(self, shape: tuple[int, ...], at: tuple[NDArray[Any], ...]) -> "LikelihoodMaxima":
+    def spread_over(self, shape: tuple[int, ...], at: tuple[NDArray[Any], ...]) -> "LikelihoodMaxima":
         """Return arrays of this shape with the values at these places, and cells without a label elsewhere."""
         spread = LikelihoodMaxima(
             np.zeros(shape), np.zeros(shape), np.zeros(shape, np.uint64), np.zeros(shape)

@@ -79,13 +79,13 @@ def choose_rows(
     beginning = not all_classes_labelled(evidence)
     free = np.ones(pool.size, dtype=bool)
     for asked in range(labelled, labelled + min(limit, pool.size)):
-        shares = cover.shares(free)
+        shares = cover.gain_shares(free)
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
         score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
         chosen = int((score >= score.max() - SCORE_TIE).argmax())
         yield ChosenRow(int(pool[chosen]), pool, score, cover.stands_for(chosen))
         free[chosen] = False
-        cover.take(chosen)
+        cover.mark_asked(chosen)
 
 
 def all_classes_labelled(evidence: ForestEvidence) -> bool:
@@ -93,11 +93,11 @@ def all_classes_labelled(evidence: ForestEvidence) -> bool:
     contours, kinds = evidence.contours, evidence.kinds[evidence.labelled]
     if not kinds.size:
         return False
-    order = np.argsort(contours.rank)
+    order = np.argsort(contours.lexicographic_rank)
     count = np.bincount(kinds, minlength=len(order))[order]
     kind, count = order[count > 0].astype(np.int32), count[count > 0].astype(np.int64)
     theta, share = np.empty(evidence.size), np.zeros((len(kind), evidence.size))
-    if nodes.estimate_node(len(kind), kind, count, contours.values, contours.sole, theta, share):
+    if nodes.estimate_node(len(kind), kind, count, contours.values, contours.sole_class, theta, share):
         return bool((theta > 0.0).all())
     return bool((share >= 0.5).any(axis=0).all())
 
@@ -131,14 +131,16 @@ class Coverage:
         evidence = forest.evidence
         codes = evidence.codes()
         rows = sample_rows(np.arange(len(evidence)), most)
-        if forest.distances is None or not forest.distances.fits(evidence.book):
+        if forest.distances is None or not forest.distances.fits_codebook(evidence.book):
             forest.distances = DistanceCache(evidence.book, rows, codes)
-        forest.distances.follow(rows, codes)
-        self._far = forest.distances.far(pool, codes)
+        forest.distances.follow_rows(rows, codes)
+        self._far = forest.distances.candidate_distances(pool, codes)
         held = remembered_rows(forest)
         known = [sample_rows(np.sort(np.append(labelled, refused)), KNOWN * most) for labelled, _ in held]
         near = np.zeros(len(rows))
-        for distance, (labelled, weight) in zip(forest.distances.near(known, codes), held, strict=True):
+        for distance, (labelled, weight) in zip(
+            forest.distances.group_distances(known, codes), held, strict=True
+        ):
             first = labelled.min() if len(labelled) < len(evidence.labelled) else 0
             near += weight * np.where(rows >= first, distance, 0)
         self._near = np.rint(near).astype(np.int64)
@@ -146,7 +148,7 @@ class Coverage:
         self._untold = evidence.kinds[rows] == UNLABELLED
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 
-    def shares(self, free: NDArray[np.bool_]) -> Floats:
+    def gain_shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return what each candidate brings, as a share of the most that a `free` one can bring."""
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
@@ -155,6 +157,6 @@ class Coverage:
         nearer = self._untold & (self._far[candidate] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 
-    def take(self, candidate: int) -> None:
+    def mark_asked(self, candidate: int) -> None:
         """Take a candidate that is asked about; the gains of others fall for rows that it is nearest to."""
         take_candidate(self._far, self._near, self._gains, candidate)

@@ -70,7 +70,7 @@ class Codebook(WritableArrays):
                 codes[known, k] = np.searchsorted(cuts, column[known], side="right") + 1
         return codes
 
-    def bins(self) -> NDArray[np.int64]:
+    def bin_counts(self) -> NDArray[np.int64]:
         """Return the number of bins of each number, 0 for names: (K,)."""
         return np.array(
             [0 if name else len(cuts) + 1 for cuts, name in zip(self.cuts, self.named, strict=True)]

@@ -28,43 +28,45 @@ class DistanceCache:
     """
 
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
-        self._book, self._rows, self._bins = book, rows, book.bins()
-        self._others = ordered(codes[rows], self._bins)
+        self._book, self._rows, self._bins = book, rows, book.bin_counts()
+        self._others = ordered_codes(codes[rows], self._bins)
         most = covering.DISTANCE_UNIT * len(book.named)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
         self._far = np.empty((0, len(rows)), small)  # up to a million distances
         self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
         nobody = np.empty(0, np.int64)
-        self._near = [(nobody, self._nearest(codes[:0]))]  # of each group its rows, and distances from them
+        self._near = [
+            (nobody, self._nearest_distances(codes[:0]))
+        ]  # of each group its rows, and distances from them
 
-    def fits(self, book: Codebook) -> bool:
+    def fits_codebook(self, book: Codebook) -> bool:
         """Return whether these are the cached codes."""
         return book is self._book or (
             np.array_equal(book.named, self._book.named)
             and all(np.array_equal(a, b) for a, b in zip(book.cuts, self._book.cuts, strict=True))
         )
 
-    def follow(self, rows: Ints, codes: Codes) -> None:
+    def follow_rows(self, rows: Ints, codes: Codes) -> None:
         """Take other rows (m,), rising; `codes` are of all rows. Only the distances of rows that come are counted."""
         if np.array_equal(rows, self._rows):
             return
         stay, fresh = np.flatnonzero(np.isin(self._rows, rows)), np.setdiff1d(rows, self._rows)
         order = np.argsort(np.append(self._rows[stay], fresh))
-        columns = ordered(codes[fresh], self._bins)
-        more = covering.distances(columns, ordered(codes[self._candidates], self._bins), self._bins).T
+        columns = ordered_codes(codes[fresh], self._bins)
+        more = covering.distances(columns, ordered_codes(codes[self._candidates], self._bins), self._bins).T
         whole = np.concatenate([self._far.take(stay, axis=1), more.astype(self._far.dtype)], axis=1)
         self._far = whole.take(order, axis=1)  # not by an index, which would leave another order in memory
         self._near = [
             (known, np.append(near[stay], self._nearest_of(columns, codes[known]))[order])
             for known, near in self._near
         ]
-        self._rows, self._others = rows, ordered(codes[rows], self._bins)
+        self._rows, self._others = rows, ordered_codes(codes[rows], self._bins)
 
-    def far(self, candidates: Ints, codes: Codes) -> Ints:
+    def candidate_distances(self, candidates: Ints, codes: Codes) -> Ints:
         """Return the distances (n, m) of candidates (n,) from the rows; `codes` are of all rows."""
         fresh = np.setdiff1d(candidates, self._candidates)
         if fresh.size:
-            more = covering.distances(ordered(codes[fresh], self._bins), self._others, self._bins)
+            more = covering.distances(ordered_codes(codes[fresh], self._bins), self._others, self._bins)
             more = more.astype(self._far.dtype)
             free = np.flatnonzero(~np.isin(self._candidates, candidates))[: fresh.size]
             self._far[free], self._candidates[free] = more[: free.size], fresh[: free.size]
@@ -75,7 +77,7 @@ class DistanceCache:
         lines = order[np.searchsorted(self._candidates, candidates, sorter=order)]
         return self._far[lines].astype(np.int64)
 
-    def near(self, groups: Sequence[Ints], codes: Codes) -> list[Ints]:
+    def group_distances(self, groups: Sequence[Ints], codes: Codes) -> list[Ints]:
         """Return the distance (m,) of each row from the nearest row of each group, numbers of known rows; read only.
 
         What was counted for a group serves the group at its place the next time. A new group begins with what was
@@ -95,23 +97,23 @@ class DistanceCache:
         gone, fresh = np.setdiff1d(before, known), np.setdiff1d(known, before)
         if gone.size:
             near = near.copy()
-            left = np.flatnonzero(self._nearest(codes[gone]) <= near)
-            stay = ordered(codes[np.intersect1d(before, known)], self._bins)
-            near[left] = covering.nearest(self._others[left], stay, self._bins)
-        return np.minimum(near, self._nearest(codes[fresh])) if fresh.size else near
+            left = np.flatnonzero(self._nearest_distances(codes[gone]) <= near)
+            stay = ordered_codes(codes[np.intersect1d(before, known)], self._bins)
+            near[left] = covering.nearest_distances(self._others[left], stay, self._bins)
+        return np.minimum(near, self._nearest_distances(codes[fresh])) if fresh.size else near
 
-    def _nearest(self, codes: Codes) -> Ints:
+    def _nearest_distances(self, codes: Codes) -> Ints:
         """Return the distance (m,) of each row from the nearest row of `codes` (n, K)."""
         return self._nearest_of(self._others, codes)
 
     def _nearest_of(self, others: NDArray[np.int16], codes: Codes) -> Ints:
-        known = ordered(codes, self._bins)
+        known = ordered_codes(codes, self._bins)
         if 0 < len(known) < len(others):  # faster: each row of the outer loop prepares its distances
             return np.asarray(covering.distances(known, others, self._bins).min(axis=0))
-        return covering.nearest(others, known, self._bins)
+        return covering.nearest_distances(others, known, self._bins)
 
 
-def ordered(codes: Codes, bins: Ints) -> NDArray[np.int16]:
+def ordered_codes(codes: Codes, bins: Ints) -> NDArray[np.int16]:
     """Return codes as `covering` wants them: those of numbers from 0 on, that of a missing one behind them."""
     ranks = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
     return ranks.astype(np.int16)

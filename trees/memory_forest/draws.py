@@ -18,7 +18,17 @@ from quercus.trees.memory_forest.hashes import (
     SHIFTS,
 )
 
-__all__ = ["LEFT", "PLACES", "RIGHT", "Whole", "below", "between", "heads", "keyed", "member_key"]
+__all__ = [
+    "LEFT",
+    "PLACES",
+    "RIGHT",
+    "Whole",
+    "derived_key",
+    "is_heads",
+    "member_key",
+    "number_below",
+    "number_between",
+]
 
 Whole = int | np.int64
 
@@ -26,7 +36,7 @@ HALF = np.uint64(32)
 
 
 @borrowing
-def keyed(key: np.uint64, number: Whole) -> np.uint64:
+def derived_key(key: np.uint64, number: Whole) -> np.uint64:
     """Return splitmix64 of a key and a number: the key of what the number names below the key."""
     z = key + (np.uint64(number) + ONE) * HASH_STEP
     z = (z ^ (z >> SHIFTS[0])) * FIRST_FACTOR
@@ -35,13 +45,13 @@ def keyed(key: np.uint64, number: Whole) -> np.uint64:
 
 
 @borrowing
-def below(key: np.uint64, count: Whole) -> int:
+def number_below(key: np.uint64, count: Whole) -> int:
     """Return the number of a key in [0, count), each as likely; `count` below 2^32."""
     return np.int64(((key >> HALF) * np.uint64(count)) >> HALF)  # type: ignore[return-value]
 
 
 @borrowing
-def between(key: np.uint64, low: Whole, high: Whole) -> int:
+def number_between(key: np.uint64, low: Whole, high: Whole) -> int:
     """Return the number of a key in [low, high), each as likely.
 
     Ranges between powers of two are halved, and each half is chosen with a probability in proportion to its part of
@@ -50,7 +60,7 @@ def between(key: np.uint64, low: Whole, high: Whole) -> int:
     Examples
     --------
     >>> key = np.uint64(2 ** 63 + 11)
-    >>> [int(between(key, 3, high)) for high in (4, 10, 90, 91, 100, 200)]
+    >>> [int(number_between(key, 3, high)) for high in (4, 10, 90, 91, 100, 200)]
     [3, 9, 50, 50, 50, 177]
     """
     size, last = np.int64(1), high - 1
@@ -62,13 +72,13 @@ def between(key: np.uint64, low: Whole, high: Whole) -> int:
         middle = begin + size
         on_left = min(middle, high) - max(begin, low)
         on_right = min(middle + size, high) - max(middle, low)
-        drawn = below(keyed(key, middle), on_left + on_right)
+        drawn = number_below(derived_key(key, middle), on_left + on_right)
         begin += size * ((on_left <= 0) | ((on_right > 0) & (drawn >= on_left)))
     return begin  # type: ignore[return-value]
 
 
 @borrowing
-def heads(key: np.uint64) -> bool:
+def is_heads(key: np.uint64) -> bool:
     """Toss a coin for a key."""
     return (key & ONE) == ONE  # type: ignore[no-any-return]
 
@@ -81,4 +91,4 @@ def member_key(seed: int, member: int) -> np.uint64:
     >>> int(member_key(0, 0)), int(member_key(0, 1))
     (12035550249420947055, 12935080325729570654)
     """
-    return np.uint64(keyed(np.uint64(keyed(np.uint64(seed), 0)), member))
+    return np.uint64(derived_key(np.uint64(derived_key(np.uint64(seed), 0)), member))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
-from quercus.trees.memory_forest.memories import LADDER, remembered
+from quercus.trees.memory_forest.memories import LADDER, remembered_places
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.indices import NONE
 
@@ -33,7 +33,7 @@ class DistinctContours(WritableArrays):
     def of(cls, values: Floats) -> "DistinctContours":
         """Return contours (contours, l) with the numbers that they have there."""
         found = cls(values.shape[1])
-        if not all(found._number(contour) == number for number, contour in enumerate(values)):
+        if not all(found._contour_number(contour) == number for number, contour in enumerate(values)):
             raise ValueError("two contours are the same, or one is vacuous")
         return found
 
@@ -51,37 +51,37 @@ class DistinctContours(WritableArrays):
         return self._tables[1, : len(self)]
 
     @property
-    def sole(self) -> NDArray[np.int32]:
+    def sole_class(self) -> NDArray[np.int32]:
         """(contours,) the class of a precise contour, else `NONE`; read only."""
         return self._sole[: len(self)]
 
     @property
-    def rank(self) -> Ints:
+    def lexicographic_rank(self) -> Ints:
         """(contours,) place of each in lexicographic order; sorted when somebody looks, not at each new contour."""
         if len(self._rank) < len(self):
             self._rank = np.empty(len(self), np.int64)
             self._rank[np.lexsort(self.values.T[::-1])] = np.arange(len(self))
         return self._rank
 
-    def numbers(self, contours: Floats) -> NDArray[np.int32]:
+    def contour_numbers(self, contours: Floats) -> NDArray[np.int32]:
         """Return the numbers of contours (n, l); `UNLABELLED` of those that say nothing."""
         if len(contours) == 1:
-            return np.array([self._number(_scaled(contours)[0])], np.int32)
-        distinct, which = np.unique(_scaled(contours), axis=0, return_inverse=True)
-        found = np.array([self._number(contour) for contour in distinct], np.int32)
+            return np.array([self._contour_number(_scaled_contours(contours)[0])], np.int32)
+        distinct, which = np.unique(_scaled_contours(contours), axis=0, return_inverse=True)
+        found = np.array([self._contour_number(contour) for contour in distinct], np.int32)
         return found[which.ravel()]
 
-    def _number(self, contour: Floats) -> int:
+    def _contour_number(self, contour: Floats) -> int:
         if contour.min() >= 1.0:
             return UNLABELLED
         key = contour.tobytes()
         number = self._numbers.get(key)
         if number is None:
-            number = self._take(contour)
+            number = self._add_contour(contour)
             self._numbers[key] = number
         return number
 
-    def _take(self, contour: Floats) -> int:
+    def _add_contour(self, contour: Floats) -> int:
         number = len(self)
         if number == len(self._sole):
             room = np.empty((2, number, contour.size))
@@ -93,7 +93,7 @@ class DistinctContours(WritableArrays):
         return number
 
 
-def _scaled(contours: Floats) -> Floats:
+def _scaled_contours(contours: Floats) -> Floats:
     scaled: Floats = contours / contours.max(axis=1, keepdims=True) + 0.0  # no negative zeros
     return scaled
 
@@ -169,11 +169,11 @@ class ForestEvidence(WritableArrays):
         """(T,) the labelled rows, in the order in which they were first labelled; read only."""
         return self._labelled.rows
 
-    def now(self) -> "EvidenceMoment":
+    def present_moment(self) -> "EvidenceMoment":
         """Return the present evidence, which later labels do not change."""
-        return EvidenceMoment(self, self._rows, *self._labelled.held())
+        return EvidenceMoment(self, self._rows, *self._labelled.held_columns())
 
-    def add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
+    def add_rows(self, values: Floats, kinds: NDArray[np.int32]) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours."""
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
@@ -201,8 +201,8 @@ class ForestEvidence(WritableArrays):
                 self._labelled.append(np.array([row]), np.array([kind], np.int32))
             return None
         if kind == UNLABELLED:
-            return self._labelled.withdraw(row)
-        self._labelled.change(row, kind)
+            return self._labelled.withdraw_row(row)
+        self._labelled.change_kind(row, kind)
         return None
 
     def codes(self, rows: int | None = None) -> Codes:
@@ -242,20 +242,22 @@ class EvidenceMoment:
     def kinds(self) -> NDArray[np.int32]:
         """(count,) number of the contour of each row that a memory holds; 0 elsewhere."""
         found = np.zeros(self.count, np.int32)  # pages that nobody writes to cost nothing
-        found[self.labelled[self._held]] = self.labelled_kinds[self._held]
+        found[self.labelled[self._held_places]] = self.labelled_kinds[self._held_places]
         return found
 
     @cached_property
     def labels(self) -> NDArray[np.int16]:
         """(count,) the class of each row that a memory holds, `NONE` if its contour is not precise; 0 elsewhere."""
         found = np.zeros(self.count, np.int16)
-        found[self.labelled[self._held]] = self.evidence.contours.sole[self.labelled_kinds[self._held]]
+        found[self.labelled[self._held_places]] = self.evidence.contours.sole_class[
+            self.labelled_kinds[self._held_places]
+        ]
         return found
 
     @property
-    def _held(self) -> slice:
+    def _held_places(self) -> slice:
         """Places of the labelled rows from the first one on that the longest memory holds."""
-        return slice(remembered(max(LADDER), len(self.labelled)).start, None)
+        return slice(remembered_places(max(LADDER), len(self.labelled)).start, None)
 
     def codes(self) -> Codes:
         """Return the codes (count, K) of the rows, in the book that their number called for; read only."""
@@ -263,6 +265,6 @@ class EvidenceMoment:
 
     def by_rank(self, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return rows in the order of their contours; those of equal contours stay in theirs."""
-        rank = self.evidence.contours.rank
+        rank = self.evidence.contours.lexicographic_rank
         found: NDArray[np.int32] = rows[np.argsort(rank[self.kinds[rows]], kind="stable")]
         return found

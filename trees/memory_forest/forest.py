@@ -18,7 +18,7 @@ from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
-from quercus.trees.memory_forest.served import predictions
+from quercus.trees.memory_forest.served import opinion_predictions
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -55,42 +55,44 @@ class MemoryForest:
         self.level = level
         self._members: Members | None = None
         self._before: Members | None = None  # what was grown last
-        self.recent = RecentScores(self._grow(self.evidence.now()))
+        self.recent = RecentScores(self._grow_members(self.evidence.present_moment()))
         self.distances: DistanceCache | None = None  # distances that queries share
 
     def observe(self, values: Floats, contours: Floats) -> None:
         """Add rows (n, K) with their contours (n, l); constant contours are vacuous."""
         values = np.asarray(values, dtype=np.float64)
         kinds = (
-            self.evidence.contours.numbers(np.asarray(contours, dtype=np.float64)) if len(values) else None
+            self.evidence.contours.contour_numbers(np.asarray(contours, dtype=np.float64))
+            if len(values)
+            else None
         )
         if kinds is None:
             return
         informed = np.flatnonzero(kinds >= 0)
         labelled, taken = len(self.evidence.labelled), 0
-        for boundary in self.recent.boundaries(labelled, len(informed)):
+        for boundary in self.recent.block_boundaries(labelled, len(informed)):
             end = int(informed[boundary - labelled - 1]) + 1
-            self._add(values[taken:end], kinds[taken:end])
+            self._add_rows(values[taken:end], kinds[taken:end])
             taken = end
-            self.recent.end_block(self.evidence.now())
-        self._add(values[taken:], kinds[taken:])
+            self.recent.end_block(self.evidence.present_moment())
+        self._add_rows(values[taken:], kinds[taken:])
 
     def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""
-        (kind,) = self.evidence.contours.numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
+        (kind,) = self.evidence.contours.contour_numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
         labelled = len(self.evidence.labelled)
         withdrawn = self.evidence.replace_contour(row, int(kind))
         self._members = None
         if withdrawn is not None:
-            self.recent.withdraw(withdrawn)
-        elif len(self.evidence.labelled) > labelled and self.recent.ended(labelled + 1):
-            self.recent.end_block(self.evidence.now())
+            self.recent.withdraw_row(withdrawn)
+        elif len(self.evidence.labelled) > labelled and self.recent.ends_block(labelled + 1):
+            self.recent.end_block(self.evidence.present_moment())
 
     def members(self) -> Members:
         """Return the members as they are now, grown if a label came since."""
         if self._members is None:
-            self.recent.catch_up(self._grow)
-            self._members = self._grow(self.evidence.now())
+            self.recent.catch_up(self._grow_members)
+            self._members = self._grow_members(self.evidence.present_moment())
         return self._members
 
     @property
@@ -101,9 +103,9 @@ class MemoryForest:
     def continue_from(self, evidence: ForestEvidence, recent: RecentScores) -> None:
         """Continue from the state of another forest."""
         self.evidence, self.recent = evidence, recent
-        self._members, self._before, self.distances = None, recent.judges, None
+        self._members, self._before, self.distances = None, recent.judging_members, None
 
-    def _grow(self, moment: EvidenceMoment) -> Members:
+    def _grow_members(self, moment: EvidenceMoment) -> Members:
         self._before = Members.of(moment, self.trees, self.seed, self._before)
         return self._before
 
@@ -111,17 +113,17 @@ class MemoryForest:
     def weights(self) -> Floats:
         """(members,) the weight of each, with sum 1."""
         self.members()
-        return self.recent.weights(self.trees)
+        return self.recent.member_weights(self.trees)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
         """Accuracy of the forest on the last labelled rows, in blocks, the oldest first (theory §10.7)."""
         self.members()
-        return self.recent.accuracy(self.evidence.now())
+        return self.recent.accuracy(self.evidence.present_moment())
 
     def theta(self, values: Floats) -> Floats:
         """Return the mean estimate of rows of values (m, K): (m, l)."""
-        return self.members().opinions(values, self.weights, self.level, parts=1)[:, 0]
+        return self.members().mean_opinions(values, self.weights, self.level, parts=1)[:, 0]
 
     def disagreement(self, values: Floats) -> Floats:
         """Return the mean total variation of the members from their mean estimate of rows (m, K): (m,) in [0, 1]."""
@@ -131,8 +133,8 @@ class MemoryForest:
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
         members = self.members()
-        predicted = members.opinions(values, self.weights, self.level)
-        return predictions(predicted, len(members.labelled), members.size)
+        predicted = members.mean_opinions(values, self.weights, self.level)
+        return opinion_predictions(predicted, len(members.labelled), members.size)
 
     def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
         """Return the forest's predictions for rows of values, None for unknown ones.
@@ -151,7 +153,7 @@ class MemoryForest:
             np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64)
         )
 
-    def _add(self, values: Floats, kinds: NDArray[np.int32]) -> None:
+    def _add_rows(self, values: Floats, kinds: NDArray[np.int32]) -> None:
         if len(values):
-            self.evidence.add(values, kinds)
+            self.evidence.add_rows(values, kinds)
             self._members = None

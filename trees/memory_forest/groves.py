@@ -113,7 +113,7 @@ class Grove(WritableArrays):
             np.array([(len(tree), len(tree.opinions)) for tree in trees], np.int64),
         )
 
-    def grown(self, moment: EvidenceMoment, changes: MemoryChanges) -> "Grove":
+    def grown_after(self, moment: EvidenceMoment, changes: MemoryChanges) -> "Grove":
         """Return the trees after changes of their memory, equal to trees grown from scratch."""
         distinct = moment.evidence.contours
         grown = growing.grow(
@@ -123,8 +123,8 @@ class Grove(WritableArrays):
             moment.labels,
             distinct.values,
             distinct.beliefs,
-            distinct.sole,
-            distinct.rank,
+            distinct.sole_class,
+            distinct.lexicographic_rank,
             self.keys,
             TABLE,
             self.nodes,
@@ -151,7 +151,9 @@ class Grove(WritableArrays):
             for m, (key, (a, c), (b, d)) in enumerate(zip(self.keys, starts, ends.tolist(), strict=True))
         ]
 
-    def add(self, codes: Codes, named: Bools, weights: Floats, level: float, predicted: Floats) -> None:
+    def add_opinions(
+        self, codes: Codes, named: Bools, weights: Floats, level: float, predicted: Floats
+    ) -> None:
         """Add the opinions of the trees, see `quercus.trees.memory_forest.routing.add_opinions`."""
         routing.add_opinions(
             codes, named, self.keys, self.nodes, self.opinions, self.counts, weights, level, predicted

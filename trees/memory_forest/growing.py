@@ -3,7 +3,7 @@
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
-from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, heads, keyed
+from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, derived_key, is_heads
 from quercus.trees.memory_forest.nodes import (
     SOLE,
     Bools,
@@ -127,14 +127,14 @@ def _grow_tree(
         if parent >= 0:
             grown[parent, 2] = node - parent
         if old >= 0 and in_first == in_end and out_first == out_end:
-            made, opined = _copy(
+            made, opined = _copy_subtree(
                 nodes, rows, opinions, old, first, l, grown, mine, new_opinions, node, start, opined
             )
             continue
         end = start + in_end - in_first
         if old >= 0:
             end += nodes[old, 3] - (out_end - out_first)
-            _gather(rows, first, first + nodes[old, 3], gone, come, in_first, in_end, mine, start)
+            _gather_rows(rows, first, first + nodes[old, 3], gone, come, in_first, in_end, mine, start)
         elif in_end > in_first:
             for i in range(end - start):
                 mine[start + i] = come[in_first + i]
@@ -168,7 +168,7 @@ def _grow_tree(
                 )
         if not is_precise or (k == NONE and not is_sole):
             if old >= 0 or is_precise:
-                _sort(mine, start, end, kinds, rank, places, buffer)
+                _sort_rows(mine, start, end, kinds, rank, places, buffer)
             runs = runs_of(here_rows, kinds, kind, count)
             estimate_node(runs, kind, count, contours, sole, theta, share)
             top = np.argmax(theta)
@@ -183,23 +183,25 @@ def _grow_tree(
             grown[node, 2] = top
             if not (is_sole and is_precise):  # an uncertain label leaves the other classes plausible
                 grown[node, 2] = l + opined
-                _opine(runs, kind, count, contours, beliefs, theta, new_opinions[opined])
+                _write_opinion(runs, kind, count, contours, beliefs, theta, new_opinions[opined])
                 opined += 1
             continue
-        mask = keyed(keyed(here, PLACES + K + k), test)
+        mask = derived_key(derived_key(here, PLACES + K + k), test)
         if stays:
-            in_middle = _partition(codes, come, in_first, in_end, k, named[k], test, mask, buffer)
-            out_middle = _partition(codes, go, out_first, out_end, k, named[k], test, mask, buffer)
+            in_middle = _partition_rows(codes, come, in_first, in_end, k, named[k], test, mask, buffer)
+            out_middle = _partition_rows(codes, go, out_first, out_end, k, named[k], test, mask, buffer)
             size = nodes[old + 1, 3]
             middle = start + size + (in_middle - in_first) - (out_middle - out_first)
-            _push(stack, waiting, node, middle, old + nodes[old, 2], first + size, in_middle, in_end, out_middle,
+            _push_node(stack, waiting, node, middle, old + nodes[old, 2], first + size, in_middle, in_end, out_middle,
                   out_end)  # fmt: skip
-            _push(stack, waiting + 1, NONE, start, old + 1, first, in_first, in_middle, out_first, out_middle)
+            _push_node(
+                stack, waiting + 1, NONE, start, old + 1, first, in_first, in_middle, out_first, out_middle
+            )
         else:
-            middle = _partition(codes, mine, start, end, k, named[k], test, mask, buffer)
-            _push(stack, waiting, node, middle, NONE, 0, 0, 0, 0, end)
-            _push(stack, waiting + 1, NONE, start, NONE, 0, 0, 0, 0, middle)
-        keys[waiting], keys[waiting + 1] = keyed(here, RIGHT), keyed(here, LEFT)
+            middle = _partition_rows(codes, mine, start, end, k, named[k], test, mask, buffer)
+            _push_node(stack, waiting, node, middle, NONE, 0, 0, 0, 0, end)
+            _push_node(stack, waiting + 1, NONE, start, NONE, 0, 0, 0, 0, middle)
+        keys[waiting], keys[waiting + 1] = derived_key(here, RIGHT), derived_key(here, LEFT)
         tried[waiting] = tried[waiting + 1] = same
         class_counts[waiting, 0] = class_counts[waiting + 1, 0] = NONE
         if is_precise:
@@ -210,7 +212,7 @@ def _grow_tree(
 
 
 @borrowing
-def _push(
+def _push_node(
     stack: Ints, at: int, parent: int, start: int, old: int, first: int, in_first: int, in_end: int,
     out_first: int, out_end: int,
 ) -> None:  # fmt: skip
@@ -223,7 +225,7 @@ def _push(
 
 
 @borrowing
-def _copy(
+def _copy_subtree(
     nodes: Kinds, rows: Rows, opinions: Floats, old: int, first: int, l: int, grown: Kinds, mine: Rows,
     new_opinions: Floats, node: int, start: int, opined: int,
 ) -> tuple[int, int]:  # fmt: skip
@@ -247,7 +249,7 @@ def _copy(
 
 
 @borrowing
-def _gather(
+def _gather_rows(
     rows: Rows, first: int, end: int, gone: Bools, come: Rows, in_first: int, in_end: int, mine: Rows, at: int
 ) -> None:
     """Write the rows of a node that stay, and those that come. The places behind them may be overwritten."""
@@ -260,7 +262,9 @@ def _gather(
 
 
 @borrowing
-def _sort(mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: Ints, buffer: Rows) -> None:
+def _sort_rows(
+    mine: Rows, start: int, end: int, kinds: Kinds, rank: Ints, places: Ints, buffer: Rows
+) -> None:
     """Sort rows by the order of their contours; rows that stay are in the order of leaves."""
     n = end - start
     for i in range(n):
@@ -299,7 +303,7 @@ def _sort_few(mine: Rows, start: int, n: int, kinds: Kinds, rank: Ints) -> None:
 
 
 @borrowing
-def _opine(
+def _write_opinion(
     runs: int, kind: Kinds, count: Ints, contours: Floats, beliefs: Floats, theta: Floats, opinion: Floats
 ) -> None:
     """Write the estimate of a leaf, and the mean belief and plausibility of its rows."""
@@ -318,7 +322,7 @@ def _opine(
 
 
 @borrowing
-def _partition(
+def _partition_rows(
     codes: Codes, rows: Rows, start: int, end: int, k: int, named: bool, test: int, key: np.uint64,
     buffer: Rows,
 ) -> int:  # fmt: skip
@@ -332,7 +336,7 @@ def _partition(
         mine[middle] = row  # at i or before it, so no row is lost
         buffer[others] = row
         code = codes[np.uint32(row), np.uint32(k)]
-        on_left = heads(keyed(key, np.int64(code))) if named else np.uint16(code - skipped) <= cut
+        on_left = is_heads(derived_key(key, np.int64(code))) if named else np.uint16(code - skipped) <= cut
         middle += on_left
         others += 1 - on_left
     for i in range(others):

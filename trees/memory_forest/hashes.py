@@ -15,12 +15,12 @@ LEFT, RIGHT, PLACES = 0, 1, 2
 """Numbers that make keys of a node's key: of its children; of its draws, from here on."""
 
 
-def hashed(keys: Keys, numbers: ArrayLike) -> Keys:
+def derived_keys(keys: Keys, numbers: ArrayLike) -> Keys:
     """Return splitmix64 of keys (n,) and numbers (n,) or one for all.
 
     Examples
     --------
-    >>> hashed(np.array([0, 0], dtype=np.uint64), [0, 1]).tolist()
+    >>> derived_keys(np.array([0, 0], dtype=np.uint64), [0, 1]).tolist()
     [16294208416658607535, 7960286522194355700]
     """
     z = keys + (np.atleast_1d(numbers).astype(np.uint64) + ONE) * HASH_STEP
@@ -29,6 +29,6 @@ def hashed(keys: Keys, numbers: ArrayLike) -> Keys:
     return np.asarray(z ^ (z >> SHIFTS[2]))
 
 
-def toss(keys: Keys) -> NDArray[np.bool_]:
+def coin_tosses(keys: Keys) -> NDArray[np.bool_]:
     """Toss a coin for each key."""
     return np.asarray((keys & ONE) == ONE)

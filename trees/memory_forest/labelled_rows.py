@@ -40,7 +40,7 @@ class LabelledRows(WritableArrays):
         """(T,) in their order; read only."""
         return self._rows[: self._count]
 
-    def held(self) -> tuple[Rows, Kinds]:
+    def held_columns(self) -> tuple[Rows, Kinds]:
         """Return the rows (T,) and the numbers of their contours, which stay as they are; read only."""
         self._is_held = True
         return self.rows, self._kinds[: self._count]
@@ -57,24 +57,24 @@ class LabelledRows(WritableArrays):
         self._kinds[self._count : end] = kinds
         self._count = end
 
-    def change(self, row: int, kind: int) -> None:
+    def change_kind(self, row: int, kind: int) -> None:
         """Change the contour of a labelled row."""
-        place = self._place(row)
+        place = self._place_of(row)
         if self._kinds[place] == kind:
             return
         if self._is_held:
             self._kinds, self._is_held = self._kinds.copy(), False
         self._kinds[place] = kind
 
-    def withdraw(self, row: int) -> int:
+    def withdraw_row(self, row: int) -> int:
         """Remove a row whose label was taken back; return its place."""
-        place = self._place(row)
+        place = self._place_of(row)
         self._rows = np.delete(self.rows, place)
         self._kinds = np.delete(self._kinds[: self._count], place)
         self._count, self._is_held = self._count - 1, False
         return place
 
-    def _place(self, row: int) -> int:
+    def _place_of(self, row: int) -> int:
         return int(np.flatnonzero(self.rows == row)[0])
 
 

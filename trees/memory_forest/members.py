@@ -11,7 +11,14 @@ from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import common_length
-from quercus.trees.memory_forest.memories import BAYES, LADDER, MEMORIES, bayes_rows, memories_of, remembered
+from quercus.trees.memory_forest.memories import (
+    BAYES,
+    LADDER,
+    MEMORIES,
+    bayes_rows,
+    memories_of,
+    remembered_places,
+)
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 
 Floats = NDArray[np.float64]
@@ -60,13 +67,13 @@ class Members:
                 for step in range(min(trees, len(LADDER)))
             ]
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
-        agreed, grown = before.agreed(moment), []
+        agreed, grown = before.agreed_count(moment), []
         changes_of: dict[int, MemoryChanges | None] = {}
         for memory, grove in zip(memories_of(trees, evidence.size), before.groves, strict=False):
             if memory not in changes_of:
-                changes_of[memory] = before.changes(memory, moment, agreed)
+                changes_of[memory] = before.memory_changes(memory, moment, agreed)
             changes = changes_of[memory]
-            grown.append(grove if changes is None else grove.grown(moment, changes))
+            grown.append(grove if changes is None else grove.grown_after(moment, changes))
         return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment, agreed))
 
     @property
@@ -80,15 +87,18 @@ class Members:
         apart = [grove.trees for grove in self.groves]
         return [apart[m % len(apart)][m // len(apart)] for m in range(self.tree_count)]
 
-    def agreed(self, moment: EvidenceMoment) -> int:
+    def agreed_count(self, moment: EvidenceMoment) -> int:
         """Return how many labelled rows, from the first on, have the same place and contour at a moment."""
         same_rows = common_length(self.labelled, moment.labelled)
         return min(same_rows, common_length(self.kinds, moment.labelled_kinds))
 
-    def changes(self, memory: int, moment: EvidenceMoment, agreed: int) -> MemoryChanges | None:
+    def memory_changes(self, memory: int, moment: EvidenceMoment, agreed: int) -> MemoryChanges | None:
         """Return the changes of a memory until a moment, None if there are none; see `agreed`."""
-        old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
-        if self._holds(old, moment, new, agreed):
+        old, new = (
+            remembered_places(memory, len(self.labelled)),
+            remembered_places(memory, len(moment.labelled)),
+        )
+        if self._is_unchanged(old, moment, new, agreed):
             return None
         return MemoryChanges.between(moment, self.labelled[old], self.kinds[old], moment.labelled[new])
 
@@ -98,12 +108,15 @@ class Members:
         member_of = {}
         if self.bayes:
             for memory, member in zip(BAYES, self.bayes, strict=True):
-                old, new = remembered(memory, len(self.labelled)), remembered(memory, len(moment.labelled))
-                if self._holds(old, moment, new, agreed):
+                old, new = (
+                    remembered_places(memory, len(self.labelled)),
+                    remembered_places(memory, len(moment.labelled)),
+                )
+                if self._is_unchanged(old, moment, new, agreed):
                     member_of[new.start, new.stop] = member
         members = []
         for memory in BAYES:
-            new = remembered(memory, len(moment.labelled))
+            new = remembered_places(memory, len(moment.labelled))
             if (new.start, new.stop) not in member_of:
                 member_of[new.start, new.stop] = NaiveBayes.of(
                     evidence.values,
@@ -115,7 +128,7 @@ class Members:
             members.append(member_of[new.start, new.stop])
         return members
 
-    def _holds(self, old: slice, moment: EvidenceMoment, new: slice, agreed: int) -> bool:
+    def _is_unchanged(self, old: slice, moment: EvidenceMoment, new: slice, agreed: int) -> bool:
         """Return whether the labelled rows at `old` places equal those at `new` ones at a moment, contours included."""
         if old == new and new.stop <= agreed:
             return True
@@ -129,7 +142,7 @@ class Members:
         is_alike = self.book is book and len(self.labelled) == n and len(self.groves) > 0
         return is_alike and common_length(self.labelled, labelled) == n == common_length(self.kinds, kinds)
 
-    def opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
+    def mean_opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
         """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
 
         Parameters
@@ -151,7 +164,7 @@ class Members:
         codes, trees = self.book.codes(values), self.tree_count
         for step, grove in enumerate(self.groves):
             mine = np.ascontiguousarray(weights[step : trees : len(self.groves)])
-            grove.add(codes, self.book.named, mine, level, predicted)
+            grove.add_opinions(codes, self.book.named, mine, level, predicted)
         shares: dict[int, float] = {}
         for each, weight in zip(self.bayes, weights[trees:], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
@@ -171,13 +184,13 @@ class Members:
         for m, weight in enumerate(weights[: self.tree_count]):
             grove, predicted = self.groves[m % len(self.groves)], np.zeros((len(values), 1, self.size))
             alone = (np.arange(len(grove)) == m // len(self.groves)).astype(np.float64)
-            grove.add(codes, self.book.named, alone, 1.0, predicted)
+            grove.add_opinions(codes, self.book.named, alone, 1.0, predicted)
             mean += weight * what(predicted[:, 0])
         for each, weight in zip(self.bayes, weights[self.tree_count :], strict=True):
             mean += weight * what(each.theta(values))
         return mean
 
-    def estimates(self, values: Floats) -> Floats:
+    def memory_estimates(self, values: Floats) -> Floats:
         """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l)."""
         estimates = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
         if not self.groves:
@@ -185,7 +198,7 @@ class Members:
         codes = self.book.codes(values)
         for step, grove in enumerate(self.groves):
             predicted = np.zeros((len(values), 1, self.size))
-            grove.add(codes, self.book.named, np.full(len(grove), 1.0 / len(grove)), 1.0, predicted)
+            grove.add_opinions(codes, self.book.named, np.full(len(grove), 1.0 / len(grove)), 1.0, predicted)
             estimates[step] = predicted[:, 0]
         theta_of = {id(each): each.theta(values) for each in {id(each): each for each in self.bayes}.values()}
         for place, each in enumerate(self.bayes, len(LADDER)):

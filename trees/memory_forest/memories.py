@@ -19,7 +19,7 @@ NODE_BYTES = 16
 OPINION_BYTES = 24  # a class
 
 
-def remembered(memory: int, labelled: int) -> slice:
+def remembered_places(memory: int, labelled: int) -> slice:
     """Return the places of the labelled rows that a memory holds after `labelled` rows (theory §10.1).
 
     A memory of fewer than 2,000 rows holds the last ones. A longer one moves in steps of an eighth to a quarter of it:
@@ -27,8 +27,8 @@ def remembered(memory: int, labelled: int) -> slice:
 
     Examples
     --------
-    >>> remembered(600, 1_999), remembered(20_000, 1_999), remembered(20_000, 2_250), remembered(6_000, 20_150)
-    (slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None))
+    >>> [remembered_places(*each) for each in ((600, 1_999), (20_000, 1_999), (20_000, 2_250), (6_000, 20_150))]
+    [slice(1399, 1999, None), slice(0, 1999, None), slice(0, 2000, None), slice(14000, 20000, None)]
     """
     held, end = min(memory, labelled), labelled
     if held >= MOVING:
@@ -44,7 +44,7 @@ def bayes_rows(labelled: int) -> list[int]:
     >>> bayes_rows(500), bayes_rows(2_600)
     ([500, 500, 500], [600, 2000, 2500])
     """
-    return [len(range(labelled)[remembered(memory, labelled)]) for memory in BAYES]
+    return [len(range(labelled)[remembered_places(memory, labelled)]) for memory in BAYES]
 
 
 @cache

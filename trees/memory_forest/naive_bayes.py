@@ -54,20 +54,22 @@ class NaiveBayes(WritableArrays):
 
         `kinds` (n,) are the numbers of their contours.
         """
-        klass = contours.sole[kinds]
-        rank = contours.rank[kinds]
-        ranked = contours.values[np.argsort(contours.rank)]  # it does not depend on the log's order
+        klass = contours.sole_class[kinds]
+        rank = contours.lexicographic_rank[kinds]
+        ranked = contours.values[
+            np.argsort(contours.lexicographic_rank)
+        ]  # it does not depend on the log's order
         uncertain = contours.values[kinds[klass == NONE]]
         free = float((uncertain.min(axis=1) / uncertain.max(axis=1)).sum()) / len(rows)
         means, deviations = fit_densities(values, rows, np.flatnonzero(~named), klass, uncertain, free)
-        prior = _frequencies(np.zeros(len(rows), np.int64), 1, klass, rank, ranked)[1]
+        prior = _name_frequencies(np.zeros(len(rows), np.int64), 1, klass, rank, ranked)[1]
         tables = []
         for k in np.flatnonzero(named):
             column = values[rows, k]
             known = ~np.isnan(column)
             names = column[known].astype(np.int64)
             width = int(names.max(initial=-1)) + 2
-            tables.append(np.log(_frequencies(names, width, klass[known], rank[known], ranked)[0]))
+            tables.append(np.log(_name_frequencies(names, width, klass[known], rank[known], ranked)[0]))
         return cls(named, prior, means, deviations, tuple(tables))
 
     def theta(self, values: Floats) -> Floats:
@@ -86,7 +88,7 @@ class NaiveBayes(WritableArrays):
         return theta
 
 
-def _frequencies(
+def _name_frequencies(
     names: Ints, width: int, klass: Kinds, rank: Ints, contours: Floats
 ) -> tuple[Floats, Floats]:
     """Return the frequencies (width, l) of names in each class, and those (l,) of the classes, by E2M.

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.trees.likelihood.solver.compiled import borrowing
-from quercus.trees.memory_forest.draws import PLACES, Whole, below, between, heads, keyed
+from quercus.trees.memory_forest.draws import (
+    PLACES,
+    Whole,
+    derived_key,
+    is_heads,
+    number_below,
+    number_between,
+)
 from quercus.trees.memory_forest.hashes import ONE
 from quercus.trees.tree.indices import NONE
 
@@ -154,7 +161,7 @@ def goes_left(code: Whole, named: bool, test: int, key: np.uint64) -> bool:
     `key` is the key of the attempt; numbers do not use it.
     """
     if named:
-        return heads(keyed(key, code))
+        return is_heads(derived_key(key, code))
     return bool((test & 1) == 1 if code == 0 else code <= test >> 1)
 
 
@@ -179,7 +186,7 @@ def read_column(codes: Codes, rows: Rows, k: int, column: Column) -> tuple[int, 
 def draw_cut(low: Whole, high: Whole, missing: bool, key: np.uint64) -> int:
     """Draw the test of a number with codes from `low` to `high`; `NONE` if it does not vary."""
     if low < high:
-        return 2 * between(key, low, high) + heads(key)
+        return 2 * number_between(key, low, high) + is_heads(key)
     return 2 * ALL_KNOWN if missing and high > 0 else NONE
 
 
@@ -188,10 +195,10 @@ def draw_names(column: Column, n: int, key: np.uint64) -> int:
     """Draw the names that go left: the first attempt that divides the rows; `NONE` if none does."""
     first = np.int64(column[0])
     for attempt in range(ATTEMPTS):
-        mask = keyed(key, attempt)
-        side = heads(keyed(mask, first))
+        mask = derived_key(key, attempt)
+        side = is_heads(derived_key(mask, first))
         for i in range(1, n):
-            if heads(keyed(mask, np.int64(column[i]))) != side:
+            if is_heads(derived_key(mask, np.int64(column[i]))) != side:
                 return attempt
     return NONE
 
@@ -231,7 +238,7 @@ def count_left_of_classes(
         left[c] = 0
     if named:
         for i in range(n):
-            left[label[i]] += heads(keyed(key, np.int64(column[i])))
+            left[label[i]] += is_heads(derived_key(key, np.int64(column[i])))
         return
     skipped = 1 - (test & 1)  # less 1, a missing code is above all cuts
     cut = np.uint16((test >> 1) - skipped)
@@ -294,7 +301,7 @@ def tests_wanted(K: int) -> int:
 @borrowing
 def draw_order(order: Ints, place: int, key: np.uint64) -> int:
     """Draw the attribute at a place of the order from those that have no place yet."""
-    other = place + below(keyed(key, PLACES + place), order.shape[0] - place)
+    other = place + number_below(derived_key(key, PLACES + place), order.shape[0] - place)
     k = order[other]
     order[other], order[place] = order[place], k
     return k  # type: ignore[no-any-return]
@@ -316,12 +323,12 @@ def choose_test(
     best, attribute, chosen, drawn = -np.inf, NONE, 0, 0
     for place in range(K):
         k = draw_order(order, place, key)
-        mine = keyed(key, PLACES + K + k)
+        mine = derived_key(key, PLACES + K + k)
         low, high, missing = read_column(codes, rows, k, column)
         test = draw_test(column, rows.shape[0], named[k], low, high, missing, mine)
         if test == NONE:
             continue
-        count_left(column, runs, count, named[k], test, keyed(mine, test), left)
+        count_left(column, runs, count, named[k], test, derived_key(mine, test), left)
         pure = purity(runs, count, left, share, table)
         if pure > best + PURITY_TIE:
             best, attribute, chosen = pure, k, test
@@ -357,11 +364,11 @@ def choose_test_of_classes(
         if high == 0 or (low == high and not missing):
             same |= bit
             continue
-        mine = keyed(key, PLACES + K + k)
+        mine = derived_key(key, PLACES + K + k)
         test = draw_test(column, n, named[k], low, high, missing, mine)
         if test == NONE:
             continue
-        count_left_of_classes(column, label, n, named[k], test, keyed(mine, test), left[0])
+        count_left_of_classes(column, label, n, named[k], test, derived_key(mine, test), left[0])
         pure = purity_of_classes(classes, left[0], table)
         if pure > best + PURITY_TIE:
             best, attribute, chosen = pure, k, test

@@ -43,7 +43,7 @@ def served_members(forest: MemoryForest) -> ServedMembers:
         opinion_counts=np.array([len(tree.opinions) for tree in trees], dtype=np.int64),
         nodes=nodes_of(trees),
         opinions=np.concatenate([np.empty((0, 3, l)), *(tree.opinions for tree in trees)]),
-        bayes=tuple(_table(each) for each in distinct.values()),
+        bayes=tuple(_bayes_table(each) for each in distinct.values()),
         bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),
         weights=forest.weights,
         level=forest.level,
@@ -51,5 +51,5 @@ def served_members(forest: MemoryForest) -> ServedMembers:
     )
 
 
-def _table(member: NaiveBayes) -> BayesTable:
+def _bayes_table(member: NaiveBayes) -> BayesTable:
     return BayesTable(member.prior, member.means, member.deviations, member.frequencies)

@@ -38,7 +38,7 @@ def forest_queries(
     theta, apart = forest.theta(values), forest.disagreement(values)
     tree = _ActiveTreeReasons(context)
     for i, choice in enumerate(choices):
-        yield tree.query(choice, (tuple(theta[i].tolist()), float(apart[i]), choice.stands_for))
+        yield tree.query_about(choice, (tuple(theta[i].tolist()), float(apart[i]), choice.stands_for))
 
 
 class _ActiveTreeReasons:
@@ -47,20 +47,20 @@ class _ActiveTreeReasons:
     def __init__(self, context: QueryContext) -> None:
         self._desk = context
         self._leaves = LeafRows(context)
-        self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested()}
+        self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested_nodes()}
         self._entropy: dict[int, tuple[float, float]] = {}
 
-    def query(self, choice: ChosenRow, view: tuple[tuple[float, ...], float, int]) -> Query:
+    def query_about(self, choice: ChosenRow, view: tuple[tuple[float, ...], float, int]) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
         row = self._desk.row_of(choice.row)
-        at_leaf = self._leaves.query(row, score)
+        at_leaf = self._leaves.query_about(row, score)
         for depth in range(len(at_leaf.path), -1, -1):
             contested = self._contested.get(at_leaf.path[:depth])
             if contested is None:
                 continue
             place, rivals = contested
-            gains = self._desk.growth.gains(place)
+            gains = self._desk.growth.gain_intervals(place)
             return Query(
                 instance=choice.row,
                 path=place.path,

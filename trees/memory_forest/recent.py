@@ -74,7 +74,7 @@ class JudgedBlock:
     @classmethod
     def of(cls, judges: Members, block: EndedBlock) -> "JudgedBlock":
         """Return a block as its judges see it."""
-        return cls(judges.tree_count, judges.estimates(block.values), block.contours)
+        return cls(judges.tree_count, judges.memory_estimates(block.values), block.contours)
 
 
 class RecentScores:
@@ -109,14 +109,14 @@ class RecentScores:
         return made
 
     @property
-    def judges(self) -> Members:
+    def judging_members(self) -> Members:
         """The members before the block that has begun, once all blocks that ended are scored."""
         if self._judges is None or self._ended:
             raise ValueError("blocks that ended are not scored yet")
         return self._judges
 
     @property
-    def judged(self) -> Sequence[JudgedBlock]:
+    def judged_blocks(self) -> Sequence[JudgedBlock]:
         """The blocks of the scores, the oldest first."""
         return tuple(self._judged)
 
@@ -125,7 +125,7 @@ class RecentScores:
         """Number of rows that were labelled before the block that has begun."""
         return self._begun
 
-    def boundaries(self, labelled: int, more: int) -> Ints:
+    def block_boundaries(self, labelled: int, more: int) -> Ints:
         """Return the counts of labelled rows at which blocks end, once `more` rows follow the `labelled` ones.
 
         Of a long batch only those that matter at its end.
@@ -133,15 +133,15 @@ class RecentScores:
         every = np.arange(self._begun + BLOCK, labelled + more + 1, BLOCK)
         if len(every) > BLOCKS:
             return every[-(BLOCKS + 1) :]
-        return np.concatenate([self.early.boundaries(labelled + more), every])
+        return np.concatenate([self.early.piece_boundaries(labelled + more), every])
 
-    def ended(self, labelled: int) -> bool:
+    def ends_block(self, labelled: int) -> bool:
         """Return whether a block, or a piece of the first one, is complete with `labelled` rows."""
-        return labelled == self._begun + BLOCK or labelled in self.early.boundaries(labelled)
+        return labelled == self._begun + BLOCK or labelled in self.early.piece_boundaries(labelled)
 
     def end_block(self, end: EvidenceMoment) -> None:
         """A block, or a piece of the first one, is complete; the next one begins."""
-        self.early.end(end)
+        self.early.end_piece(end)
         if len(end.labelled) < self._begun + BLOCK:
             return
         if len(self._ended) == BLOCKS + 1:
@@ -179,11 +179,11 @@ class RecentScores:
 
     def _accuracy_of(self, judged: "JudgedBlock", before: int) -> AccuracyBlock:
         """Return how right the judges of a block were together, by the weights of the first `before` scores."""
-        return _accuracy_of(judged, self.weights(judged.trees, before))
+        return _accuracy_of(judged, self.member_weights(judged.trees, before))
 
-    def withdraw(self, place: int) -> None:
+    def withdraw_row(self, place: int) -> None:
         """The labelled row at this place is no longer labelled."""
-        self.early.withdraw(place)
+        self.early.withdraw_row(place)
         if place < self._begun:
             self._begun -= 1
 
@@ -192,7 +192,7 @@ class RecentScores:
         """(blocks, memories) mean Brier score of each memory in the last blocks, the oldest first."""
         return np.array(self._scores)
 
-    def weights(self, trees: int, before: int | None = None) -> Floats:
+    def member_weights(self, trees: int, before: int | None = None) -> Floats:
         """Return the weights (members,) with sum 1: of `trees` trees, then of the naive-Bayes members.
 
         Members with the same memory share its weight. `before`: by so many of the scores, the oldest; None: by all.
@@ -227,12 +227,12 @@ class EarlyPieces:
         self.is_over = False
         self._ended: list[EndedBlock] = []
 
-    def boundaries(self, labelled: int) -> Ints:
+    def piece_boundaries(self, labelled: int) -> Ints:
         """Return the counts of labelled rows up to `labelled` at which pieces end; the last one ends with the block."""
         end = 0 if self.is_over else min(labelled + 1, BLOCK)
         return np.arange(self.begun + PIECE, end, PIECE)
 
-    def end(self, end: EvidenceMoment) -> None:
+    def end_piece(self, end: EvidenceMoment) -> None:
         """A piece is complete, or the block."""
         if not self.is_over and len(end.labelled) <= BLOCK:
             self._ended.append(EndedBlock(self.begun, end))
@@ -257,7 +257,7 @@ class EarlyPieces:
         begun = JudgedBlock.of(self.judges, EndedBlock(self.begun, now))
         return in_all([*self.judged, _accuracy_of(begun, _equal_weights(begun.trees))])
 
-    def withdraw(self, place: int) -> None:
+    def withdraw_row(self, place: int) -> None:
         """The labelled row at this place is no longer labelled."""
         self.begun -= place < self.begun
 

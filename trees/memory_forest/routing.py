@@ -4,7 +4,7 @@ import numpy as np
 
 from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
-from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, keyed
+from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, derived_key
 from quercus.trees.memory_forest.nodes import Bools, Codes, Floats, Ints, Keys, Kinds, goes_left
 
 
@@ -32,8 +32,10 @@ def add_opinions(
                 on_left = (test & 1) == 1 if code == 0 else code <= test >> 1
                 if by_name:
                     if named[k]:
-                        on_left = goes_left(code, True, test, keyed(keyed(here, PLACES + K + k), test))
-                    here = keyed(here, LEFT if on_left else RIGHT)
+                        on_left = goes_left(
+                            code, True, test, derived_key(derived_key(here, PLACES + K + k), test)
+                        )
+                    here = derived_key(here, LEFT if on_left else RIGHT)
                 node += 1 if on_left else tree[node, 2]
                 k = tree[node, 0]
             opinion, size = tree[node, 2], tree[node, 3]

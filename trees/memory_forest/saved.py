@@ -50,7 +50,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
     if not forest.is_grown:
         return None
     evidence, recent = forest.evidence, forest.recent
-    judges, judged = recent.judges, recent.judged
+    judges, judged = recent.judging_members, recent.judged_blocks
     labelled, l = evidence.labelled, evidence.size
     kinds = evidence.kinds[labelled]
     same_labelled = np.array_equal(judges.labelled, labelled[: len(judges.labelled)])
@@ -136,7 +136,7 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
         labelled, kinds = np.array(columns["judge_told"]), np.array(columns["judge_kinds"])
         _check_earlier(labelled, kinds, evidence)
     else:
-        now = evidence.now()
+        now = evidence.present_moment()
         labelled, kinds = now.labelled[:count], now.labelled_kinds[:count]
     if len(labelled) != count:
         raise ValueError(f"{len(labelled)} rows were labelled before the last block, must be {count}")

@@ -22,7 +22,7 @@ from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, hashed, toss
+from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, coin_tosses, derived_keys
 from quercus.trees.memory_forest.memories import bayes_rows
 from quercus.trees.tree.flat import FlatTree
 
@@ -116,7 +116,7 @@ class ServedMembers:
         predicted = np.zeros((len(values), 3, self.size))
         if not self.labelled:
             predicted[:, 0], predicted[:, 2] = 1.0 / self.size, 1.0
-            return predictions(predicted, 0, self.size)
+            return opinion_predictions(predicted, 0, self.size)
         codes = self.book.codes(values)
         step = max(1, OPINIONS_AT_ONCE // (len(self.keys) * 3 * self.size))
         for start in range(0, len(values), step):
@@ -127,11 +127,11 @@ class ServedMembers:
             sure = self.level ** (1.0 / rows[number])
             theta = each.theta(values, self.book.named)
             predicted += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
-        return predictions(predicted, self.labelled, self.size)
+        return opinion_predictions(predicted, self.labelled, self.size)
 
     def _of_trees(self, codes: NDArray[np.uint16]) -> Floats:
-        leaves = self._leaves(codes)
-        opinions = self._table[self._opinion[leaves]]  # (T, m, 3, l)
+        leaves = self._row_leaves(codes)
+        opinions = self._opinion_table[self._opinion_numbers[leaves]]  # (T, m, 3, l)
         sure = self.level ** (1.0 / self.nodes[3][leaves])
         weights = self.weights[: len(self.keys)]
         means = np.empty((len(codes), 3, self.size))
@@ -141,11 +141,11 @@ class ServedMembers:
         means[:, 2] += (weights @ (1.0 - sure))[:, np.newaxis]
         return means
 
-    def _leaves(self, codes: NDArray[np.uint16]) -> Ints:
+    def _row_leaves(self, codes: NDArray[np.uint16]) -> Ints:
         """Return the leaf (T, m) of each row in each tree."""
         attribute, test, skip, _ = self.nodes
-        at = np.repeat(self._roots, len(codes))
-        row = np.tile(np.arange(len(codes)), len(self._roots))
+        at = np.repeat(self._tree_roots, len(codes))
+        row = np.tile(np.arange(len(codes)), len(self._tree_roots))
         going = np.flatnonzero(attribute[at] >= 0)
         while going.size:
             node = at[going]
@@ -153,33 +153,33 @@ class ServedMembers:
             code = codes[row[going], k].astype(np.int64)
             left = np.where(code == 0, (test[node] & 1) == 1, code <= test[node] >> 1)
             by_name = np.flatnonzero(self.book.named[k])
-            left[by_name] = toss(hashed(self._masks[node[by_name]], code[by_name]))
+            left[by_name] = coin_tosses(derived_keys(self._name_masks[node[by_name]], code[by_name]))
             node = node + np.where(left, 1, skip[node])
             at[going] = node
             going = going[attribute[node] >= 0]
-        return at.reshape(len(self._roots), len(codes))
+        return at.reshape(len(self._tree_roots), len(codes))
 
     @cached_property
-    def _roots(self) -> Ints:
+    def _tree_roots(self) -> Ints:
         roots: Ints = np.cumsum(self.node_counts) - self.node_counts
         return roots
 
     @cached_property
-    def _masks(self) -> Keys:
+    def _name_masks(self) -> Keys:
         """(nodes,) keys of the names that go left, where names do."""
         attribute, test, skip, _ = self.nodes
         key = np.zeros(attribute.size, np.uint64)
-        key[self._roots] = self.keys
-        level = self._roots[attribute[self._roots] >= 0]
+        key[self._tree_roots] = self.keys
+        level = self._tree_roots[attribute[self._tree_roots] >= 0]
         while level.size:
             left, right = level + 1, level + skip[level]
-            key[left], key[right] = hashed(key[level], LEFT), hashed(key[level], RIGHT)
+            key[left], key[right] = derived_keys(key[level], LEFT), derived_keys(key[level], RIGHT)
             level = np.concatenate([left, right])
             level = level[attribute[level] >= 0]
-        return hashed(hashed(key, PLACES + len(self.book.named) + attribute), test)
+        return derived_keys(derived_keys(key, PLACES + len(self.book.named) + attribute), test)
 
     @cached_property
-    def _opinion(self) -> Ints:
+    def _opinion_numbers(self) -> Ints:
         """(nodes,) number in the table of the opinion of a leaf; of others no matter."""
         before = np.cumsum(self.opinion_counts) - self.opinion_counts
         own = self.nodes[2].astype(np.int64)
@@ -187,11 +187,11 @@ class ServedMembers:
         return np.where(self.nodes[0] < 0, opinion, 0)
 
     @cached_property
-    def _table(self) -> Floats:
+    def _opinion_table(self) -> Floats:
         return np.concatenate([np.repeat(np.eye(self.size)[:, np.newaxis], 3, axis=1), self.opinions])
 
 
-def predictions(opinions: Floats, labelled: int, size: int) -> Predictions:
+def opinion_predictions(opinions: Floats, labelled: int, size: int) -> Predictions:
     """Return as predictions the members' mean opinion (m, 3, l) after `labelled` rows.
 
     The bounds are discounted to the reliability ``T / (T + l)``: a forest with few labels has seen few classes.
@@ -224,9 +224,9 @@ class ServedForest(LearnedModel):
     members: ServedMembers
 
     @property
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         """The tree beside the forest as arrays."""
-        return self.tree.flats
+        return self.tree.flat_trees
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the forest's predictions for rows of cells, and the leaves of the tree beside it in which they end.
@@ -240,7 +240,7 @@ class ServedForest(LearnedModel):
         """
         predicted, in_tree = self.members.predict(cells.values), self.tree.predict_cells(cells)
         for row in sorted({row for row, _ in cells.parts}):
-            of_row = self.members.predict(self._combinations(cells, row))
+            of_row = self.members.predict(self._possible_rows(cells, row))
             for mine, other in ((predicted.theta, of_row.theta), (predicted.belief, of_row.belief)):
                 mine[row] = other.mean(axis=0)
             predicted.plausibility[row] = of_row.plausibility.mean(axis=0)
@@ -253,13 +253,13 @@ class ServedForest(LearnedModel):
             several=in_tree.several,
         )
 
-    def _combinations(self, cells: UncertainValues, row: int) -> Floats:
+    def _possible_rows(self, cells: UncertainValues, row: int) -> Floats:
         """Return the rows of known values that a row may be."""
         choices = []
         for k, value in enumerate(cells.values[row].tolist()):
             parts = cells.parts.get((row, k), ((value, value),))
             cuts = self.members.book.cuts[k]
-            choices.append(np.concatenate([_points(low, high, cuts) for low, high in parts]))
+            choices.append(np.concatenate([_range_points(low, high, cuts) for low, high in parts]))
         count = math.prod(len(each) for each in choices)
         if count > MAX_ALTERNATIVES:
             reason = f"has {count:,} combinations of values, at most {MAX_ALTERNATIVES:,} are allowed"
@@ -268,23 +268,23 @@ class ServedForest(LearnedModel):
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
-        logs = [log_commonalities_of(mass) for mass in self._masses(self.predict_cells(cells).theta)]
+        logs = [log_commonalities_of(mass) for mass in self._theta_masses(self.predict_cells(cells).theta)]
         return np.array(logs).reshape(-1, 1 << self.size)
 
-    def _masses(self, theta: Floats) -> Iterator[MassFunction]:
+    def _theta_masses(self, theta: Floats) -> Iterator[MassFunction]:
         labelled = self.members.labelled
         for row in (theta * labelled / (labelled + 1.0)).tolist():
             rest = ((1 << self.size) - 1, max(0.0, 1.0 - sum(row)))
             yield MassFunction.of(self.size, [*((1 << c, m) for c, m in enumerate(row)), rest])
 
 
-def _points(low: float, high: float, cuts: Floats) -> Floats:
+def _range_points(low: float, high: float, cuts: Floats) -> Floats:
     """Return evenly spaced values of a range. Values far outside of all cuts count as values beside them.
 
     Examples
     --------
     >>> cuts = np.array([0.0, 1.0])
-    >>> _points(-math.inf, 1.0, cuts).tolist()[::4], _points(7.0, math.inf, cuts).tolist()
+    >>> _range_points(-math.inf, 1.0, cuts).tolist()[::4], _range_points(7.0, math.inf, cuts).tolist()
     ([-0.5, 0.25, 1.0], [7.0])
     """
     if not low < high:

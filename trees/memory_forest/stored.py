@@ -49,7 +49,7 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
         opinion_counts=columns["forest_opinion_counts"],
         nodes=columns["forest_nodes"],
         opinions=columns["forest_opinions"],
-        bayes=_bayes(columns, int((~named).sum()), int(named.sum())),
+        bayes=_bayes_tables(columns, int((~named).sum()), int(named.sum())),
         bayes_numbers=columns["forest_bayes"],
         weights=columns["forest_weights"],
         level=columns["forest_level"].item(),
@@ -57,7 +57,7 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
     )
 
 
-def _bayes(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]:
+def _bayes_tables(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]:
     tables = np.split(columns["forest_frequencies"], np.cumsum(columns["forest_name_counts"])[:-1])
     bayes = []
     for i, prior in enumerate(columns["forest_priors"]):

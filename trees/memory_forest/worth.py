@@ -19,26 +19,26 @@ Ints = NDArray[np.int64]
 def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
     """Return 1 less the margin of the mean estimate of each row: of the classes that its label leaves plausible."""
     evidence = forest.evidence
-    return 1.0 - _margin(conditioned(forest.theta(evidence.values[rows]), evidence, rows))
+    return 1.0 - _top_margin(conditioned_estimates(forest.theta(evidence.values[rows]), evidence, rows))
 
 
 def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
     """Return 1 less the margin, as above, plus how far memories are from the mean estimate: mean total variation."""
     evidence = forest.evidence
-    memories = forest.members().estimates(evidence.values[rows])
+    memories = forest.members().memory_estimates(evidence.values[rows])
     weights = np.bincount(memory_of(forest.trees), forest.weights, len(memories))
-    theta = conditioned(np.einsum("m,mnc->nc", weights, memories), evidence, rows)
-    apart = np.abs(conditioned(memories, evidence, rows) - theta)
+    theta = conditioned_estimates(np.einsum("m,mnc->nc", weights, memories), evidence, rows)
+    apart = np.abs(conditioned_estimates(memories, evidence, rows) - theta)
     disagreement: Floats = 0.5 * np.einsum("m,mnc->n", weights, apart)
-    return 1.0 - _margin(theta) + disagreement
+    return 1.0 - _top_margin(theta) + disagreement
 
 
-def _margin(theta: Floats) -> Floats:
+def _top_margin(theta: Floats) -> Floats:
     falling = np.sort(theta, axis=1)
     return np.asarray(falling[:, -1] - falling[:, -2])
 
 
-def conditioned(theta: Floats, evidence: ForestEvidence, rows: Ints) -> Floats:
+def conditioned_estimates(theta: Floats, evidence: ForestEvidence, rows: Ints) -> Floats:
     """Return estimates (..., n, l) of rows, conditioned on what is known of their labels."""
     kinds = evidence.kinds[rows]
     partly = np.flatnonzero(kinds != UNLABELLED)

@@ -55,7 +55,7 @@ class SplitCells:
         return np.repeat(np.arange(self.first.size), np.diff(np.append(self.first, self.count)))
 
     @cached_property
-    def lengths(self) -> Ints:
+    def split_counts(self) -> Ints:
         """(K,) number of splits of each attribute."""
         return np.diff(self.bounds)
 
@@ -80,7 +80,7 @@ class Entropies(Protocol):
     def maximise(self, wanted: Bools) -> LikelihoodMaxima:
         """Return the greatest likelihoods (m, C) of the wanted cells; the other entries are meaningless."""
 
-    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
         """Return lower and upper ends (m, C): exact for `solved` cells, outer bounds for the others."""
 
 
@@ -103,7 +103,7 @@ class Choices:
     justified: Bools
 
 
-def choose(
+def choose_splits(
     cells: SplitCells,
     rows: NDArray[np.number],
     entropies: Entropies,
@@ -134,7 +134,7 @@ def choose(
     populated = rows > 0
     own = np.zeros(size.shape, bool)
     own[:, 0] = True
-    candidates, tried = _candidates(cells, size, populated, entropies)
+    candidates, tried = _candidate_splits(cells, size, populated, entropies)
     justified = np.ones(len(size), bool)
     if level is not None:
         maxima = entropies.maximise(own | (_cells_of(cells, candidates) & populated))
@@ -146,13 +146,17 @@ def choose(
     if frugal:
         entropies.solve(own)
         entropies.enclose(_cells_of(cells, contested) & populated)
-        _, _, _, contested = _compare(cells.first, size, information, entropies.read(own), candidates)
+        _, _, _, contested = _compare_splits(
+            cells.first, size, information, entropies.read_ends(own), candidates
+        )
     exact = own | (_cells_of(cells, contested) & populated)
     entropies.solve(exact)
-    return Choices(*_compare(cells.first, size, information, entropies.read(exact), candidates), justified)
+    return Choices(
+        *_compare_splits(cells.first, size, information, entropies.read_ends(exact), candidates), justified
+    )
 
 
-def _candidates(
+def _candidate_splits(
     cells: SplitCells, size: Floats, populated: Bools, entropies: Entropies
 ) -> tuple[Bools, Ints]:
     """Return the splits to compare, (m, T), and the number of each attribute's splits they were chosen from, (m, K)."""
@@ -162,7 +166,7 @@ def _candidates(
     if not cells.has_cuts:
         return candidates, tried
     several = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64) > 1
-    cuts = candidates & np.repeat(several, cells.lengths, axis=1)
+    cuts = candidates & np.repeat(several, cells.split_counts, axis=1)
     entropy = entropies.estimate(_cells_of(cells, cuts) & populated)
     _keep_one_cut(cells.first, cells.bounds, size, entropy, candidates)
     return candidates, tried
@@ -221,7 +225,7 @@ def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, stan
 
 
 @compiled
-def _compare(
+def _compare_splits(
     first: Ints, size: Floats, information: Floats, ends: tuple[Floats, Floats], candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
     """Return the fields of `Choices` but the last (theory §3.1, §3.2).

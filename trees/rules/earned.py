@@ -51,7 +51,7 @@ def earned_splits(
         maxima.weight[:, :1] - 1, 1
     )  # ways to divide the informative rows by cuts of one attribute
     share = level / np.maximum(np.minimum(tried, most).sum(axis=1), 1)
-    _test(first, size, maxima.reached, maxima.bound, maxima.classes, candidates, share, earned)
+    _test_splits(first, size, maxima.reached, maxima.bound, maxima.classes, candidates, share, earned)
     return earned
 
 
@@ -68,7 +68,7 @@ def level_at(significance: float, depth: NDArray[np.integer]) -> Floats:
 
 
 @borrowing
-def _test(
+def _test_splits(
     first: Ints,
     size: Floats,
     reached: Floats,

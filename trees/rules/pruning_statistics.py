@@ -72,12 +72,12 @@ class NodeEvidence:
         return cls(parent, theta, Cells(start, (keys % d).astype(np.int32), counts), contours)
 
     @property
-    def inner(self) -> Bools:
+    def is_inner(self) -> Bools:
         """(m,) whether each node is split."""
         inner: Bools = np.bincount(self.parent[1:], minlength=self.parent.size) > 0
         return inner
 
-    def levels(self) -> list[Ints]:
+    def nodes_by_depth(self) -> list[Ints]:
         """Return the nodes of each depth, the root first."""
         depth = np.zeros(self.parent.size, dtype=np.int64)
         for node, parent in enumerate(self.parent[1:].tolist(), start=1):
@@ -85,7 +85,7 @@ class NodeEvidence:
         order = np.argsort(depth, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
 
-    def informative(self) -> tuple[Ints, Floats, Floats]:
+    def informative_labels(self) -> tuple[Ints, Floats, Floats]:
         """Return the labels that say something: node (t,), contour (t, l), and how often it occurs there (t,).
 
         The largest plausibility of each is 1: a factor says nothing, and tiny numbers must not vanish.
@@ -108,20 +108,20 @@ def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
 
 def log_likelihoods(tree: NodeEvidence) -> Floats:
     """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of informative labels as `NodeEvidence.informative` scales them."""
-    node, contours, times = tree.informative()
+    node, contours, times = tree.informative_labels()
     values = times * np.log((contours * tree.theta[node]).sum(axis=1))
     return _sums_by_group(node, values, tree.parent.size)
 
 
 def _needless_nodes(tree: NodeEvidence, level: float) -> Bools:
-    own, inner, parent = log_likelihoods(tree), tree.inner, tree.parent
-    informed = np.bincount(tree.informative()[0], minlength=parent.size) > 0
+    own, inner, parent = log_likelihoods(tree), tree.is_inner, tree.parent
+    informed = np.bincount(tree.informative_labels()[0], minlength=parent.size) > 0
     occurs = (tree.theta > OCCURS) & informed[:, np.newaxis]
     below = np.where(inner, 0.0, own)  # likelihood of the leaves
     leaves = np.where(inner, 0, informed)
     classes = np.where(inner[:, np.newaxis], False, occurs)
     found = np.zeros(parent.size, dtype=bool)
-    for nodes in reversed(tree.levels()):
+    for nodes in reversed(tree.nodes_by_depth()):
         split = nodes[inner[nodes]]
         classes[split] |= occurs[split]
         freedom = (leaves[split] - 1) * (classes[split].sum(axis=1) - 1)
@@ -140,7 +140,7 @@ def expected_counts(tree: NodeEvidence) -> Floats:
 
     Those of the root, which has no parent, are by its own. Vacuous labels are left out.
     """
-    node, contours, times = tree.informative()
+    node, contours, times = tree.informative_labels()
     above = np.where(tree.parent < 0, 0, tree.parent)[node]
     shares = contours * tree.theta[above]
     shares *= (times / shares.sum(axis=1))[:, np.newaxis]
@@ -148,7 +148,7 @@ def expected_counts(tree: NodeEvidence) -> Floats:
 
 
 def _by_chance(tree: NodeEvidence, level: float) -> Bools:
-    counts, inner, parent = expected_counts(tree), tree.inner, tree.parent
+    counts, inner, parent = expected_counts(tree), tree.is_inner, tree.parent
     above = parent[1:]
     totals = np.zeros_like(counts)
     np.add.at(totals, above, counts[1:])
@@ -164,7 +164,7 @@ def _by_chance(tree: NodeEvidence, level: float) -> Bools:
     chance = inner & _is_accepted(deviation, (populated - 1) * (occurs.sum(axis=1) - 1), level)
     found = np.zeros(parent.size, dtype=bool)
     holding = np.zeros(parent.size, dtype=bool)  # something below is split for good
-    for nodes in reversed(tree.levels()):
+    for nodes in reversed(tree.nodes_by_depth()):
         found[nodes] = chance[nodes] & ~holding[nodes]
         standing = nodes[inner[nodes] & ~found[nodes] & (parent[nodes] >= 0)]
         holding[parent[standing]] = True

@@ -61,6 +61,6 @@ def stops_after(split: Ints, most: Floats, justified: Bools) -> Ints:
     return stop
 
 
-def reason(stop: int) -> Stop | None:
+def stop_reason(stop: int) -> Stop | None:
     """Return the reason of a number, None if growth continues."""
     return None if stop == GOES_ON else Stop(stop)

@@ -67,7 +67,7 @@ class Ragged:
     people_read: bool = False
 
 
-def declared(of: type) -> tuple[dict[str, Column], dict[str, Ragged]]:
+def declared_columns(of: type) -> tuple[dict[str, Column], dict[str, Ragged]]:
     """Return the columns that the annotated fields of a class declare, by name, in order."""
     hints = get_type_hints(of, include_extras=True)
     found = {name: each for name, hint in hints.items() for each in getattr(hint, "__metadata__", ())}
@@ -75,7 +75,7 @@ def declared(of: type) -> tuple[dict[str, Column], dict[str, Ragged]]:
     return plain, {name: each for name, each in found.items() if isinstance(each, Ragged)}
 
 
-def rows(table: NDArray[Any]) -> list[tuple[float, ...]]:
+def table_rows(table: NDArray[Any]) -> list[tuple[float, ...]]:
     """Return the rows of a table (nodes, l), a tuple each."""
     return list(map(tuple, table.tolist()))
 

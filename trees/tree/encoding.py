@@ -149,7 +149,9 @@ class Encoder:
             codes[:] = np.array(rows, dtype=np.int16).reshape(values.shape)
             return codes
         named = [k for k, attribute in enumerate(self.attributes) if isinstance(attribute, Nominal)]
-        codes[:, named] = self._named(named, values if len(named) == values.shape[1] else values[:, named])
+        codes[:, named] = self._nominal_codes(
+            named, values if len(named) == values.shape[1] else values[:, named]
+        )
         for k, attribute in enumerate(self.attributes):
             if isinstance(attribute, Numeric):
                 missing = np.isnan(values[:, k])
@@ -157,7 +159,7 @@ class Encoder:
                 codes[missing, k] = _missing_code(attribute)
         return codes
 
-    def _named(self, chosen: Sequence[int], columns: Floats) -> Codes:
+    def _nominal_codes(self, chosen: Sequence[int], columns: Floats) -> Codes:
         """Return the codes of all nominal columns at once."""
         missing = np.isnan(columns)
         codes = np.clip(np.where(missing, 0, columns) if missing.any() else columns, 0, MAX_VALUES).astype(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
-from quercus.trees.tree.columns import Column, Ragged, declared, or_none, rows
+from quercus.trees.tree.columns import Column, Ragged, declared_columns, or_none, table_rows
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.splits import NO_NUMBER
 
@@ -72,9 +72,9 @@ class FlatTree:
     branch: Annotated[Ints, Column("i8")]
     klass: Annotated[Ints, Column("i8", lambda node: node.klass)]
     count: Annotated[Ints, Column("i8", lambda node: node.count)]
-    theta: Annotated[Floats, Column("f8", lambda node: node.theta, values=rows)]
-    belief: Annotated[Floats, Column("f8", lambda node: node.belief, values=rows)]
-    plausibility: Annotated[Floats, Column("f8", lambda node: node.plausibility, values=rows)]
+    theta: Annotated[Floats, Column("f8", lambda node: node.theta, values=table_rows)]
+    belief: Annotated[Floats, Column("f8", lambda node: node.belief, values=table_rows)]
+    plausibility: Annotated[Floats, Column("f8", lambda node: node.plausibility, values=table_rows)]
     undecided: Annotated[Bools, Column("?", lambda node: node.undecided, people_read=True)]
     stop: Annotated[
         NDArray[np.int8],
@@ -229,7 +229,7 @@ class FlatTree:
         return starts, np.argsort(self.parent[1:], kind="stable") + 1
 
     @cached_property
-    def last(self) -> Ints:
+    def last_below(self) -> Ints:
         """The last node of the subtree of each node, (nodes,): in pre-order a subtree is a stretch of nodes."""
         last = np.arange(self.size)
         for node in range(self.size - 1, 0, -1):
@@ -264,7 +264,7 @@ class FlatTree:
         if codes.size == 0:
             return at
         if count == 1:
-            at[0] = self._end(codes[0].tolist(), None if values is None else values[0].tolist())
+            at[0] = self._end_node(codes[0].tolist(), None if values is None else values[0].tolist())
             return at
         # as an unsigned number a negative code (UNKNOWN) is larger than any other, and so beyond every block
         flat = codes.astype(np.int16, copy=False).view(np.uint16).T.reshape(-1)
@@ -274,7 +274,7 @@ class FlatTree:
             cell = self._column.take(node) * count + moving
             code = flat.take(cell)
             if numbers is not None:
-                code = self._sides(node, numbers.take(cell), code)
+                code = self._sides_of_thresholds(node, numbers.take(cell), code)
             step = np.minimum(code, self._width.take(node)) + self._first.take(node)
             child = self._target.take(step)
             moved = np.flatnonzero(child != node)
@@ -282,7 +282,7 @@ class FlatTree:
             at[moving] = node
         return at
 
-    def _end(self, codes: list[int], values: list[float] | None) -> int:
+    def _end_node(self, codes: list[int], values: list[float] | None) -> int:
         """Return the node in which one row ends: plain numbers are quicker than arrays of one."""
         node = 0
         while True:
@@ -297,7 +297,9 @@ class FlatTree:
                 return node
             node = child
 
-    def _sides(self, node: NDArray[np.int32], number: Floats, code: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    def _sides_of_thresholds(
+        self, node: NDArray[np.int32], number: Floats, code: NDArray[np.uint16]
+    ) -> NDArray[np.uint16]:
         threshold = self.threshold.take(node)
         side = np.where(np.isnan(number), NO_NUMBER, number >= threshold).astype(np.uint16)
         return np.where(np.isnan(threshold), code, side)
@@ -310,9 +312,11 @@ class FlatTree:
 
     def path(self, node: int) -> tuple[tuple[int, int], ...]:
         """Return the tests from the root to `node`: attribute and code of each."""
-        return tuple((int(self.attribute[self.parent[at]]), int(self.branch[at])) for at in self.way(node))
+        return tuple(
+            (int(self.attribute[self.parent[at]]), int(self.branch[at])) for at in self.path_nodes(node)
+        )
 
-    def way(self, node: int) -> tuple[int, ...]:
+    def path_nodes(self, node: int) -> tuple[int, ...]:
         """Return the nodes from the root, which is left out, to `node`."""
         steps: list[int] = []
         while self.parent[node] >= 0:
@@ -337,7 +341,7 @@ class FlatTree:
         return depth
 
 
-PLAIN, RAGGED = declared(FlatTree)
+PLAIN, RAGGED = declared_columns(FlatTree)
 
 
 def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:

@@ -27,7 +27,7 @@ class FoldedTree:
     hidden: Ints
 
 
-def fold(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
+def fold_tree(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
     """Return the top of a tree.
 
     Parameters
@@ -43,22 +43,22 @@ def fold(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
     flat = FlatTree.of(tree) if isinstance(tree, Node) else tree
     if depth is not None and depth < 0:
         raise InvalidInput("depth", f"is {depth}, must be at least 0")
-    level = _levels(flat)
+    level = _node_levels(flat)
     kept = np.arange(flat.size) if depth is None else np.flatnonzero(level <= depth)
     if kept.size == flat.size:
         return FoldedTree(flat, kept, np.zeros(flat.size, np.int64))
-    hidden = np.where(level[kept] == depth, flat.last[kept] - kept, 0)
-    return FoldedTree(_part(flat, kept), kept, hidden)
+    hidden = np.where(level[kept] == depth, flat.last_below[kept] - kept, 0)
+    return FoldedTree(_part_of_tree(flat, kept), kept, hidden)
 
 
-def _levels(flat: FlatTree) -> Ints:
+def _node_levels(flat: FlatTree) -> Ints:
     level = np.zeros(flat.size, np.int64)
     for node in range(1, flat.size):
         level[node] = level[flat.parent[node]] + 1
     return level
 
 
-def _part(flat: FlatTree, kept: Ints) -> FlatTree:
+def _part_of_tree(flat: FlatTree, kept: Ints) -> FlatTree:
     """Return the tree of these nodes, which are with each node its parent."""
     columns: dict[str, NDArray[Any]] = {name: getattr(flat, name)[kept] for name in PLAIN}
     columns["parent"] = np.concatenate([[-1], np.searchsorted(kept, columns["parent"][1:])])

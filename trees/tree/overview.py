@@ -119,10 +119,10 @@ class Overview:
         )
         svg_drawing.write_text(root, margin, margin, self.summary, **{"font-weight": "bold"})
         for at, (name, note) in enumerate(zip(names, notes, strict=True)):
-            self._bar(root, at, name, note, left)
+            self._draw_bar(root, at, name, note, left)
         return ET.tostring(root, encoding="unicode")
 
-    def _bar(self, root: ET.Element, at: int, name: str, note: str, left: float) -> None:
+    def _draw_bar(self, root: ET.Element, at: int, name: str, note: str, left: float) -> None:
         top = svg_drawing.MARGIN + (at + 1.5) * (svg_drawing.LINE + svg_drawing.LABEL_GAP)
         length = BAR_PIXELS * self.tests[at][1] / self.tests[0][1]
         svg_drawing.write_text(root, left - svg_drawing.LABEL_GAP, top, name, **{"text-anchor": "end"})

@@ -51,7 +51,7 @@ class Splits:
             object.__setattr__(self, "cuts", (0,) * len(self.arities))
 
     @cached_property
-    def first(self) -> Ints:
+    def first_splits(self) -> Ints:
         """First split of each attribute: (K,)."""
         return np.cumsum([0, *(max(1, cuts) for cuts in self.cuts)])[:-1]
 
@@ -64,7 +64,7 @@ class Splits:
     def cut(self) -> Ints:
         """Cut of each split, counted from 0 in its attribute; `BY_CODE` where there is none: (T,)."""
         at_cut = np.array(self.cuts, dtype=np.int64)[self.attribute] > 0
-        return np.where(at_cut, np.arange(self.attribute.size) - self.first[self.attribute], BY_CODE)
+        return np.where(at_cut, np.arange(self.attribute.size) - self.first_splits[self.attribute], BY_CODE)
 
     @cached_property
     def branches(self) -> Ints:
@@ -74,11 +74,11 @@ class Splits:
         return np.where(self.cut < 0, arity[self.attribute], 2 + lost[self.attribute])
 
     @property
-    def count(self) -> int:
+    def split_count(self) -> int:
         """Number of splits, ``T``."""
         return int(self.attribute.size)
 
-    def branch(self, split: int, codes: NDArray[np.integer]) -> Ints:
+    def branches_of(self, split: int, codes: NDArray[np.integer]) -> Ints:
         """Return the branch of each row, given the codes of the split's attribute (n,)."""
         cut = int(self.cut[split])
         if cut < 0:
@@ -86,7 +86,7 @@ class Splits:
         lost = codes > self.cuts[self.attribute[split]]
         return np.where(lost, NO_NUMBER, codes > cut).astype(np.int64)
 
-    def informative(self, split: int, sizes: Ints) -> bool:
+    def is_candidate(self, split: int, sizes: Ints) -> bool:
         """Return whether a split is a candidate, given how many rows of a node have each code of its attribute.
 
         By code it is where there are rows with two codes; at a cut, see the module.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.folding import FoldedTree, fold
+from quercus.trees.tree.folding import FoldedTree, fold_tree
 from quercus.trees.tree.node import Node
 from quercus.trees.tree.text_drawing import TreeNames, class_colours, node_lines, shortened_text
 
@@ -70,7 +70,7 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     InvalidInput
         When more than 5,000 nodes would be drawn.
     """
-    folded = fold(tree, depth)
+    folded = fold_tree(tree, depth)
     flat = folded.flat
     if flat.size > MAX_NODES:
         raise InvalidInput(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from quercus.specification.attributes import MISSING_NAME, plain_number
 from quercus.trees.tree.encoding import THRESHOLD_SIDES
 from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.folding import fold
+from quercus.trees.tree.folding import fold_tree
 from quercus.trees.tree.node import Node
 
 MAX_LABEL_CHARS = 28
@@ -129,7 +129,7 @@ def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -
     ├─ weak: yes  n=2  (yes 1.00  no 0.00)
     └─ strong: yes  n=1  (yes 1.00  no 0.00)
     """
-    folded = fold(tree, depth)
+    folded = fold_tree(tree, depth)
     flat = folded.flat
     last_child = {int(parent): index for index, parent in enumerate(flat.parent)}
     indent = [""] * flat.size
@@ -171,7 +171,7 @@ def hidden_text(count: int) -> str:
 
 def to_dot(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
     """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed; down to a depth, if given."""
-    folded = fold(tree, depth)
+    folded = fold_tree(tree, depth)
     flat = folded.flat
     colours = class_colours(len(names.classes))
     lines = [

@@ -67,7 +67,7 @@ def test_the_gains_at_the_root():
 
 def test_the_gains_among_dark_hair():
     place = OpenNode(((HAIR, DARK),), np.array([0, 1, 3, 4]), (EYES, HEIGHT))
-    choice = LargestGain(TABLE, TABLE.pignistic, class_entropy).judge(place)
+    choice = LargestGain(TABLE, TABLE.pignistic, class_entropy).choose_split(place)
     assert choice is not None
     assert choice.attribute == EYES
     assert {k: low for k, (low, _) in choice.intervals.items()} == near(

@@ -53,7 +53,7 @@ def criterion(table: Table) -> LargestRatio:
 
 
 def test_gain_ratios_of_the_nominal_attributes():
-    choice = criterion(golf()).judge(root_node(golf()))
+    choice = criterion(golf()).choose_split(root_node(golf()))
     assert choice is not None
     # book: gain .246 bits, split information 1.577 bits
     assert choice.intervals[OUTLOOK][0] == pytest.approx(0.246 / 1.577, abs=1e-3)
@@ -73,7 +73,7 @@ def test_the_tree():
 
 def test_a_missing_outlook_lowers_gain_and_raises_split_information():
     table = golf(lost=True)
-    choice = criterion(table).judge(root_node(table))
+    choice = criterion(table).choose_split(root_node(table))
     assert choice is not None
     # book: gain 13/14 (.961 - .747) = .199 bits; split information over sunny, overcast, rain, ?: 1.809 bits
     assert choice.intervals[OUTLOOK][0] == pytest.approx(0.199 / 1.809, abs=5e-4)
@@ -112,8 +112,8 @@ def test_naming_a_threshold_costs_bits():
     free = LargestRatio(golf(), precise_shares(golf()), Admission(1, 0, threshold_cost=False))
     dear = LargestRatio(golf(), precise_shares(golf()), Admission(1, 0, threshold_cost=True))
     for k, thresholds in ((TEMPERATURE, 11), (HUMIDITY, 8)):
-        before = free.judge(root_node(golf())).intervals[k][0]
-        after = dear.judge(root_node(golf())).intervals[k][0]
+        before = free.choose_split(root_node(golf())).intervals[k][0]
+        after = dear.choose_split(root_node(golf())).intervals[k][0]
         below = [row[k] for row in VALUES]
         assert len(set(below)) == thresholds + 1
         spreads = {

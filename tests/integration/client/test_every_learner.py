@@ -95,7 +95,7 @@ def offline(algorithm: algorithms.Algorithm, rows: list[list[Any]], labels: list
     rules = {"min_instances": 15} if isinstance(algorithm, algorithms.BeliefEntropy) else {}  # 5 a class
     collected = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
     collected.observe(np.array(values, dtype=float), labels)
-    return collected.learn(), order
+    return collected.learn_model(), order
 
 
 def same(tree: Tree, root: Node) -> None:

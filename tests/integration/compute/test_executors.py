@@ -183,7 +183,7 @@ def _interrupt_when(path: Path) -> None:
 def test_a_tree_of_shards_is_that_of_one_process(name, tmp_path, request):
     """The worker of a shard dies in the middle, and its rows are read again."""
     specification, values, contours = sharded_rows(rows=300)
-    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).whole
+    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).unpruned_tree
     assert whole.attribute.size > 50
     shards = deal(values, contours, 3)
     shards[1] = partial(rows_of_a_mortal_worker, tmp_path, *shards[1].args)

@@ -103,8 +103,8 @@ def test_the_published_tree_is_pruned_and_the_growing_one_whole(seed: int, kind:
     state = fed(model(0.9, 50, pruning), values, contours)
     plain = fed(model(0.9, 50), values, contours)
     assert_same(state.tree, by_table(state, values, contours))
-    assert state.whole.tree() == plain.tree
-    assert state.flat.size < state.whole.size
+    assert state.unpruned_tree.tree() == plain.tree
+    assert state.flat.size < state.unpruned_tree.size
     assert state.agenda(20) == plain.agenda(20)
     again = grow(state, [Respecified(replace(state.specification, pruning=None))])
     assert again.tree == plain.tree

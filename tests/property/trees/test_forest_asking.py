@@ -91,7 +91,7 @@ def memory_disagreement(forest: MemoryForest, values: Floats, labels: dict[int, 
     groups += [[forest.trees + number] for number in range(len(BAYES))]
     groups = [group for group in groups if group]
     alone = np.eye(forest.trees + len(BAYES))
-    each = np.array([forest.members().opinions(values, one, 0.5)[:, 0] for one in alone])
+    each = np.array([forest.members().mean_opinions(values, one, 0.5)[:, 0] for one in alone])
     memories = [conditioned(each[group].mean(axis=0), labels) for group in groups]
     weights = [sum(forest.weights.tolist()[member] for member in group) for group in groups]
     mean = conditioned(forest.theta(values), labels)
@@ -210,7 +210,9 @@ def test_weights_are_those_of_the_scores_of_the_last_blocks(uncertain: bool) -> 
     for start in range(0, 250, 50):
         judges = forest_after(start).members()
         block = values[start : start + 50]
-        members = np.array([judges.opinions(block, one, 0.5)[:, 0] for one in np.eye(trees + len(BAYES))])
+        members = np.array(
+            [judges.mean_opinions(block, one, 0.5)[:, 0] for one in np.eye(trees + len(BAYES))]
+        )
         likely = np.array([pignistic(contour) for contour in contours[start : start + 50]])
         groups = [[m for m in range(trees) if memory[m] == w] for w in range(len(LADDER))]
         groups += [[trees + number] for number in range(len(BAYES))]
@@ -286,7 +288,9 @@ def test_what_old_answers_cover_counts_as_the_memories_do_that_hold_them(labelle
     expected = aged_distances(forest, values, refused.tolist())
     assert cover._near.tolist() == expected
     at_once = DistanceCache(forest.evidence.book, np.arange(len(values)), forest.evidence.codes())
-    (unaged,) = at_once.near([np.append(forest.evidence.labelled, refused)], forest.evidence.codes())
+    (unaged,) = at_once.group_distances(
+        [np.append(forest.evidence.labelled, refused)], forest.evidence.codes()
+    )
     if trees == 8:  # else members with a short memory hardly count
         assert (labelled > 200) == bool((cover._near > unaged).any())
 
@@ -305,7 +309,7 @@ def test_an_answer_that_the_short_memory_forgot_covers_by_the_others_alone() -> 
     assert cover._near[203] == round(600 * forgot + 240 * (1 - forgot))  # from 0, and from 7
     assert cover._near[1] == round(240 * (1 - forgot))  # it came before all that the short memory holds
     nearest = cover._near.copy()
-    cover.take(0)
+    cover.mark_asked(0)
     assert cover._near[[0, 202]].tolist() == [0, 0]  # what is asked about covers fully
     assert (cover._near <= nearest).all()
 

@@ -21,7 +21,7 @@ from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMomen
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import LabelledRows, common_length
-from quercus.trees.memory_forest.memories import LADDER, remembered
+from quercus.trees.memory_forest.memories import LADDER, remembered_places
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
 
@@ -142,9 +142,9 @@ def test_a_tree_is_that_of_the_slow_induction(seed: int) -> None:
     values, named, contours = world(seed, 60, 3)
     classes = contours.argmax(axis=1)
     evidence = ForestEvidence(named, 3)
-    evidence.add(values, evidence.contours.numbers(np.eye(3)[classes]))
+    evidence.add_rows(values, evidence.contours.contour_numbers(np.eye(3)[classes]))
     codes = evidence.codes()
-    tree = from_scratch(evidence.now(), evidence.labelled, member_key(seed, 4))
+    tree = from_scratch(evidence.present_moment(), evidence.labelled, member_key(seed, 4))
     slow = Slow(codes, named.tolist(), classes.tolist(), 3)
     expected = slow.grow(list(range(60)), mixed(mixed(seed, 0), 4))
     assert described(tree, codes, classes) == expected
@@ -173,8 +173,8 @@ def described(tree: MemberTree, codes: Any, classes: Any) -> list[tuple[Any, ...
 def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> None:
     values, named, contours = world(seed, 80, 3)
     evidence = ForestEvidence(named[:1], 3)  # one attribute, so that leaves are large
-    evidence.add(values[:, :1], evidence.contours.numbers(contours))
-    tree = from_scratch(evidence.now(), evidence.labelled, member_key(seed, 0))
+    evidence.add_rows(values[:, :1], evidence.contours.contour_numbers(contours))
+    tree = from_scratch(evidence.present_moment(), evidence.labelled, member_key(seed, 0))
     known = np.vstack([np.eye(3), tree.opinions[:, 0]])
     first = 0
     for node in np.flatnonzero(tree.nodes[0] < 0):
@@ -191,7 +191,7 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
 def from_scratch(moment: EvidenceMoment, labelled: Any, key: np.uint64) -> MemberTree:
     none = np.empty(0, np.int32)
     changes = MemoryChanges.between(moment, none, none, labelled.astype(np.int32))
-    (tree,) = Grove.seed(np.array([key]), moment.evidence.size).grown(moment, changes).trees
+    (tree,) = Grove.seed(np.array([key]), moment.evidence.size).grown_after(moment, changes).trees
     return tree
 
 
@@ -212,9 +212,11 @@ def assert_same(one: MemoryForest, other: MemoryForest) -> None:
     mine, theirs, evidence = one.members(), other.members(), one.evidence
     np.testing.assert_array_equal(mine.labelled, theirs.labelled)
     for m, (a, b) in enumerate(zip(mine.trees, theirs.trees, strict=True)):
-        labelled = mine.labelled[remembered(LADDER[m % len(LADDER)], len(mine.labelled))]
+        labelled = mine.labelled[remembered_places(LADDER[m % len(LADDER)], len(mine.labelled))]
         assert_same_tree(a, b, mine.size)
-        assert_same_tree(a, from_scratch(evidence.now(), labelled, member_key(one.seed, m)), mine.size)
+        assert_same_tree(
+            a, from_scratch(evidence.present_moment(), labelled, member_key(one.seed, m)), mine.size
+        )
     np.testing.assert_array_equal(one.recent.scores, other.recent.scores)
     np.testing.assert_array_equal(one.weights, other.weights)
     assert one.accuracy == other.accuracy
@@ -427,7 +429,7 @@ def test_rows_of_a_memory_follow_a_plain_count() -> None:
         for labelled in range(1, 30_000, 7):
             held = min(memory, labelled)
             step = 1 if held < 2_000 else next(s for s in (500 * 2**i for i in range(9)) if held < 8 * s)
-            mine = remembered(memory, labelled)
+            mine = remembered_places(memory, labelled)
             assert labelled - step < mine.stop <= labelled
             assert mine.stop % step == 0
             assert mine.start == max(0, mine.stop - memory)
@@ -444,8 +446,8 @@ def test_rows_that_left_a_memory_have_no_trace() -> None:
     late = labelled[-200]
     evidence = full.evidence
     alone = ForestEvidence(named, 3)
-    alone.add(values, np.where(np.arange(900) < late, -1, alone.contours.numbers(contours)))
-    expected = from_scratch(alone.now(), alone.labelled, member_key(5, 0))
+    alone.add_rows(values, np.where(np.arange(900) < late, -1, alone.contours.contour_numbers(contours)))
+    expected = from_scratch(alone.present_moment(), alone.labelled, member_key(5, 0))
     found = full.members().trees[0]
     np.testing.assert_array_equal(found.nodes[[0, 1, 3]], expected.nodes[[0, 1, 3]])
     assert set(found.rows.tolist()) == set(evidence.labelled[-200:].tolist())
@@ -480,7 +482,7 @@ def test_regions_labelled_with_sets_stay_open() -> None:
     found = forest(np.array([False]), 3)
     found.observe(np.arange(20.0)[:, np.newaxis], np.array([[1.0, 1.0, 0.0]] * 10 + [[0.0, 0.0, 1.0]] * 10))
     said = found.predict(np.array([[2.0], [18.0]]))
-    trees = found.members().opinions(np.array([[2.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 0.75)
+    trees = found.members().mean_opinions(np.array([[2.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 0.75)
     assert trees[0, 0] == pytest.approx([0.5, 0.5, 0.0])
     assert said.belief[0, :2].max() < 0.3
     assert said.plausibility[0, :2].min() > 0.8
@@ -492,14 +494,14 @@ def test_a_naive_bayes_member_is_discounted_for_the_rows_that_it_remembers() -> 
     found = forest(np.array([False]), 2)
     found.observe(np.arange(900.0)[:, np.newaxis], np.eye(2)[np.arange(900) % 2])
     for member, rows in enumerate((600, 900, 900), start=7):
-        said = found.members().opinions(np.array([[2.0]]), np.eye(10)[member], 0.75)
+        said = found.members().mean_opinions(np.array([[2.0]]), np.eye(10)[member], 0.75)
         assert said[0, 2] - said[0, 1] == pytest.approx(1.0 - 0.75 ** (1 / rows))
 
 
 def test_a_number_says_nothing_of_a_class_whose_numbers_are_all_missing() -> None:
     numbers = np.where(np.arange(20) % 2 == 0, np.arange(20.0), np.nan)[:, np.newaxis]
     found = DistinctContours(2)
-    kinds = found.numbers(np.eye(2)[np.arange(20) % 2])
+    kinds = found.contour_numbers(np.eye(2)[np.arange(20) % 2])
     member = NaiveBayes.of(numbers, np.arange(20), np.array([False]), kinds, found)
     np.testing.assert_allclose(member.theta(np.array([[0.0], [9.0], [30.0], [np.nan]])), 0.5, atol=1e-12)
 
@@ -508,7 +510,7 @@ def test_a_number_says_nothing_of_a_class_whose_numbers_are_all_missing() -> Non
 def test_no_number_is_too_large_or_too_small_for_naive_bayes(scale: float) -> None:
     numbers = np.arange(12.0)[:, np.newaxis] * scale
     found = DistinctContours(2)
-    kinds = found.numbers(np.array([[1.0, 0.0], [0.3, 1.0], [0.0, 1.0]])[np.arange(12) % 3])
+    kinds = found.contour_numbers(np.array([[1.0, 0.0], [0.3, 1.0], [0.0, 1.0]])[np.arange(12) % 3])
     member = NaiveBayes.of(numbers, np.arange(12), np.array([False]), kinds, found)
     np.testing.assert_allclose(member.theta(numbers).sum(axis=1), 1.0)
 
@@ -517,7 +519,7 @@ def test_a_doubtful_label_leaves_the_other_class_plausible() -> None:
     """The estimate is at a vertex; the bounds are those of the labels (theory §10.4)."""
     found = forest(np.array([False]), 2)
     found.observe(np.zeros((20, 1)), np.tile([1.0, 0.5], (20, 1)))
-    trees = found.members().opinions(np.array([[0.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 1.0)
+    trees = found.members().mean_opinions(np.array([[0.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 1.0)
     assert trees[0] == pytest.approx(np.array([[1.0, 0.0], [0.5, 0.0], [1.0, 0.5]]))
 
 
@@ -530,7 +532,7 @@ def test_what_covers_is_kept_up_to_date_exactly(seed: int) -> None:
     pool = np.flatnonzero(contours.min(axis=1) == 1.0)
     cover = Coverage(found, pool, 1_000)
     for candidate in range(5):
-        cover.take(candidate)
+        cover.mark_asked(candidate)
         assert cover._gains.tolist() == covering.covering_gains(cover._far, cover._near).tolist()
     assert cover._near.min() == 0
 
@@ -558,17 +560,17 @@ def test_a_log_that_nobody_looked_at_is_scored_at_its_end_as_if_somebody_had() -
 def test_what_was_held_stays_as_it_was() -> None:
     labelled = LabelledRows()
     labelled.append(np.array([5, 3, 9]), np.array([0, 1, 2], np.int32))
-    moments = [labelled.held()]
-    labelled.change(3, 7)
-    moments.append(labelled.held())
+    moments = [labelled.held_columns()]
+    labelled.change_kind(3, 7)
+    moments.append(labelled.held_columns())
     labelled.append(np.arange(20, 200), np.zeros(180, np.int32))
-    moments.append(labelled.held())
-    assert labelled.withdraw(5) == 0
-    labelled.change(3, 8)
+    moments.append(labelled.held_columns())
+    assert labelled.withdraw_row(5) == 0
+    labelled.change_kind(3, 8)
     assert [rows[:3].tolist() for rows, _ in moments] == [[5, 3, 9]] * 3
     assert [kinds[:3].tolist() for _, kinds in moments] == [[0, 1, 2], [0, 7, 2], [0, 7, 2]]
     assert [len(rows) for rows, _ in moments] == [3, 3, 183]
-    rows, kinds = labelled.held()
+    rows, kinds = labelled.held_columns()
     assert (rows[:2].tolist(), kinds[:2].tolist(), len(rows)) == ([3, 9], [8, 2], 182)
 
 
@@ -584,11 +586,11 @@ def test_the_common_length_of_held_rows_is_that_of_their_copies(seed: int) -> No
                 labelled.append(np.arange(end, end + more), rng.integers(0, 3, more).astype(np.int32))
                 end += more
             case 2 if len(labelled.rows):
-                labelled.change(int(rng.choice(labelled.rows)), int(rng.integers(3)))
+                labelled.change_kind(int(rng.choice(labelled.rows)), int(rng.integers(3)))
             case 3 if len(labelled.rows):
-                labelled.withdraw(int(rng.choice(labelled.rows[-3:])))
+                labelled.withdraw_row(int(rng.choice(labelled.rows[-3:])))
             case _:
-                held.append(labelled.held())
+                held.append(labelled.held_columns())
                 copies.append([each.copy() for each in held[-1]])
     for (ours, our_copies), (theirs, their_copies) in combinations(zip(held, copies, strict=True), 2):
         for i in range(2):
@@ -600,7 +602,7 @@ def test_naive_bayes_has_the_mixtures_and_counts_of_all_rows(seed: int) -> None:
     """Counting precise rows once gives what sharing out all rows at every step gives."""
     values, named, contours = world(seed, 200, 3)
     found = DistinctContours(3)
-    kinds = found.numbers(contours)
+    kinds = found.contour_numbers(contours)
     labelled = kinds >= 0
     values, contours, kinds = (
         values[labelled],

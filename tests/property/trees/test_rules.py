@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from support.plain_rules import gain_ratio_interval, non_dominated
 
 from quercus.trees.likelihood.interval import SETTLED_END
-from quercus.trees.rules.choice import SplitCells, choose
+from quercus.trees.rules.choice import SplitCells, choose_splits
 from quercus.trees.rules.gain import best_splits, split_information
-from quercus.trees.rules.stopping import reason, stops_after, stops_before
+from quercus.trees.rules.stopping import stop_reason, stops_after, stops_before
 from quercus.trees.rules.ties import TIE, largest_mid_value
 from quercus.trees.tree.node import Stop
 
@@ -35,7 +35,7 @@ class Known:
     def estimate(self, wanted: Bools) -> Floats:
         return np.where(wanted, (self.lower + self.upper) / 2, np.nan)
 
-    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
         slack = np.where(solved, 0.0, self.slack)
         return self.lower - slack, self.upper + slack
 
@@ -88,7 +88,7 @@ def plain_candidates(cells: SplitCells, size: Floats, known: Known) -> list[int]
 @pytest.mark.parametrize("seed", range(25))
 def test_many_nodes_at_once_are_as_one_by_one_in_plain_terms(seed: int) -> None:
     cells, size, known = problem(seed)
-    found = choose(cells, size, known, frugal=False)
+    found = choose_splits(cells, size, known, frugal=False)
     for node, own in enumerate(size):
         here = known.of(node)
         candidates = plain_candidates(cells, own, here)
@@ -118,7 +118,7 @@ def test_a_split_of_one_row_dominates_only_what_the_proof_of_its_ends_allows() -
     lower[0, 0] += SETTLED_END  # the values that were reached: within the true interval
     upper[0, 2] -= SETTLED_END
     cells = SplitCells(np.array([1, 3]), np.array([0, 1, 2]), 5)
-    found = choose(cells, size, Known(lower, upper, 0.0), frugal=False)
+    found = choose_splits(cells, size, Known(lower, upper, 0.0), frugal=False)
     assert found.lower[0, 0] > second + TIE  # is reported so, and is not so
     assert found.rivals.tolist() == [[True, True]]
 
@@ -127,9 +127,9 @@ def test_a_split_of_one_row_dominates_only_what_the_proof_of_its_ends_allows() -
 @pytest.mark.parametrize("seed", range(12))
 def test_a_node_is_decided_alike_alone_and_in_company(seed: int, frugal: bool) -> None:
     cells, size, known = problem(seed)
-    found = choose(cells, size, known, frugal=frugal)
+    found = choose_splits(cells, size, known, frugal=frugal)
     for node in range(len(size)):
-        alone = choose(cells, size[node : node + 1], known.of(node), frugal=frugal)
+        alone = choose_splits(cells, size[node : node + 1], known.of(node), frugal=frugal)
         for name in ("split", "lower", "upper", "rivals"):
             assert getattr(alone, name)[0].tobytes() == getattr(found, name)[node].tobytes()
 
@@ -137,7 +137,7 @@ def test_a_node_is_decided_alike_alone_and_in_company(seed: int, frugal: bool) -
 @pytest.mark.parametrize("seed", range(12))
 def test_bounds_first_choose_the_same(seed: int) -> None:
     cells, size, known = problem(seed)
-    exact, frugal = (choose(cells, size, known, frugal=frugal) for frugal in (False, True))
+    exact, frugal = (choose_splits(cells, size, known, frugal=frugal) for frugal in (False, True))
     assert frugal.split.tolist() == exact.split.tolist()
     assert frugal.rivals.tolist() == exact.rivals.tolist()
     assert (frugal.lower[exact.rivals] == exact.lower[exact.rivals]).all()
@@ -148,7 +148,7 @@ def test_of_several_reasons_to_stop_the_first_counts() -> None:
     theta = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.6, 0.4], [0.6, 0.4]])
     unique = np.array([True, True, False, True, True])
     counts, depths = np.array([1.0, 2.0, 2.0, 2.0, 2.0]), np.array([3, 3, 3, 3, 2])
-    stops = [reason(stop) for stop in stops_before(counts, (theta, unique), depths, 2, 3)]
+    stops = [stop_reason(stop) for stop in stops_before(counts, (theta, unique), depths, 2, 3)]
     assert stops == [Stop.FEW_INSTANCES, Stop.PURE, Stop.MAX_DEPTH, Stop.MAX_DEPTH, None]
 
 
@@ -156,5 +156,5 @@ def test_a_node_without_candidate_or_gain_stops() -> None:
     most = np.array([[np.nan, np.nan], [np.nan, 1e-10], [0.0, 1e-3]])
     most = most[[0, 0, 1, 1, 2, 2]]
     justified = np.array([True, False] * 3)
-    stops = [reason(stop) for stop in stops_after(np.array([-1, -1, 1, 1, 1, 1]), most, justified)]
+    stops = [stop_reason(stop) for stop in stops_after(np.array([-1, -1, 1, 1, 1, 1]), most, justified)]
     assert stops == [*[Stop.NO_ATTRIBUTE] * 2, *[Stop.NO_GAIN] * 2, None, Stop.NOT_SIGNIFICANT]

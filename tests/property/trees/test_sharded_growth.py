@@ -38,7 +38,7 @@ def test_two_or_three_shards_of_any_sizes(seed, rows, where, alpha, significance
         warmup_rows=warmup,
         memory_rows=memory,
     )
-    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).whole
+    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).unpruned_tree
     bounds = [0, *sorted(int(share * rows) for share in where), rows]
     parts = [partial(given_rows, values[a:b], contours[a:b]) for a, b in pairwise(bounds)]
     with pytest.MonkeyPatch.context() as patch:
@@ -62,10 +62,10 @@ def test_the_last_labelled_rows_are_remembered_wherever_they_lie():
 
 def test_empty_shards_change_nothing():
     specification, values, contours = sharded_rows(1)
-    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).whole
+    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).unpruned_tree
     none = partial(given_rows, values[:0], contours[:0])
     assert_same_trees(whole, grow_sharded(specification, [none, *deal(values, contours, 2), none]))
-    empty = GrowthState.initial(specification).whole
+    empty = GrowthState.initial(specification).unpruned_tree
     assert_same_trees(empty, grow_sharded(specification, [none, none]))
 
 

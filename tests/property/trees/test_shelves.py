@@ -71,23 +71,23 @@ def audit(tree: GrowingTree, rows: int) -> None:
         assert nodes.attribute[node] not in shelf
         for attribute, subtree in shelf.items():
             roots = nodes.at_place(subtree.place, attribute)
-            inner, leaves, _, _ = nodes.below(roots)
+            inner, leaves, _, _ = nodes.nodes_below(roots)
             held = np.unique(np.concatenate([roots, inner, leaves]))
             assert (nodes.first[held] < 0).all()
             assert held.size == subtree.size
             size += held.size
             put_by.append(held)
     taken = np.concatenate([live, *put_by])
-    assert np.unique(taken).size == taken.size == nodes.taken
+    assert np.unique(taken).size == taken.size == nodes.used_count
     assert size == tree._shelves.size <= max(shelves.LEAST_ROOM, growing.SHELVED * live.size)
     assert len(tree._shelves._age) == sum(len(shelf) for shelf in tree._shelves._of.values())
     deep = nodes.depth[taken] >= tree._deepest
     counted = nodes.block[taken] >= 0
     for tally, of in ((tree._tally, counted & ~deep), (tree._deep_tally, counted & deep)):
         blocks = nodes.block[taken[of]]
-        assert np.unique(blocks).size == blocks.size == tally.taken
+        assert np.unique(blocks).size == blocks.size == tally.open_count
     leaves = live[nodes.attribute[live] < 0]
-    lists = [tree.rows(int(leaf)) for leaf in leaves]
+    lists = [tree.rows_of_node(int(leaf)) for leaf in leaves]
     assert [len(found) for found in lists] == nodes.count[leaves].tolist()
     assert sorted(np.concatenate(lists).tolist()) == list(range(rows))
 
@@ -96,7 +96,7 @@ def audit(tree: GrowingTree, rows: int) -> None:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts what the shelves do."""
     counter: Counter[str] = Counter()
-    take, remove = shelves.SubtreeShelves.take, shelves.SubtreeShelves._remove
+    take, remove = shelves.SubtreeShelves.restore_subtree, shelves.SubtreeShelves._remove_subtree
 
     def taking(self: shelves.SubtreeShelves, node: int, attribute: int) -> int | None:
         found = take(self, node, attribute)
@@ -107,8 +107,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counter["off the shelf"] += 1
         return remove(self, node, attribute)
 
-    monkeypatch.setattr(shelves.SubtreeShelves, "take", taking)
-    monkeypatch.setattr(shelves.SubtreeShelves, "_remove", removing)
+    monkeypatch.setattr(shelves.SubtreeShelves, "restore_subtree", taking)
+    monkeypatch.setattr(shelves.SubtreeShelves, "_remove_subtree", removing)
     return counter
 
 
@@ -141,7 +141,7 @@ def test_what_comes_back_is_batch_induction(
             evidence.take(event)
         state = grow(state, events)
         assert_same(state, evidence, 3, tally)
-        audit(state._live._grown(), evidence.size)
+        audit(state._live._grown_tree(), evidence.size)
     assert len(tally.excused) <= 1, tally.excused
     assert seen["first time"] >= 10
     if least_room == 4096:

@@ -70,7 +70,7 @@ def test_dot_and_svg() -> None:
     root = ET.fromstring(found.export_svg())  # noqa: S314 - our own
     assert (
         sum("node" in element.get("class", "").split() for element in root.iter())
-        == found.model_.flats[0].size
+        == found.model_.flat_trees[0].size
     )
 
 
@@ -80,8 +80,8 @@ def test_axes_show_what_the_picture_shows() -> None:
     ax = found.plot_tree()
     words = [element.text for element in root.iter() if element.tag.endswith("text")]
     assert [text.get_text() for text in ax.texts] == words
-    assert sum(isinstance(patch, FancyBboxPatch) for patch in ax.patches) == found.model_.flats[0].size
-    assert sum(isinstance(line, Line2D) for line in ax.lines) == found.model_.flats[0].size - 1
+    assert sum(isinstance(patch, FancyBboxPatch) for patch in ax.patches) == found.model_.flat_trees[0].size
+    assert sum(isinstance(line, Line2D) for line in ax.lines) == found.model_.flat_trees[0].size - 1
     width, height = ax.figure.get_size_inches() * 96
     assert (width, height) == pytest.approx((float(root.attrib["width"]), float(root.attrib["height"])))
     mpl.pyplot.close(ax.figure)

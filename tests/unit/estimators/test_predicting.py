@@ -114,7 +114,7 @@ def test_the_active_tree_is_pruned_where_labels_are_noise(bins: int | None, kind
     sizes = [
         ActiveBeliefTreeClassifier(alpha=1.0, bins=bins, pruning=pruning, level=level)
         .fit(X, noisy)
-        .model_.flats[0]
+        .model_.flat_trees[0]
         .size
         for pruning, level in ((None, 0.05), (kind, 0.05), (kind, 0.0001))
     ]
@@ -219,7 +219,7 @@ def test_sets_are_the_more_cautious_the_lower_their_level(kind: Any) -> None:
         chosen = model.predict_set(X)
         assert chosen[np.arange(150), np.searchsorted(NAMES, model.predict(X))].all()
         sizes.append(chosen.sum(axis=1))
-        trees.append(model.model_.flats[0].attribute.tolist())
+        trees.append(model.model_.flat_trees[0].attribute.tolist())
     assert all(tree == trees[0] for tree in trees)  # the level of the sets is no matter to the tree
     assert all((more >= fewer).all() for fewer, more in pairwise(sizes))
     assert (sizes[-1] == 3).all()

@@ -198,7 +198,7 @@ def test_the_tree_beside_it_may_have_a_memory_and_the_forest_asks_as_before() ->
     at_once.fold(parts)
     whole = grown_of(parts)
     assert [row for row, _ in remembering.agenda(20)] == [row for row, _ in whole.agenda(20)]
-    trees = [engine.grown({2: ("blue",)}).model.flats[0] for engine in (whole, remembering, at_once)]
+    trees = [engine.grown({2: ("blue",)}).model.flat_trees[0] for engine in (whole, remembering, at_once)]
     assert trees[0].count[0] == ROWS
     assert trees[1].count[0] == trees[2].count[0] < ROWS
     assert trees[1].attribute.tolist() == trees[2].attribute.tolist()

@@ -150,11 +150,11 @@ def test_the_choice_among_some_rows_is_that_of_scoring_these() -> None:
     child, free = ChildCandidates(rows, solver, every, left, 30), np.ones(30, dtype=bool)
     while left.size:
         alone = IntervalSolver(rows.table.contours, 0.8)  # which remembers nothing
-        found = child.best(free)
+        found = child.best_candidate(free)
         assert found == best_candidate(rows, alone, every, left)
         free[found[0]] = False
         left = left[left != found[0]]
-    assert child.best(free) is None
+    assert child.best_candidate(free) is None
 
 
 class Counting(IntervalSolver):
@@ -191,9 +191,9 @@ def test_points_of_the_cuts_bound_the_widths(kind: Kind) -> None:
         for k in range(len(contours)):
             without = counts - (np.arange(len(counts)) == k)
             true = entropy_interval(contours, without, 0.8).width if without.any() else np.log2(3)
-            assert points.widths()[k] <= true + 1e-9
-            points.refine(k)
-            assert points.widths()[k] <= true + 1e-9
+            assert points.width_bounds()[k] <= true + 1e-9
+            points.refine_contour(k)
+            assert points.width_bounds()[k] <= true + 1e-9
 
 
 def test_bounds_are_near_where_rows_are_many() -> None:
@@ -203,9 +203,9 @@ def test_bounds_are_near_where_rows_are_many() -> None:
     points = LeaveOneOut(contours, counts, float(np.log(0.8)), whole.lower)
     for k in range(0, 100, 10):
         true = entropy_interval(contours, counts - (np.arange(100) == k), 0.8).width
-        assert points.widths()[k] == pytest.approx(true, abs=1e-4)
-        points.refine(k)
-        assert points.widths()[k] == pytest.approx(true, abs=1e-8)
+        assert points.width_bounds()[k] == pytest.approx(true, abs=1e-4)
+        points.refine_contour(k)
+        assert points.width_bounds()[k] == pytest.approx(true, abs=1e-8)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0])
@@ -245,8 +245,8 @@ def test_what_is_remembered_is_bounded_however_few_contours_a_child_has(
     tracemalloc.start()
     try:
         for number in range(400):
-            scores = memories[0].scores(rows, solver, ids, counts + number)
-            scores.choose(np.ones(ids.size, dtype=bool), totals, first)
+            scores = memories[0].scores_of(rows, solver, ids, counts + number)
+            scores.choose_contour(np.ones(ids.size, dtype=bool), totals, first)
         del scores
         with_them = tracemalloc.get_traced_memory()[0]
         memories.clear()

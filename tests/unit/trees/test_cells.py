@@ -158,8 +158,10 @@ def test_a_large_look_is_cached_for_the_next_ones(monkeypatch):
     monkeypatch.setattr(cell_cache, "SPARED_BYTES", 0)
     solver, counts = IntervalSolver(CONTOURS, 0.8), random_counts(5)
     asked = []
-    solve = solver._solve
-    monkeypatch.setattr(solver, "_solve", lambda wanted: asked.append(len(wanted)) or solve(wanted))
+    solve = solver._compute_intervals
+    monkeypatch.setattr(
+        solver, "_compute_intervals", lambda wanted: asked.append(len(wanted)) or solve(wanted)
+    )
     for _ in range(interval.LOOKS + 1):
         solver.solve_cells(Cells.of_dense(counts))
         solver.end_look()

@@ -7,7 +7,7 @@ import pytest
 
 from quercus.trees.ask.strategies import covering
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.distance_cache import DistanceCache, Ints, ordered
+from quercus.trees.memory_forest.distance_cache import DistanceCache, Ints, ordered_codes
 
 
 @pytest.mark.parametrize(("attributes", "number_bytes"), [(78, 2), (79, 4)])
@@ -19,10 +19,12 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
     codes = np.repeat(np.arange(1, 9, dtype=np.uint16)[:, np.newaxis], attributes, axis=1)
     codes[4:, ::3] = 1
     rows = np.arange(3)
-    cache, others = DistanceCache(book, rows, codes), ordered(codes[rows], book.bins())
+    cache, others = DistanceCache(book, rows, codes), ordered_codes(codes[rows], book.bin_counts())
     for candidates in (np.array([7, 5]), np.array([5, 6, 7, 1])):  # some are known, in another order
-        far = cache.far(candidates, codes)
-        expected = covering.distances(ordered(codes[candidates], book.bins()), others, book.bins())
+        far = cache.candidate_distances(candidates, codes)
+        expected = covering.distances(
+            ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts()
+        )
         assert np.array_equal(far, expected)
     assert far.max() == covering.DISTANCE_UNIT * attributes
     assert cache._far.itemsize == number_bytes
@@ -36,7 +38,7 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
     values[rng.random(values.shape) < 0.1] = np.nan
     book = Codebook.of(values, named)
     codes, rows = book.codes(values), np.arange(0, 90, 2)
-    cache, others = DistanceCache(book, rows, codes), ordered(codes[rows], book.bins())
+    cache, others = DistanceCache(book, rows, codes), ordered_codes(codes[rows], book.bin_counts())
     for _ in range(60):
         groups = [
             np.sort(rng.choice(90, int(rng.integers(0, 25)), replace=False))
@@ -45,10 +47,12 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
         if rng.random() < 0.5:
             groups.sort(key=len)
             groups = [np.unique(np.concatenate(groups[: n + 1])) for n in range(len(groups))]
-        near = cache.near(groups, codes)
+        near = cache.group_distances(groups, codes)
         assert len(near) == len(groups)
         for known, found in zip(groups, near, strict=True):
-            expected = covering.nearest(others, ordered(codes[known], book.bins()), book.bins())
+            expected = covering.nearest_distances(
+                others, ordered_codes(codes[known], book.bin_counts()), book.bin_counts()
+            )
             assert found.tolist() == expected.tolist()
 
 
@@ -66,12 +70,16 @@ def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() ->
         groups = [
             rng.choice(90, int(rng.integers(0, 30)), replace=False) for _ in range(int(rng.integers(1, 4)))
         ]
-        apart.follow(rows, codes)
-        others = ordered(codes[rows], book.bins())
-        far = covering.distances(ordered(codes[candidates], book.bins()), others, book.bins())
-        assert np.array_equal(apart.far(candidates, codes), far)
-        for known, near in zip(groups, apart.near(groups, codes), strict=True):
-            expected = covering.nearest(others, ordered(codes[known], book.bins()), book.bins())
+        apart.follow_rows(rows, codes)
+        others = ordered_codes(codes[rows], book.bin_counts())
+        far = covering.distances(
+            ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts()
+        )
+        assert np.array_equal(apart.candidate_distances(candidates, codes), far)
+        for known, near in zip(groups, apart.group_distances(groups, codes), strict=True):
+            expected = covering.nearest_distances(
+                others, ordered_codes(codes[known], book.bin_counts()), book.bin_counts()
+            )
             assert near.tolist() == expected.tolist()
 
 
@@ -82,9 +90,9 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
     book = Codebook.of(values[:200], np.zeros(4, dtype=np.bool_))
     codes, candidates = book.codes(values), np.arange(100)
     apart = DistanceCache(book, np.arange(300), codes)
-    apart.far(candidates, codes)
-    apart.near([np.arange(50)], codes)
-    counted, distances, nearest = [0], covering.distances, covering.nearest
+    apart.candidate_distances(candidates, codes)
+    apart.group_distances([np.arange(50)], codes)
+    counted, distances, nearest = [0], covering.distances, covering.nearest_distances
 
     def watched(count: Callable[..., Ints]) -> Callable[..., Ints]:
         def run(rows: Ints, others: Ints, bins: Ints) -> Ints:
@@ -94,10 +102,10 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
         return run
 
     monkeypatch.setattr(covering, "distances", watched(distances))
-    monkeypatch.setattr(covering, "nearest", watched(nearest))
-    assert apart.fits(Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts)))
-    apart.follow(np.arange(301), codes)
-    far = apart.far(candidates, codes)
-    apart.near([np.arange(50)], codes)
+    monkeypatch.setattr(covering, "nearest_distances", watched(nearest))
+    assert apart.fits_codebook(Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts)))
+    apart.follow_rows(np.arange(301), codes)
+    far = apart.candidate_distances(candidates, codes)
+    apart.group_distances([np.arange(50)], codes)
     assert counted[0] == 100 + 50
     assert far.shape == (100, 301)

@@ -8,7 +8,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.folding import fold
+from quercus.trees.tree.folding import fold_tree
 from quercus.trees.tree.node import Node
 from quercus.trees.tree.svg_drawing import MAX_NODES, to_svg
 from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
@@ -30,7 +30,7 @@ def full_tree(depth: int, level: int = 0) -> Node:
 @pytest.mark.parametrize("depth", range(6))
 def test_hidden_and_shown_are_all(depth: int) -> None:
     whole = FlatTree.of(full_tree(5))
-    folded = fold(whole, depth)
+    folded = fold_tree(whole, depth)
     assert folded.flat.size == 2 ** (depth + 1) - 1
     assert folded.flat.size + folded.hidden.sum() == whole.size
     assert folded.flat.depth == depth
@@ -44,11 +44,11 @@ def test_hidden_and_shown_are_all(depth: int) -> None:
 
 def test_all_of_a_tree_is_the_tree() -> None:
     whole = FlatTree.of(full_tree(3))
-    assert fold(whole).flat is whole
-    assert fold(whole, 3).flat is whole
-    assert not fold(whole, 9).hidden.any()
+    assert fold_tree(whole).flat is whole
+    assert fold_tree(whole, 3).flat is whole
+    assert not fold_tree(whole, 9).hidden.any()
     with pytest.raises(InvalidInput, match="depth: is -1, must be at least 0"):
-        fold(whole, -1)
+        fold_tree(whole, -1)
 
 
 def test_a_tree_of_many_lines_fits_a_screen() -> None:
@@ -68,7 +68,7 @@ def test_a_picture_has_titles_and_numbers_and_no_page() -> None:
     assert not [rect for rect in root.iter(f"{space}rect") if rect.get("width") == "100%"]
     nodes = [group for group in root.iter(f"{space}g") if "node" in group.get("class", "").split()]
     whole = FlatTree.of(tree)
-    assert [int(group.attrib["data-node"]) for group in nodes] == fold(whole, 2).number.tolist()
+    assert [int(group.attrib["data-node"]) for group in nodes] == fold_tree(whole, 2).number.tolist()
     titles = [group.findtext(f"{space}title") or "" for group in nodes]
     for group, title in zip(nodes, titles, strict=True):
         assert re.match(rf"node {group.attrib['data-node']}: ", title)

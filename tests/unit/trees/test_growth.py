@@ -24,15 +24,15 @@ from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 class Majority:
     labels: np.ndarray
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         theta = np.bincount(self.labels[place.rows], minlength=self.labels.max() + 1) / place.rows.size
         exact = tuple(theta.tolist())
         return NodePrediction(int(theta.argmax()), exact, exact, exact)
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         return Stop.PURE if len(set(self.labels[place.rows])) == 1 else None
 
-    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         return Stop.NO_GAIN if max(high for _, high in choice.intervals.values()) <= 0 else None
 
 
@@ -48,7 +48,7 @@ class Thresholds:
     values: np.ndarray
     labels: np.ndarray
 
-    def judge(self, place: OpenNode) -> Cut | None:
+    def choose_split(self, place: OpenNode) -> Cut | None:
         cuts = [
             (self._gain(place.rows, k, t), -k, t) for k in place.attributes for t in self._between(place, k)
         ]
@@ -86,7 +86,7 @@ class OneBranchAClass:
     values: np.ndarray
     labels: np.ndarray
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         if not place.attributes:
             return None
         k = place.attributes[0]
@@ -136,7 +136,7 @@ def test_one_branch_a_class() -> None:
 class Peel:
     """Splits off one row a level."""
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         return (
             SplitChoice(place.depth, {place.depth: (1.0, 1.0)}, (place.depth,))
             if place.rows.size > 1
@@ -150,13 +150,13 @@ class Peel:
             Branch(k, 1, place.rows[1:], place.attributes),
         ]
 
-    def before(self, place: OpenNode) -> Stop | None:
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
         return Stop.FEW_INSTANCES if place.rows.size < 2 else None
 
-    def after(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         return None
 
-    def summary(self, place: OpenNode) -> NodePrediction:
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         return NodePrediction(0, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0))
 
 
@@ -183,9 +183,9 @@ def test_nodes_are_decided_once_and_only_as_far_as_looked_at() -> None:
     looked: list[tuple] = []
 
     class Watched(Peel):
-        def judge(self, place: OpenNode) -> SplitChoice | None:
+        def choose_split(self, place: OpenNode) -> SplitChoice | None:
             looked.append(place.path)
-            return super().judge(place)
+            return super().choose_split(place)
 
     peel = Watched()
     growth = BatchGrowth(everything(np.zeros((5, 1))), GrowthRules(peel, peel, peel, peel))
@@ -199,9 +199,9 @@ def test_nodes_are_decided_once_and_only_as_far_as_looked_at() -> None:
 def test_find() -> None:
     peel = Peel()
     growth = BatchGrowth(everything(np.zeros((4, 1))), GrowthRules(peel, peel, peel, peel))
-    place = growth.find(((0, 1), (1, 0)))
+    place = growth.find_node(((0, 1), (1, 0)))
     assert place is not None
     assert place.rows.tolist() == [1]
-    assert growth.find(((0, 1), (0, 0))) is None  # another attribute
-    assert growth.find(((0, 2),)) is None  # no such branch
-    assert growth.find(((0, 0), (1, 0))) is None  # below a leaf
+    assert growth.find_node(((0, 1), (0, 0))) is None  # another attribute
+    assert growth.find_node(((0, 2),)) is None  # no such branch
+    assert growth.find_node(((0, 0), (1, 0))) is None  # below a leaf

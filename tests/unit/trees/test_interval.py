@@ -143,7 +143,7 @@ def test_solver_agrees_with_the_function_and_grows():
     counts = rng.integers(0, 4, (5, 4))
     counts[0] = 0
     lower, upper = solver.intervals(counts)
-    solver.extend(contours[4:])
+    solver.add_contours(contours[4:])
     wider = np.hstack([counts, np.zeros((5, 2), int)])
     assert np.array_equal(solver.intervals(wider), (lower, upper))
     for row, low, high in zip(counts, lower, upper, strict=True):

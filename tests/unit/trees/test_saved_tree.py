@@ -47,8 +47,10 @@ def restored(state: GrowthState, spec: Specification) -> GrowthState:
 
 
 def assert_same(one: GrowthState, other: GrowthState) -> None:
-    for name, column in ((name, getattr(one.whole, name)) for name in one.whole.__dataclass_fields__):
-        np.testing.assert_array_equal(column, getattr(other.whole, name), err_msg=name)
+    for name, column in (
+        (name, getattr(one.unpruned_tree, name)) for name in one.unpruned_tree.__dataclass_fields__
+    ):
+        np.testing.assert_array_equal(column, getattr(other.unpruned_tree, name), err_msg=name)
     assert one.agenda(20) == other.agenda(20)
 
 
@@ -74,7 +76,7 @@ def test_a_restored_tree_goes_on_as_the_one_that_was_saved(depth: int | None, al
 def test_only_what_came_since_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = specification()
     state = grow(GrowthState.initial(spec), [rows(ROWS, 0)])
-    before = state.whole
+    before = state.unpruned_tree
     counted, take_up = [], GrowingTree.take_up
 
     def noted(self: GrowingTree, taken: Any, *more: Any) -> None:
@@ -83,9 +85,9 @@ def test_only_what_came_since_is_counted(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(GrowingTree, "take_up", noted)
     again = restored(state, spec)
-    assert again.whole.count.tolist() == before.count.tolist()
+    assert again.unpruned_tree.count.tolist() == before.count.tolist()
     again = grow(again, [rows(MORE, 1), Answered(0, np.eye(3)[0], 1.0, ASKED)])
-    assert again.whole.count[0] == ROWS + MORE
+    assert again.unpruned_tree.count[0] == ROWS + MORE
     assert counted == [0, MORE + 1]
 
 
@@ -113,7 +115,7 @@ def test_evidence_without_a_tree_grows_one() -> None:
 def test_columns_that_do_not_fit_are_refused(name: str, place: int, number: int) -> None:
     spec = specification()
     state = grow(GrowthState.initial(spec), [rows(ROWS, 0)])
-    assert state.whole.count.size > 1
+    assert state.unpruned_tree.count.size > 1
     saved = saved_evidence(state)
     columns = {key: np.array(column) for key, column in saved.columns.items()}
     columns[f"tree.{name}"][place] = number

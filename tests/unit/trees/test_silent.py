@@ -139,7 +139,7 @@ def test_so_do_the_trees_of_a_forest() -> None:
     few_no = [NO, ANY, ANY, *LABELS[3:]]
     model = fit(Forest(E2m(), 5), table(CODES * 3, few_no * 3))
     silent = 0
-    for flat in model.flats:
+    for flat in model.flat_trees:
         told = flat.route(np.array([[2]]))
         silent += int(flat.as_parent[told].sum())
         assert (flat.theta[told] == flat.theta[np.maximum(flat.parent[told], 0)]).all()

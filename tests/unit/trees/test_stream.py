@@ -197,7 +197,7 @@ def test_a_sweep_cut_short_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> No
     grown.agenda(1)
     grown = grow(grown, [observed((4, 1), (2, 0), contour=(0.1, 1.0))])
     with monkeypatch.context() as patch:
-        patch.setattr(GrowingTree, "_apply", lambda *_: (_ for _ in ()).throw(MemoryError))
+        patch.setattr(GrowingTree, "_apply_splits", lambda *_: (_ for _ in ()).throw(MemoryError))
         with pytest.raises(MemoryError):
             grown.flat  # noqa: B018
     assert (

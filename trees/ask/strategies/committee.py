@@ -73,7 +73,7 @@ class Committee:
         for _ in range(min(limit, pool.size)):
             score, explores = worth, False
             if covered is not None:
-                shares = covered.shares(free)
+                shares = covered.gain_shares(free)
                 due = self.explore > 0 and covered.asked % self.explore == 0
                 explores = due and bool(shares[free].any())
                 score = self.cover * shares + (0.0 if explores else worth)
@@ -85,10 +85,10 @@ class Committee:
                 0 if covered is None else covered.stands_for(chosen),
                 explores,
             )
-            yield leaves.query(int(pool[chosen]), float(score[chosen]), view)
+            yield leaves.query_about(int(pool[chosen]), float(score[chosen]), view)
             free[chosen] = False
             if covered is not None:
-                covered.take(chosen)
+                covered.mark_asked(chosen)
 
 
 def doubt_of(theta: Floats) -> Floats:
@@ -147,14 +147,16 @@ class _Coverage:
             np.count_nonzero(~sample.askable | sample.table.precise[sample.ids])
         )  # or known for certain
         drawn = sample_rows(np.arange(len(sample.ids)), most)
-        rows = _codes(sample, drawn)
+        rows = _codes_of_rows(sample, drawn)
         self._vacuous = sample.table.vacuous[sample.ids[drawn]]
         self._each = len(sample.ids) / max(1, drawn.size)  # rows that one of those looked at stands for
-        self._far = covering.distances(_codes(sample, pool), rows, ordered)
-        self._near = covering.nearest(rows, _codes(sample, sample_rows(known, COVERING * most)), ordered)
+        self._far = covering.distances(_codes_of_rows(sample, pool), rows, ordered)
+        self._near = covering.nearest_distances(
+            rows, _codes_of_rows(sample, sample_rows(known, COVERING * most)), ordered
+        )
         self._gains = covering.covering_gains(self._far, self._near)
 
-    def shares(self, free: NDArray[np.bool_]) -> Floats:
+    def gain_shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return the gain of each candidate (n,), as a share of the largest gain of a `free` one."""
         return np.asarray(self._gains / max(1, int(self._gains[free].max())))
 
@@ -163,12 +165,12 @@ class _Coverage:
         nearer = self._vacuous & (self._far[candidate] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 
-    def take(self, candidate: int) -> None:
+    def mark_asked(self, candidate: int) -> None:
         """Take a candidate that is asked about; the gains of others are lower from now on."""
         self.asked += 1
         take_candidate(self._far, self._near, self._gains, candidate)
 
 
-def _codes(sample: Sample, at: Ints) -> NDArray[np.int16]:
+def _codes_of_rows(sample: Sample, at: Ints) -> NDArray[np.int16]:
     """Return the codes of some rows in one type, whatever that of the sample: kernels are compiled per type."""
     return sample.codes[at].astype(np.int16)

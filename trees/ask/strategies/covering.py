@@ -53,7 +53,7 @@ def distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
 
 
 @compiled
-def nearest(rows: Codes, others: Codes, ordered: Ints) -> Ints:
+def nearest_distances(rows: Codes, others: Codes, ordered: Ints) -> Ints:
     """Return the distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the maximum if m = 0."""
     near, columns = np.full(rows.shape[0], DISTANCE_UNIT * rows.shape[1]), np.ascontiguousarray(others.T)
     line = np.empty(others.shape[0], np.int32)

@@ -34,7 +34,7 @@ class HypotheticalAnswers:
             effort=context.solver.effort,
         )
 
-    def chances(self, counts: Ints, contours: Ints) -> Floats:
+    def class_chances(self, counts: Ints, contours: Ints) -> Floats:
         """Return how likely each class is for rows of a node: (k, l).
 
         The middle of the class's belief and plausibility over the node's likelihood cut, times the row's own
@@ -48,28 +48,28 @@ class HypotheticalAnswers:
         contours
             (k,) numbers of the rows' contours.
         """
-        belief, plausibility = self.solver.class_bounds(self._wide(counts[np.newaxis])[0])
+        belief, plausibility = self.solver.class_bounds(self._pad_for_classes(counts[np.newaxis])[0])
         chance = (belief + plausibility) * self._contours[contours]
         total = chance.sum(axis=1, keepdims=True)
         even = self._contours[contours] / self._contours[contours].sum(axis=1, keepdims=True)
         return np.asarray(np.where(total > 0, chance / np.where(total > 0, total, 1.0), even))
 
-    def before(self, counts: Ints) -> Cells:
+    def cells_before_answer(self, counts: Ints) -> Cells:
         """Return labels as a cell: (d,) how often each distinct contour occurs."""
-        return Cells.of_dense(self._wide(counts[np.newaxis]))
+        return Cells.of_dense(self._pad_for_classes(counts[np.newaxis]))
 
-    def after(self, counts: Ints, contours: Ints) -> Cells:
+    def cells_after_answers(self, counts: Ints, contours: Ints) -> Cells:
         """Return the labels of a cell after each answer, as cells: l for each of `contours` (k,), class by class.
 
         One row that has the contour is answered; (d,) `counts` are the labels before that.
         """
-        tried = np.repeat(self._wide(counts[np.newaxis]), contours.size * self.classes, axis=0)
+        tried = np.repeat(self._pad_for_classes(counts[np.newaxis]), contours.size * self.classes, axis=0)
         every = np.arange(len(tried))
         tried[every, np.repeat(contours, self.classes)] -= 1
         tried[every, self._known + every % self.classes] += 1
         return Cells.of_dense(tried)
 
-    def _wide(self, counts: Ints) -> Ints:
+    def _pad_for_classes(self, counts: Ints) -> Ints:
         return np.pad(counts, ((0, 0), (0, self.classes)))
 
 

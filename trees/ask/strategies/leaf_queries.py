@@ -34,18 +34,18 @@ class LeafRows:
     """
 
     def __init__(self, context: QueryContext) -> None:
-        self.of, self._path = context.growth.leaves()
+        self.of, self._path = context.growth.row_leaves()
         self.count: Ints = np.bincount(self.of, minlength=1)
         self._order = np.argsort(self.of, kind="stable")
         self._end = np.cumsum(self.count)
 
-    def rows(self, leaf: int) -> Ints:
+    def rows_of_leaf(self, leaf: int) -> Ints:
         """Return the rows of a leaf, ascending."""
         end = int(self._end[leaf])
         rows: Ints = self._order[end - int(self.count[leaf]) : end]
         return rows
 
-    def query(self, instance: int, score: float, committee: CommitteeView | None = None) -> Query:
+    def query_about(self, instance: int, score: float, committee: CommitteeView | None = None) -> Query:
         """Return the query about `instance`, which stands for the leaf in which it ends."""
         leaf = int(self.of[instance])
         path = self._path(leaf)
@@ -74,7 +74,7 @@ def query_of_child(
     The node is given as its place and its rivals.
     """
     place, rivals = node
-    gains = context.growth.gains(place)
+    gains = context.growth.gain_intervals(place)
     return Query(
         instance=instance,
         path=place.path,

@@ -33,15 +33,15 @@ class LeafWidth:
         while (unlabelled > 0).any():
             leaf, score = _widest_leaf(context, leaves, unlabelled, widths)
             if leaf not in children:
-                rows = leaves.rows(leaf)
+                rows = leaves.rows_of_leaf(leaf)
                 children[leaf] = ChildCandidates(sample, context.solver, rows, rows[free[rows]], limit)
-            best = children[leaf].best(free)
+            best = children[leaf].best_candidate(free)
             if best is None:  # as many were taken as will be asked
                 return
-            row = by_lot(context, leaves.rows(leaf), free, best[0])
+            row = by_lot(context, leaves.rows_of_leaf(leaf), free, best[0])
             free[row] = False
             unlabelled[leaf] -= 1
-            yield leaves.query(row, score)
+            yield leaves.query_about(row, score)
 
 
 def _widest_leaf(
@@ -67,7 +67,7 @@ def leaf_cells(context: QueryContext, leaves: LeafRows, chosen: Ints) -> Cells:
     """Return the labels of the chosen leaves as cells."""
     ids, counts, start = [], [], [0]
     for leaf in chosen.tolist():
-        found, times = np.unique(context.sample.ids[leaves.rows(leaf)], return_counts=True)
+        found, times = np.unique(context.sample.ids[leaves.rows_of_leaf(leaf)], return_counts=True)
         ids.append(found)
         counts.append(times)
         start.append(start[-1] + found.size)

@@ -2,7 +2,7 @@
 
 The score of a row is ``n_L Σ_c p_c TV(θ̂_L, θ̂_L | c)``: the rows of its leaf ``L``, times the expected distance (total
 variation) by which the leaf's estimate moves when the row turns out to be of class ``c``. The chances ``p_c`` are those
-of `hypothetical.HypotheticalAnswers.chances`. Of equal ones the larger sum of plausibilities, then lots decide
+of `hypothetical.HypotheticalAnswers.class_chances`. Of equal ones the larger sum of plausibilities, then lots decide
 (`row_sample.row_hashes`).
 
 Only leaves that may have the best row are looked into, for no row of a leaf scores more than its rows are; and of a
@@ -35,12 +35,12 @@ class PredictionChange:
         while (bound >= 0).any():
             leaf = int((bound >= bound.max() - TIE).argmax())
             if leaf not in best:
-                rows = sample.candidates(leaves.rows(leaf))
-                rows, scores = _candidate_scores(context, trial, leaves.rows(leaf), rows)
+                rows = sample.candidates(leaves.rows_of_leaf(leaf))
+                rows, scores = _candidate_scores(context, trial, leaves.rows_of_leaf(leaf), rows)
                 best[leaf] = list(zip(rows[::-1].tolist(), scores[::-1].tolist(), strict=True))
             else:
                 row, score = best[leaf].pop()
-                yield leaves.query(row, score)
+                yield leaves.query_about(row, score)
             bound[leaf] = best[leaf][-1][1] if best[leaf] else -1.0
 
 
@@ -51,11 +51,11 @@ def _candidate_scores(
     sample = context.sample
     counts = sample.counts(rows)
     contours = frequent_contours(context, candidates, LEAF_CONTOURS)
-    (now,), _ = trial.solver.estimate_cells(trial.before(counts))
-    then, _ = trial.solver.estimate_cells(trial.after(counts, contours))
+    (now,), _ = trial.solver.estimate_cells(trial.cells_before_answer(counts))
+    then, _ = trial.solver.estimate_cells(trial.cells_after_answers(counts, contours))
     moved = np.abs(then.reshape(contours.size, trial.classes, -1) - now).sum(axis=2) / 2
     worth = np.zeros(sample.table.size)
-    worth[contours] = rows.size * (trial.chances(counts, contours) * moved).sum(axis=1)
+    worth[contours] = rows.size * (trial.class_chances(counts, contours) * moved).sum(axis=1)
     kept = candidates[np.isin(sample.ids[candidates], contours)]
     scores = worth[sample.ids[kept]]
     order = in_order(context, kept, scores)

@@ -45,35 +45,35 @@ class _RoundRobin:
         """Yield the queries in order."""
         sample, growth = self._desk.sample, self._desk.growth
         if last is not None:
-            place = growth.find(last.path)
+            place = growth.find_node(last.path)
             if place is not None:
-                yield from self._round(place, last.rivals, _rest_of_round(sample, last))
-        for place, rivals in growth.contested():
-            yield from self._rounds(place, rivals)
+                yield from self._query_each_child(place, last.rivals, _rest_of_round(sample, last))
+        for place, rivals in growth.contested_nodes():
+            yield from self._queries_at_node(place, rivals)
 
-    def _rounds(self, place: OpenNode, rivals: tuple[int, ...]) -> Iterator[Query]:
+    def _queries_at_node(self, place: OpenNode, rivals: tuple[int, ...]) -> Iterator[Query]:
         """Yield the queries of round after round at a node, until it has no candidate left."""
         asked = bool(self._desk.sample.candidates(place.rows).size)
         while asked:
             asked = False
-            for query in self._round(place, rivals, children_in_order(self._desk.sample, rivals)):
+            for query in self._query_each_child(place, rivals, children_in_order(self._desk.sample, rivals)):
                 asked = True
                 yield query
 
-    def _round(
+    def _query_each_child(
         self, place: OpenNode, rivals: tuple[int, ...], children: Iterable[tuple[int, int]]
     ) -> Iterator[Query]:
         """Yield a query for each of the children that has a candidate."""
         intervals = None
         for attribute, code in children:
-            child = self._child(place, attribute, code)
-            best = None if child is None else child.best(self._free)
+            child = self._child_candidates(place, attribute, code)
+            best = None if child is None else child.best_candidate(self._free)
             if best is None:
                 continue
             instance, score = best
             self._free[instance] = False
             if intervals is None:
-                known = self._desk.growth.gains(place)
+                known = self._desk.growth.gain_intervals(place)
                 intervals = tuple((k, *known[k]) for k in rivals if k in known)
             yield Query(
                 instance=instance,
@@ -86,7 +86,7 @@ class _RoundRobin:
                 node_count=int(place.rows.size),
             )
 
-    def _child(self, place: OpenNode, attribute: int, code: int) -> ChildCandidates | None:
+    def _child_candidates(self, place: OpenNode, attribute: int, code: int) -> ChildCandidates | None:
         """Return the child, or None when it had no candidate when first looked at."""
         key = (place.path, attribute, code)
         if key not in self._children:

@@ -32,7 +32,7 @@ _STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 NAMES = tuple(_STRATEGIES)
 
 
-def strategy(name: str) -> Strategy:
+def get_strategy(name: str) -> Strategy:
     """Return the strategy of that name.
 
     Raises
@@ -55,4 +55,4 @@ def agenda_of(
     InvalidInput
         When there is no strategy of that name.
     """
-    return tuple(islice(strategy(name).queries(context, last, limit), limit))
+    return tuple(islice(get_strategy(name).queries(context, last, limit), limit))

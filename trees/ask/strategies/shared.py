@@ -49,16 +49,16 @@ class SharedQueries:
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        if next(context.growth.contested(), None) is None:
-            if self.regret is None or not int(context.growth.leaves()[0].max(initial=0)):
+        if next(context.growth.contested_nodes(), None) is None:
+            if self.regret is None or not int(context.growth.row_leaves()[0].max(initial=0)):
                 yield from LeafWidth().queries(context, last, limit)
             return
         open_rows = np.zeros(len(context.sample.ids), dtype=bool)
         open_rows[context.sample.candidates(np.arange(open_rows.size))] = True
         asked = ~context.sample.askable | ~context.sample.table.vacuous[context.sample.ids]  # or known anyway
         nodes = []
-        for place, rivals in islice(context.growth.contested(), CONTESTED_NODES):
-            weight = self._weight(context, place, rivals)
+        for place, rivals in islice(context.growth.contested_nodes(), CONTESTED_NODES):
+            weight = self._node_weight(context, place, rivals)
             if weight > 0:
                 nodes.append(_Node(context, place, rivals, weight, limit))
         quotients = np.array([node.quotient(asked) for node in nodes])
@@ -66,7 +66,7 @@ class SharedQueries:
             at = int((quotients >= quotients.max() - TIE).argmax())
             if quotients[at] < 0:
                 return
-            found = nodes[at].take(open_rows, asked)
+            found = nodes[at].take_next_row(open_rows, asked)
             if found is None:
                 quotients[at] = -1.0
                 continue
@@ -76,13 +76,13 @@ class SharedQueries:
             )
             open_rows[row], asked[row] = False, True
             for other, node in enumerate(nodes):
-                if quotients[other] >= 0 and node.holds(row):
+                if quotients[other] >= 0 and node.holds_row(row):
                     quotients[other] = node.quotient(asked)
 
-    def _weight(self, context: QueryContext, place: OpenNode, rivals: tuple[int, ...]) -> float:
+    def _node_weight(self, context: QueryContext, place: OpenNode, rivals: tuple[int, ...]) -> float:
         if self.regret is None:
             return float(place.rows.size)
-        gains = context.growth.gains(place)
+        gains = context.growth.gain_intervals(place)
         found = gain_regret({k: gains[k] for k in rivals})
         return place.rows.size * found if found > self.regret else 0.0
 
@@ -114,7 +114,7 @@ class _Node:
         self._rows: dict[int, Ints] = {}
         self._made: dict[int, ChildCandidates] = {}
 
-    def holds(self, row: int) -> bool:
+    def holds_row(self, row: int) -> bool:
         """Return whether a row belongs to the node."""
         at = int(np.searchsorted(self.place.rows, row))
         return at < self.place.rows.size and int(self.place.rows[at]) == row
@@ -123,24 +123,24 @@ class _Node:
         """Return ``w / (2 a + 1)``."""
         return self._weight / (2 * int(asked[self.place.rows].sum()) + 1)
 
-    def take(self, open_rows: Bools, asked: Bools) -> tuple[tuple[int, int], int] | None:
+    def take_next_row(self, open_rows: Bools, asked: Bools) -> tuple[tuple[int, int], int] | None:
         """Return the child that is next, as attribute and code, and its row; None when no row is left."""
-        spent = np.array([int(asked[self._of(at)].sum()) for at in range(len(self._children))])
-        left = np.array([bool(open_rows[self._of(at)].any()) for at in range(len(self._children))])
+        spent = np.array([int(asked[self._rows_of_child(at)].sum()) for at in range(len(self._children))])
+        left = np.array([bool(open_rows[self._rows_of_child(at)].any()) for at in range(len(self._children))])
         quotients = np.where(left, self._sizes / (2 * spent + 1), -1.0)
         if not left.any():
             return None
         at = int((quotients >= quotients.max() - TIE).argmax())
         if at not in self._made:
-            rows = self._of(at)
+            rows = self._rows_of_child(at)
             sample, solver = self._desk.sample, self._desk.solver
             self._made[at] = ChildCandidates(sample, solver, rows, rows[open_rows[rows]], self._limit)
-        best = self._made[at].best(open_rows)
+        best = self._made[at].best_candidate(open_rows)
         if best is None:
             return None
-        return self._children[at], by_lot(self._desk, self._of(at), open_rows, best[0])
+        return self._children[at], by_lot(self._desk, self._rows_of_child(at), open_rows, best[0])
 
-    def _of(self, at: int) -> Ints:
+    def _rows_of_child(self, at: int) -> Ints:
         if at not in self._rows:
             self._rows[at] = self._desk.sample.with_value(self.place.rows, *self._children[at])
         return self._rows[at]

@@ -4,9 +4,9 @@ At an undecided node with rows ``T`` the mid-value of rival ``k`` is ``(M(T) - �
 the mid-value of an entropy interval (theory §3.1). When row ``i`` turns out to be of class ``c``, the two
 intervals move that hold it: of ``T``, and of the value of ``k`` that the row has. With ``Δ_k`` the movement of
 ``k``'s mid-value, the score is ``|T| Σ_c p_c (max_k Δ_k - min_k Δ_k)``, over rivals: what does not move them against
-each other settles nothing. The chances ``p_c`` are those of `hypothetical.HypotheticalAnswers.chances`. Of equal ones
-the larger sum of plausibilities, then lots decide (`row_sample.row_hashes`); of a row in several nodes the largest
-score counts.
+each other settles nothing. The chances ``p_c`` are those of `hypothetical.HypotheticalAnswers.class_chances`. Of
+equal ones the larger sum of plausibilities, then lots decide (`row_sample.row_hashes`); of a row in several nodes the
+largest score counts.
 
 Where no node is undecided, leaves ask by their width (`leaf_width`).
 
@@ -38,7 +38,7 @@ class SplitChange:
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
-        first = islice(context.growth.contested(), CONTESTED_NODES)
+        first = islice(context.growth.contested_nodes(), CONTESTED_NODES)
         contested = sorted(first, key=lambda node: -node[0].rows.size)
         if not contested:  # all evidence may be of one class: without this there would never be another query
             yield from LeafWidth().queries(context, last, limit)
@@ -64,14 +64,14 @@ def _candidate_scores(
 ) -> tuple[Ints, Floats, Ints]:
     """Return candidates of a node, their scores, and the rival that each one is expected to move most."""
     sample = context.sample
-    gains = context.growth.gains(place)
+    gains = context.growth.gain_intervals(place)
     rivals = tuple(sorted(sorted(rivals, key=lambda k: -sum(gains[k]))[:LIKELY_RIVALS]))
     candidates = sample_rows(sample.candidates(place.rows), SAMPLED_ROWS)
     contours = frequent_contours(context, candidates, SPLIT_CONTOURS)
     candidates = candidates[np.isin(sample.ids[candidates], contours)]
     known = np.searchsorted(contours, sample.ids[candidates])
     counts = sample.counts(place.rows)
-    chance = trial.chances(counts, contours)[known]
+    chance = trial.class_chances(counts, contours)[known]
     whole = _expected_moves(trial, counts, contours)[known]
     moved = np.empty((len(rivals), *chance.shape))
     for at, k in enumerate(rivals):
@@ -98,8 +98,8 @@ def _expected_moves(
     """Return how far the mid-value of a cell's interval moves with each answer: (k, l), 0 for contours not there."""
     moves = np.zeros((contours.size, trial.classes))
     tried = contours if there is None else contours[there]
-    now = trial.solver.solve_cells(trial.before(counts))
-    then = trial.solver.solve_cells(trial.after(counts, tried))
+    now = trial.solver.solve_cells(trial.cells_before_answer(counts))
+    then = trial.solver.solve_cells(trial.cells_after_answers(counts, tried))
     mid = (then.lower + then.upper - now.lower - now.upper) / 2
     moves[slice(None) if there is None else there] = mid.reshape(tried.size, trial.classes)
     return moves

@@ -27,7 +27,7 @@ class RowChanges:
     was: Ids
     opened: Deltas
 
-    def summed(self) -> tuple[Ids, Ids, Bools]:
+    def totals_by_node(self) -> tuple[Ids, Ids, Bools]:
         """Return the number of new rows of each node, the change in those to ask about, and whether rows were altered.
 
         The last marks the nodes in which the contour of an earlier row changed; (g,) each.
@@ -40,7 +40,7 @@ class RowChanges:
         rows = np.where(self.was < 0, self.rows, np.iinfo(np.int32).max)
         return np.minimum.reduceat(rows, self.start[:-1])
 
-    def of(self, chosen: Bools) -> "RowChanges":
+    def of_groups(self, chosen: Bools) -> "RowChanges":
         """Return the changes of the chosen groups (g,)."""
         if chosen.all():
             return self
@@ -52,7 +52,7 @@ class RowChanges:
 
 @compiled
 def _summed_groups(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
-    """See `RowChanges.summed`."""
+    """See `RowChanges.totals_by_node`."""
     groups = start.shape[0] - 1
     arriving, opening = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
     altered = np.zeros(groups, np.bool_)

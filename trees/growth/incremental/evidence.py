@@ -49,33 +49,33 @@ class RowEvidence:
         return self._askable[: self.count]
 
     @property
-    def after(self) -> NDArray[np.int32]:
+    def leaf_links(self) -> NDArray[np.int32]:
         """Links of the leaves' lists."""
         return self._after[: self.count]
 
-    def append(self, codes: NDArray[np.integer], ids: NDArray[np.int32]) -> None:
+    def append_rows(self, codes: NDArray[np.integer], ids: NDArray[np.int32]) -> None:
         """Append rows: (m, K) codes and (m,) contours."""
-        self._hold(codes)
+        self._fit_code_type(codes)
         total = self.count + ids.size
         if total > self._ids.size:
-            self._widen(max(FIRST_ROWS, total + total // 8))
+            self._enlarge_columns(max(FIRST_ROWS, total + total // 8))
         self._codes[self.count : total] = codes
         self._ids[self.count : total] = ids
         self._askable[self.count : total] = True
         self._after[self.count : total] = NONE
         self.count = total
 
-    def recode(self, codes: NDArray[np.integer]) -> None:
+    def recode_rows(self, codes: NDArray[np.integer]) -> None:
         """Replace the codes (n, K) of all rows."""
-        self._hold(codes)
+        self._fit_code_type(codes)
         self.codes[:] = codes
 
-    def _hold(self, codes: NDArray[np.integer]) -> None:
+    def _fit_code_type(self, codes: NDArray[np.integer]) -> None:
         """Make room for codes above those that fit in a byte."""
         if codes.max(initial=0) > np.iinfo(self._codes.dtype).max:
             self._codes = self._codes.astype(np.int16)
 
-    def _widen(self, room: int) -> None:
+    def _enlarge_columns(self, room: int) -> None:
         """Enlarge the columns to `room` rows, in place if nothing else refers to them, so that no column is copied."""
         try:
             self._codes.resize((room, self._codes.shape[1]))

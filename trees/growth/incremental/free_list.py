@@ -12,7 +12,7 @@ class FreeNumbers:
     Examples
     --------
     >>> free = FreeNumbers()
-    >>> free.give(np.array([7, 3, 5]))
+    >>> free.give_back(np.array([7, 3, 5]))
     >>> free.take(2).tolist(), len(free)
     ([5, 3], 1)
     """
@@ -30,7 +30,7 @@ class FreeNumbers:
         self._count -= count
         return self._numbers[self._count : self._count + count][::-1].copy()
 
-    def give(self, numbers: NDArray[np.integer]) -> None:
+    def give_back(self, numbers: NDArray[np.integer]) -> None:
         """Give numbers back."""
         total = self._count + numbers.size
         if total > self._numbers.size:

@@ -31,7 +31,7 @@ from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.choice import Choices, Entropies, choose
+from quercus.trees.rules.choice import Choices, Entropies, choose_splits
 from quercus.trees.rules.earned import level_at
 from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
 from quercus.trees.tree.indices import NONE
@@ -96,7 +96,7 @@ class GrowingTree:
         self._table = table
         self._rules = rules
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
-        thin = THIN_ROWS * layout.cells // len(layout.widths)
+        thin = THIN_ROWS * layout.cell_count // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
         estimates = (
             any(layout.cuts) and rules.alpha < 1
@@ -105,7 +105,7 @@ class GrowingTree:
         self._deep_tally = ContourCounts(Layout(()), evidence, table)
         self._shelves = SubtreeShelves(self.nodes, self._let_go)
         none = np.array([NONE], np.int32)
-        self.root = int(self.nodes.add(none, none, np.zeros(1, np.int32))[0])
+        self.root = int(self.nodes.add_leaves(none, none, np.zeros(1, np.int32))[0])
         size = table.contours.shape[1]
         self.nodes.stop[self.root] = Stop.FEW_INSTANCES.value
         self.nodes.theta[self.root] = 1 / size
@@ -117,7 +117,7 @@ class GrowingTree:
         return self._table.solver(self._rules.alpha)
 
     @property
-    def _solvers(self) -> tuple[IntervalSolver, IntervalSolver]:
+    def _interval_solvers(self) -> tuple[IntervalSolver, IntervalSolver]:
         """Entropy intervals, and those at level 1, which only cuts need."""
         return self.solver, self._table.solver(1.0) if any(self.layout.cuts) else self.solver
 
@@ -126,75 +126,75 @@ class GrowingTree:
         changes = RowChanges(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
             changes = self._decide_level(changes)
-        self._shelves.shrink(SHELVED * (self.nodes.taken - self._shelves.size))
-        for solver in {*self._solvers}:
+        self._shelves.shrink_to(SHELVED * (self.nodes.used_count - self._shelves.size))
+        for solver in {*self._interval_solvers}:
             solver.end_look()
 
-    def rows(self, node: int) -> Ids:
+    def rows_of_node(self, node: int) -> Ids:
         """Return the rows of a node, ascending."""
         if node == self.root:
             return np.arange(self._evidence.count, dtype=np.int32)
-        _, leaves, owner, _ = self.nodes.below(np.array([node], np.int32))
-        rows, _ = self._listed(leaves, owner)
+        _, leaves, owner, _ = self.nodes.nodes_below(np.array([node], np.int32))
+        rows, _ = self._list_rows(leaves, owner)
         rows.sort()
         return rows
 
-    def listed(self, leaves: Ids) -> tuple[Ids, Ids]:
+    def rows_of_leaves(self, leaves: Ids) -> tuple[Ids, Ids]:
         """Return the rows of leaves, and in which of `leaves` each is."""
-        return self._listed(leaves, np.arange(leaves.size))
+        return self._list_rows(leaves, np.arange(leaves.size))
 
     def leaf_cells(self) -> Cells:
         """Return the labels of every leaf, in pre-order."""
         order, _ = self.nodes.preorder(self.root)
         leaves = order[self.nodes.attribute[order] < 0]
-        rows, whose = self.listed(leaves)
+        rows, whose = self.rows_of_leaves(leaves)
         start = np.zeros(leaves.size + 1, np.int64)
         np.cumsum(np.bincount(whose, minlength=leaves.size), out=start[1:])
-        return self._tally.nodes(rows[np.argsort(whose, kind="stable")], start)
+        return self._tally.count_nodes(rows[np.argsort(whose, kind="stable")], start)
 
-    def gains(self, node: int) -> tuple[Floats, Floats]:
+    def gain_bounds(self, node: int) -> tuple[Floats, Floats]:
         """Return the exact ends of the gain ratio (T,) of every candidate at a node, whether it is a leaf or not."""
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
-            cached = CachedBounds(*self._solvers, self._tally, blocks)
-            found = choose(self.layout.split_cells, cached.size, cached, frugal=False)
+            cached = CachedBounds(*self._interval_solvers, self._tally, blocks)
+            found = choose_splits(self.layout.split_cells, cached.size, cached, frugal=False)
         else:
-            rows = self.rows(node)
+            rows = self.rows_of_node(node)
             unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
             changes = RowChanges(here, np.array([0, rows.size]), rows, *unchanged)
             size, counted = self._counted_ends(changes)
-            found = choose(self.layout.split_cells, size, counted, frugal=False)
+            found = choose_splits(self.layout.split_cells, size, counted, frugal=False)
         return found.lower[0], found.upper[0]
 
     def _decide_level(self, changes: RowChanges) -> RowChanges:
         """Decide the nodes of a level; return what changed on the next one."""
         nodes = self.nodes
-        arriving, opening, altered = changes.summed()
-        self._shelves.clear(changes.nodes[altered])
+        arriving, opening, altered = changes.totals_by_node()
+        self._shelves.clear_shelves(changes.nodes[altered])
         fresh = nodes.block[changes.nodes] < 0
         falling = fresh & (nodes.count[changes.nodes] > 0)
         if falling.any():
-            changes = self._collapse(changes, falling)
-            arriving, opening, altered = changes.summed()
+            changes = self._collapse_subtrees(changes, falling)
+            arriving, opening, altered = changes.totals_by_node()
         nodes.count[changes.nodes] = np.where(fresh, 0, nodes.count[changes.nodes]) + arriving
         nodes.open[changes.nodes] = np.where(fresh, 0, nodes.open[changes.nodes]) + opening
         large = (nodes.count[changes.nodes] >= self._small) | (nodes.depth[changes.nodes] >= self._deepest)
         split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
-        split[large] = self._decide_large(changes.of(large))
-        split[~large] = self._decide_small(changes.of(~large))
+        split[large] = self._decide_large(changes.of_groups(large))
+        split[~large] = self._decide_small(changes.of_groups(~large))
         turning = ~fresh & (split != nodes.attribute[changes.nodes])
         if turning.any():
             changes = self._exchange_subtrees(changes, turning, altered, split)
-        return self._apply(changes, split)
+        return self._apply_splits(changes, split)
 
-    def _collapse(self, changes: RowChanges, chosen: Bools) -> RowChanges:
+    def _collapse_subtrees(self, changes: RowChanges, chosen: Bools) -> RowChanges:
         """Remove the subtrees of the chosen nodes: all their rows become new to them."""
         folded = changes.nodes[chosen]
-        inner, leaves, owner, _ = self.nodes.below(folded)
-        listed = self._listed(leaves, owner)
+        inner, leaves, owner, _ = self.nodes.nodes_below(folded)
+        listed = self._list_rows(leaves, owner)
         self._let_go(np.concatenate([inner, leaves[~np.isin(leaves, folded)]]))
-        self.nodes.fold(folded)
+        self.nodes.fold_to_leaves(folded)
         return self._with_rows(changes, chosen, *listed)
 
     def _exchange_subtrees(
@@ -206,38 +206,38 @@ class GrowingTree:
         """
         nodes = self.nodes
         turned = changes.nodes[chosen]
-        _, leaves, owner, weight = nodes.below(turned)
-        listed = self._listed(leaves, owner)
+        _, leaves, owner, weight = nodes.nodes_below(turned)
+        listed = self._list_rows(leaves, owner)
         nodes.first[leaves] = NONE
         since, altered = changes.first_new[chosen], altered[chosen]
         known = np.zeros(turned.size, np.int32)
         for i, (node, attribute) in enumerate(zip(turned.tolist(), split[chosen].tolist(), strict=True)):
             if nodes.attribute[node] >= 0:
-                self._shelves.put(node, int(since[i]), int(weight[i]))
+                self._shelves.shelve_subtree(node, int(since[i]), int(weight[i]))
                 if altered[i]:  # what fell does not know it
-                    self._shelves.clear(turned[i : i + 1])
+                    self._shelves.clear_shelves(turned[i : i + 1])
             if attribute >= 0:
-                known[i] = self._shelves.take(node, attribute) or 0
+                known[i] = self._shelves.restore_subtree(node, attribute) or 0
         unknown = routing.relist_rows(
-            self._evidence.codes, *self.layout.ways, *listed, turned, known,
-            nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.after,
+            self._evidence.codes, *self.layout.split_columns, *listed, turned, known,
+            nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.leaf_links,
         )  # fmt: skip
         return self._with_rows(changes, chosen, *unknown)
 
-    def _listed(self, leaves: Ids, owner: Ints) -> tuple[Ids, Ids]:
+    def _list_rows(self, leaves: Ids, owner: Ints) -> tuple[Ids, Ids]:
         """Return the rows in the lists of leaves, and the owner of each one's leaf."""
         nodes = self.nodes
         most = int(nodes.count[leaves].sum())
-        return routing.list_rows(leaves, owner, nodes.first, self._evidence.after, most)
+        return routing.list_rows(leaves, owner, nodes.first, self._evidence.leaf_links, most)
 
     def _let_go(self, nodes: Ids) -> None:
         """Give nodes back, with their counts and shelves."""
-        self._shelves.clear(nodes)
+        self._shelves.clear_shelves(nodes)
         counted = nodes[self.nodes.block[nodes] >= 0]
         deep = self.nodes.depth[counted] >= self._deepest
-        self._tally.close(self.nodes.block[counted[~deep]])
-        self._deep_tally.close(self.nodes.block[counted[deep]])
-        self.nodes.drop(nodes)
+        self._tally.close_blocks(self.nodes.block[counted[~deep]])
+        self._deep_tally.close_blocks(self.nodes.block[counted[deep]])
+        self.nodes.free_nodes(nodes)
 
     def _with_rows(self, changes: RowChanges, chosen: Bools, rows: Ids, whose: Ids) -> RowChanges:
         """Add rows that were in the lists of the chosen nodes and are new to them now; `whose` counts these nodes.
@@ -257,64 +257,66 @@ class GrowingTree:
         split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
         deep = self.nodes.depth[changes.nodes] >= self._deepest
         if deep.any():
-            self._count(self._deep_tally, changes.of(deep))
+            self._count_changes(self._deep_tally, changes.of_groups(deep))
         if deep.all():
             return split
-        changes = changes.of(~deep)
-        blocks, going = self._count(self._tally, changes)
+        changes = changes.of_groups(~deep)
+        blocks, going = self._count_changes(self._tally, changes)
         blocks = blocks[going]
-        ends = CachedBounds(*self._solvers, self._tally, blocks)
-        found = self._choose(changes.nodes[going], ends.size, ends)
+        ends = CachedBounds(*self._interval_solvers, self._tally, blocks)
+        found = self._choose_splits(changes.nodes[going], ends.size, ends)
         split[np.flatnonzero(~deep)[going]] = self._keep_decisions(changes.nodes[going], found)
         return split
 
-    def _count(self, tally: ContourCounts, changes: RowChanges) -> tuple[Ids, Bools]:
+    def _count_changes(self, tally: ContourCounts, changes: RowChanges) -> tuple[Ids, Bools]:
         """Count changes into cells; return the block of each node, and the nodes to be judged."""
         nodes, here = self.nodes, changes.nodes
         new = here[nodes.block[here] < 0]
-        nodes.block[new] = tally.open(new.size)
+        nodes.block[new] = tally.open_blocks(new.size)
         blocks = nodes.block[here]
-        tally.add(changes.rows, changes.was, changes.start, here, blocks, nodes.parent, nodes.attribute)
-        return blocks, self._predict_nodes(here, tally.cells(blocks, np.zeros_like(blocks)))
+        tally.add_rows(changes.rows, changes.was, changes.start, here, blocks, nodes.parent, nodes.attribute)
+        return blocks, self._predict_nodes(here, tally.cells_of(blocks, np.zeros_like(blocks)))
 
     def _decide_small(self, changes: RowChanges) -> Ids:
         """Decide nodes that keep no counts, from all their rows: split or -1 (g,)."""
         split = np.full(changes.nodes.size, NO_SPLIT, np.int32)
         if not split.size:
             return split
-        cells = self._tally.nodes(changes.rows, changes.start)
+        cells = self._tally.count_nodes(changes.rows, changes.start)
         going = self._predict_nodes(changes.nodes, cells)
-        counted = self.layout.entries(np.diff(changes.start))
+        counted = self.layout.entry_limits(np.diff(changes.start))
         chunk = np.cumsum(counted * going) // SWEEP_CELLS
         for number in range(int(chunk[-1]) + 1):
             chosen = going & (chunk == number)
-            few = changes.of(chosen)
-            split[chosen] = self._keep_decisions(few.nodes, self._choose(few.nodes, *self._counted_ends(few)))
+            few = changes.of_groups(chosen)
+            split[chosen] = self._keep_decisions(
+                few.nodes, self._choose_splits(few.nodes, *self._counted_ends(few))
+            )
         return split
 
-    def _choose(self, nodes: Ids, size: Ids, ends: Entropies) -> Choices:
+    def _choose_splits(self, nodes: Ids, size: Ids, ends: Entropies) -> Choices:
         """Choose splits by the rules of this tree."""
         rules = self._rules
         tested = rules.split_significance > 0
         level = level_at(rules.split_significance, self.nodes.depth[nodes]) if tested else None
-        return choose(self.layout.split_cells, size, ends, frugal=rules.frugal, level=level)
+        return choose_splits(self.layout.split_cells, size, ends, frugal=rules.frugal, level=level)
 
     def _counted_ends(self, changes: RowChanges) -> tuple[Ids, TransientBounds]:
         """Count the cells of nodes from all their rows: the size of each cell, and the entropies."""
         nodes = self.nodes
-        group, cell, rows, cells = self._tally.count(
+        group, cell, rows, cells = self._tally.count_cells(
             changes.rows, changes.start, changes.nodes, nodes.parent, nodes.attribute
         )
-        size = np.zeros((changes.nodes.size, self.layout.cells), np.int32)
+        size = np.zeros((changes.nodes.size, self.layout.cell_count), np.int32)
         size[group, cell] = rows
-        return size, TransientBounds(*self._solvers, group, cell, cells, size.shape)
+        return size, TransientBounds(*self._interval_solvers, group, cell, cells, size.shape)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
         """Set the predictions of nodes, given their own cells, and return which are to be judged (g,)."""
         columns = self.nodes
         theta, unique = self.solver.estimate_cells(cells)
         columns.theta[nodes] = theta
-        columns.silent[nodes] = cells.only(self._table.vacuous)
+        columns.silent[nodes] = cells.cells_with_only(self._table.vacuous)
         bounds = self.solver.bound_classes_cells(cells, self._rules.prediction_level)
         columns.belief[nodes], columns.plausibility[nodes] = bounds
         counts, depths, rules = columns.count[nodes], columns.depth[nodes], self._rules
@@ -327,7 +329,7 @@ class GrowingTree:
 
     def _keep_decisions(self, nodes: Ids, found: Choices) -> Ids:
         """Store the choices at nodes; return the split of each, or -1."""
-        columns, first = self.nodes, self.layout.splits.first
+        columns, first = self.nodes, self.layout.splits.first_splits
         columns.judged[nodes] = found.split >= 0
         lower, upper = found.lower, found.upper
         if first.size < lower.shape[1]:  # of an attribute's cuts that which stands for it: the others are NaN
@@ -339,19 +341,28 @@ class GrowingTree:
         columns.contested[nodes] = ~found.justified | (np.count_nonzero(found.rivals, axis=1) > 1)
         return np.where(stop == GOES_ON, found.split, NO_SPLIT).astype(np.int32)
 
-    def _apply(self, changes: RowChanges, split: Ids) -> RowChanges:
+    def _apply_splits(self, changes: RowChanges, split: Ids) -> RowChanges:
         """Split nodes anew or keep their splits, list the rows that reached a leaf, and send the others down."""
         nodes = self.nodes
         anew = (split >= 0) & (split != nodes.attribute[changes.nodes])
-        nodes.split(changes.nodes[anew], split[anew])
-        codes, after = self._evidence.codes, self._evidence.after
+        nodes.split_leaves(changes.nodes[anew], split[anew])
+        codes, after = self._evidence.codes, self._evidence.leaf_links
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
         routing.link_rows(rows, was, start, at, split, nodes.first, after)
         place, group, sent = routing.send_changes(
-            codes, *self.layout.ways, nodes.width, rows, was, changes.opened, start, at, split, nodes.kids
+            codes,
+            *self.layout.split_columns,
+            nodes.width,
+            rows,
+            was,
+            changes.opened,
+            start,
+            at,
+            split,
+            nodes.kids,
         )
         born = nodes.kid[place] < 0
         parent = at[group[born]]
         code = (place[born] - nodes.kids[parent]).astype(np.int32)
-        nodes.kid[place[born]] = nodes.add(parent, code, nodes.depth[parent] + 1)
+        nodes.kid[place[born]] = nodes.add_leaves(parent, code, nodes.depth[parent] + 1)
         return RowChanges(nodes.kid[place], *sent)

@@ -46,13 +46,13 @@ class TransientBounds:
         """See `Entropies`."""
         chosen = wanted[self._group, self._cell]
         at = self._group[chosen], self._cell[chosen]
-        self._outer[0][at], self._outer[1][at] = self._solver.enclose_cells(self._cells.of(chosen))
+        self._outer[0][at], self._outer[1][at] = self._solver.enclose_cells(self._cells.chosen_cells(chosen))
 
     def solve(self, wanted: Bools) -> None:
         """See `Entropies`."""
         chosen = (wanted & ~self._solved)[self._group, self._cell]
         at = self._group[chosen], self._cell[chosen]
-        found = self._solver.solve_cells(self._cells.of(chosen))
+        found = self._solver.solve_cells(self._cells.chosen_cells(chosen))
         self._exact[0][at], self._exact[1][at] = found.lower, found.upper
         self._solved[at] = True
 
@@ -62,7 +62,7 @@ class TransientBounds:
             self.solve(wanted)
             return (self._exact[0] + self._exact[1]) / 2
         chosen = wanted[self._group, self._cell]
-        found = self._estimator.solve_cells(self._cells.of(chosen))
+        found = self._estimator.solve_cells(self._cells.chosen_cells(chosen))
         entropy = np.zeros(wanted.shape)
         entropy[self._group[chosen], self._cell[chosen]] = (found.lower + found.upper) / 2
         return entropy
@@ -70,10 +70,10 @@ class TransientBounds:
     def maximise(self, wanted: Bools) -> LikelihoodMaxima:
         """See `Entropies`."""
         chosen = wanted[self._group, self._cell]
-        found = self._solver.maximise_cells(self._cells.of(chosen))
-        return found.spread(wanted.shape, (self._group[chosen], self._cell[chosen]))
+        found = self._solver.maximise_cells(self._cells.chosen_cells(chosen))
+        return found.spread_over(wanted.shape, (self._group[chosen], self._cell[chosen]))
 
-    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Entropies`."""
         return np.where(solved, self._exact[0], self._outer[0]), np.where(
             solved, self._exact[1], self._outer[1]
@@ -102,32 +102,32 @@ class CachedBounds:
         self._estimator = estimator
         self._tally = tally
         self._blocks = blocks
-        self.size, changed = tally.sizes(blocks)
+        self.size, changed = tally.cell_sizes(blocks)
         tally.enclosed[blocks] &= ~changed
         tally.solved[blocks] &= ~changed
         if tally.estimates:
             tally.estimated[blocks] &= ~changed
         tally.dirty[blocks] = False
 
-    def _missing(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
+    def _missing_cells(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
         """Yield block and number of the wanted cells that are not known, not too many at a time."""
         node, cell = np.nonzero(wanted & ~known[self._blocks])
         blocks = self._blocks[node]
-        parts = np.flatnonzero(np.diff(np.cumsum(self._tally.widest(blocks)) // READ_ENTRIES)) + 1
+        parts = np.flatnonzero(np.diff(np.cumsum(self._tally.contours_used(blocks)) // READ_ENTRIES)) + 1
         yield from zip(np.split(blocks, parts), np.split(cell.astype(np.int32), parts), strict=True)
 
     def enclose(self, wanted: Bools) -> None:
         """See `Entropies`."""
         tally = self._tally
-        for at in self._missing(wanted, tally.enclosed):
-            tally.outer_lower[at], tally.outer_upper[at] = self._solver.enclose_cells(tally.cells(*at))
+        for at in self._missing_cells(wanted, tally.enclosed):
+            tally.outer_lower[at], tally.outer_upper[at] = self._solver.enclose_cells(tally.cells_of(*at))
             tally.enclosed[at] = True
 
     def solve(self, wanted: Bools) -> None:
         """See `Entropies`."""
         tally = self._tally
-        for at in self._missing(wanted, tally.solved):
-            found = self._solver.solve_cells(tally.cells(*at))
+        for at in self._missing_cells(wanted, tally.solved):
+            found = self._solver.solve_cells(tally.cells_of(*at))
             tally.lower[at], tally.upper[at] = found.lower, found.upper
             tally.solved[at] = True
 
@@ -137,8 +137,8 @@ class CachedBounds:
         if self._estimator is self._solver:
             self.solve(wanted)
             return (tally.lower[blocks] + tally.upper[blocks]) / 2
-        for at in self._missing(wanted, tally.estimated):
-            found = self._estimator.solve_cells(tally.cells(*at))
+        for at in self._missing_cells(wanted, tally.estimated):
+            found = self._estimator.solve_cells(tally.cells_of(*at))
             tally.entropy[at] = (found.lower + found.upper) / 2
             tally.estimated[at] = True
         return tally.entropy[blocks]
@@ -146,10 +146,10 @@ class CachedBounds:
     def maximise(self, wanted: Bools) -> LikelihoodMaxima:
         """See `Entropies`."""
         node, cell = np.nonzero(wanted)
-        cells = self._tally.cells(self._blocks[node], cell.astype(np.int32))
-        return self._solver.maximise_cells(cells).spread(wanted.shape, (node, cell))
+        cells = self._tally.cells_of(self._blocks[node], cell.astype(np.int32))
+        return self._solver.maximise_cells(cells).spread_over(wanted.shape, (node, cell))
 
-    def read(self, solved: Bools) -> tuple[Floats, Floats]:
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
         """See `Entropies`."""
         tally, blocks = self._tally, self._blocks
         return (

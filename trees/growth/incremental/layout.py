@@ -39,12 +39,12 @@ class Layout:
         return Splits(self.widths, self.cuts)
 
     @cached_property
-    def offsets(self) -> Ints:
+    def first_slots(self) -> Ints:
         """First slot of each attribute: (K,)."""
         return 1 + np.cumsum([0, *self.widths])[:-1]
 
     @cached_property
-    def slots(self) -> int:
+    def slot_count(self) -> int:
         """Number of slots, ``S``."""
         return 1 + sum(self.widths)
 
@@ -54,58 +54,60 @@ class Layout:
         return 1 + np.cumsum([0, *self.splits.branches.tolist()])[:-1]
 
     @cached_property
-    def cells(self) -> int:
+    def cell_count(self) -> int:
         """Number of cells, ``C``."""
         return 1 + int(self.splits.branches.sum())
 
     @cached_property
     def split_cells(self) -> SplitCells:
         """The cells of the splits, for `quercus.trees.rules.choice`."""
-        return SplitCells(self.first_cells, np.append(self.splits.first, self.splits.count), self.cells)
+        return SplitCells(
+            self.first_cells, np.append(self.splits.first_splits, self.splits.split_count), self.cell_count
+        )
 
     @cached_property
-    def sheet(self) -> tuple[Ints, Ints, Ints, Ints]:
+    def attribute_columns(self) -> tuple[Ints, Ints, Ints, Ints]:
         """First slot, number of slots, number of cuts and first cell of each attribute, for the kernels; (K,) each."""
         splits = self.splits
         widths, cuts = np.array(self.widths, dtype=np.int64), np.array(splits.cuts, dtype=np.int64)
-        return self.offsets, widths, cuts, self.first_cells[splits.first]
+        return self.first_slots, widths, cuts, self.first_cells[splits.first_splits]
 
     @cached_property
-    def sources(self) -> tuple[Ints, Ints, Ints, Ints]:
+    def cell_sources(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Slot (or `SUMMED`), attribute, cut and branch of each cell, for the kernels; (C,) each."""
         splits = self.splits
         split = self.split_cells.split_of
         attribute, cut = splits.attribute[split], splits.cut[split]
-        branch = np.arange(1, self.cells) - self.first_cells[split]
-        lost = self.offsets[attribute] + cut_counts(splits)[attribute] + 1
-        slot = np.where(cut < 0, self.offsets[attribute] + branch, lost)
+        branch = np.arange(1, self.cell_count) - self.first_cells[split]
+        lost = self.first_slots[attribute] + cut_counts(splits)[attribute] + 1
+        slot = np.where(cut < 0, self.first_slots[attribute] + branch, lost)
         slot[(cut >= 0) & ((branch == BELOW) | (branch == ABOVE))] = SUMMED
         own = np.zeros(1, dtype=np.int64)
         return tuple(np.concatenate([own, part]) for part in (slot, attribute, cut, branch))  # type: ignore[return-value]
 
     @cached_property
-    def ways(self) -> tuple[Ints, Ints, Ints]:
+    def split_columns(self) -> tuple[Ints, Ints, Ints]:
         """Attribute, cut, and number of the attribute's bins of each split, for the kernels; (T,) each."""
         splits = self.splits
         return splits.attribute, splits.cut, cut_counts(splits)[splits.attribute] + 1
 
     @cached_property
-    def spent(self) -> Ints:
+    def spent_attributes(self) -> Ints:
         """Attribute that each split uses up, -1 for a cut: (T,)."""
         return np.where(self.splits.cut < 0, self.splits.attribute, -1)
 
-    def entries(self, rows: Ints) -> Ints:
+    def entry_limits(self, rows: Ints) -> Ints:
         """Return the most entries that nodes with `rows` (m,) rows can have, see `splitting.count_cells`."""
         cuts = cut_counts(self.splits)
         of_cuts = np.minimum(rows * np.count_nonzero(cuts), cuts.sum())
-        entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cells
+        entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cell_count
         return entries
 
-    def holds(self, arities: tuple[int, ...]) -> bool:
+    def holds_codes(self, arities: tuple[int, ...]) -> bool:
         """Return whether there is a slot for every code."""
         return all(arity <= width for arity, width in zip(arities, self.widths, strict=True))
 
-    def widened(self, arities: tuple[int, ...]) -> "Layout":
+    def widened_for(self, arities: tuple[int, ...]) -> "Layout":
         """Return a layout that holds every code; nominal attributes that are too narrow at least double."""
         triples = zip(arities, self.widths, self.splits.cuts, strict=True)
         return Layout(

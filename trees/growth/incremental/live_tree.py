@@ -73,78 +73,78 @@ class LiveTree:
         """Return the number of a row's contour."""
         return int(self._rows.ids[row])
 
-    def append(self, codes: NDArray[np.integer], contours: Floats) -> None:
+    def append_rows(self, codes: NDArray[np.integer], contours: Floats) -> None:
         """Append rows: codes (m, K), none negative, and contours (m, l)."""
         self._arities = _with_codes(self._arities, codes)
-        self._rows.append(codes, self.table.intern(contours))
+        self._rows.append_rows(codes, self.table.intern(contours))
         self._flat = None
 
-    def recode(self, codes: NDArray[np.integer], edges: Edges) -> None:
+    def recode_rows(self, codes: NDArray[np.integer], edges: Edges) -> None:
         """Replace the codes (n, K) of all rows, and the cuts in force."""
         self._edges = edges
-        self._rows.recode(codes)
+        self._rows.recode_rows(codes)
         self._arities = _with_codes(self._declared, codes)
-        self._fell()
+        self._forget_tree()
 
-    def learn(self, row: int, contour: Floats | None, *, askable: bool = False) -> None:
+    def set_label(self, row: int, contour: Floats | None, *, askable: bool = False) -> None:
         """Set the contour of a row (None: unchanged), and whether an oracle may be asked about it."""
         rows = self._rows
         if row < self._taken:
-            self._before.setdefault(row, (int(rows.ids[row]), bool(self._open(np.array([row]))[0])))
+            self._before.setdefault(row, (int(rows.ids[row]), bool(self._is_askable(np.array([row]))[0])))
         rows.askable[row] = askable
         if contour is not None:
             rows.ids[row] = self.table.intern(contour[np.newaxis])[0]
         self._flat = None
 
-    def follow(self, rules: TreeRules) -> None:
+    def follow_rules(self, rules: TreeRules) -> None:
         """Grow by other rules from now on."""
         self._rules = rules
-        self._fell()
+        self._forget_tree()
 
     @property
     def flat(self) -> FlatTree:
         """The tree as arrays."""
         if self._flat is None:
-            self._flat = flat_tree(self._grown(), self._edges)
+            self._flat = flat_tree(self._grown_tree(), self._edges)
         return self._flat
 
-    def pruned(self, pruning: Pruning) -> FlatTree:
+    def pruned_tree(self, pruning: Pruning) -> FlatTree:
         """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
-        return prune_evidential(self.flat, self._grown().leaf_cells(), self.table.contours, pruning)
+        return prune_evidential(self.flat, self._grown_tree().leaf_cells(), self.table.contours, pruning)
 
     def context(self, ordered: tuple[int, ...]) -> QueryContext:
         """Return all that choosing queries needs, see `QueryContext`; good until the next change."""
-        tree = self._grown()
+        tree = self._grown_tree()
         return QueryContext(self.sample, tree.solver, TreeView(tree), ordered)
 
-    def _grown(self) -> GrowingTree:
+    def _grown_tree(self) -> GrowingTree:
         """Return the tree, brought up to date."""
-        if self._tree is not None and not self._tree.layout.holds(self._arities):
-            self._fell()
+        if self._tree is not None and not self._tree.layout.holds_codes(self._arities):
+            self._forget_tree()
         if self._tree is None:
-            layout = Layout((1,) * len(self._arities), self._cuts).widened(self._arities)
+            layout = Layout((1,) * len(self._arities), self._cuts).widened_for(self._arities)
             self._tree = GrowingTree(self._rows, self.table, layout, self._rules, self._small)
         arrived = np.arange(self._taken, self.count, dtype=np.int32)
         changed = np.fromiter(self._before, np.int32, len(self._before))
         before = np.array(list(self._before.values()), np.int32).reshape(-1, 2)
         rows = np.concatenate([arrived, changed])
-        opened = self._open(rows).astype(np.int8)
+        opened = self._is_askable(rows).astype(np.int8)
         opened[arrived.size :] -= before[:, 1].astype(np.int8)
         was = np.concatenate([np.full(arrived.size, NONE, np.int32), before[:, 0]])
         try:
             self._tree.take_up(rows, was, opened)
         except BaseException:  # out of memory or interrupted: half a sweep is no tree
-            self._fell()
+            self._forget_tree()
             raise
         self._taken = self.count
         self._before.clear()
         return self._tree
 
-    def _open(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def _is_askable(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         open_: NDArray[np.bool_] = self._rows.askable[rows] & ~self.table.precise[self._rows.ids[rows]]
         return open_
 
-    def _fell(self) -> None:
+    def _forget_tree(self) -> None:
         """Forget the tree: the next one is grown from all rows."""
         self._tree = None
         self._flat = None

@@ -59,7 +59,7 @@ class NodeColumns:
         self.judged = np.zeros(0, bool)
         self.gain_lower = np.zeros((0, K))
         self.gain_upper = np.zeros((0, K))
-        self.rivals = np.zeros((0, (splits.count + 7) // 8), np.uint8)
+        self.rivals = np.zeros((0, (splits.split_count + 7) // 8), np.uint8)
         self.contested = np.zeros(0, bool)
         self.silent = np.zeros(0, bool)
         self.theta = np.zeros((0, classes))
@@ -84,14 +84,14 @@ class NodeColumns:
         return tuple(np.flatnonzero(bits).tolist())
 
     @property
-    def taken(self) -> int:
+    def used_count(self) -> int:
         """Number of nodes that are not free."""
         return self.attribute.size - len(self._free)
 
-    def add(self, parent: Ids, code: Ids, depth: Ids) -> Ids:
+    def add_leaves(self, parent: Ids, code: Ids, depth: Ids) -> Ids:
         """Return the numbers of new leaves without rows."""
         while len(self._free) < parent.size:
-            self._more()
+            self._add_room()
         nodes = self._free.take(parent.size).astype(np.int32)
         self.attribute[nodes] = NONE
         self.parent[nodes] = parent
@@ -107,17 +107,17 @@ class NodeColumns:
         self.contested[nodes] = False
         return nodes
 
-    def _more(self) -> None:
+    def _add_room(self) -> None:
         known = self.attribute.size
         total = max(16, known + known // 2)
-        self._free.give(np.arange(total - 1, known - 1, -1))
+        self._free.give_back(np.arange(total - 1, known - 1, -1))
         for name in self._columns:
             old = getattr(self, name)
             new = np.zeros((total, *old.shape[1:]), old.dtype)
             new[:known] = old
             setattr(self, name, new)
 
-    def split(self, nodes: Ids, attributes: Ids) -> None:
+    def split_leaves(self, nodes: Ids, attributes: Ids) -> None:
         """Turn leaves into inner nodes, with no child yet."""
         widths = self.width[attributes]
         for width in np.unique(widths).tolist():
@@ -136,7 +136,7 @@ class NodeColumns:
                 grown = np.zeros(16 + top * 3 // 2, np.int32)
                 grown[: self._kid_top] = self.kid[: self._kid_top]
                 self.kid = grown
-            free.give(np.arange(self._kid_top, top, width)[::-1])
+            free.give_back(np.arange(self._kid_top, top, width)[::-1])
             self._kid_top = top
         return free.take(count)
 
@@ -149,7 +149,7 @@ class NodeColumns:
         there = kids >= 0
         return kids[there], which[there]
 
-    def below(self, nodes: Ids) -> tuple[Ids, Ids, Ints, Ints]:
+    def nodes_below(self, nodes: Ids) -> tuple[Ids, Ids, Ints, Ints]:
         """Return the nodes below some nodes: inner nodes, leaves, and the index of each leaf's root.
 
         A leaf among `nodes` is returned as a leaf of its own.
@@ -183,21 +183,21 @@ class NodeColumns:
             weight,
         )
 
-    def fold(self, nodes: Ids) -> None:
-        """Turn nodes into leaves without rows; the caller must `drop` the nodes that were below them."""
+    def fold_to_leaves(self, nodes: Ids) -> None:
+        """Turn nodes into leaves without rows; the caller must `free_nodes` the nodes that were below them."""
         inner = nodes[self.attribute[nodes] >= 0]
         widths = self.width[self.attribute[inner]]
         for width in np.unique(widths).tolist():
-            self._kid_free[width].give(self.kids[inner[widths == width]])
+            self._kid_free[width].give_back(self.kids[inner[widths == width]])
         self.attribute[nodes] = NONE
         self.first[nodes] = NONE
 
-    def detach(self, node: int) -> None:
+    def detach_subtree(self, node: int) -> None:
         """Cut off the subtree below an inner node, which becomes a leaf without rows."""
         self.attribute[node] = NONE
         self.first[node] = NONE
 
-    def attach(self, node: int, attribute: int, place: int) -> None:
+    def attach_children(self, node: int, attribute: int, place: int) -> None:
         """Turn a leaf into an inner node, with the children from `place` on."""
         self.attribute[node] = attribute
         self.kids[node] = place
@@ -209,12 +209,12 @@ class NodeColumns:
 
     def give_back(self, place: int, attribute: int) -> None:
         """Free the places of the children of a split by an attribute."""
-        self._kid_free[int(self.width[attribute])].give(np.array([place]))
+        self._kid_free[int(self.width[attribute])].give_back(np.array([place]))
 
-    def drop(self, nodes: Ids) -> None:
+    def free_nodes(self, nodes: Ids) -> None:
         """Free nodes for reuse."""
-        self.fold(nodes)
-        self._free.give(nodes)
+        self.fold_to_leaves(nodes)
+        self._free.give_back(nodes)
 
     def preorder(self, root: int) -> tuple[Ids, Ints]:
         """Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent."""

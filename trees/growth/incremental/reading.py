@@ -52,8 +52,8 @@ def flat_tree(tree: GrowingTree, edges: Sequence[Sequence[float]]) -> FlatTree:
 
 def _thresholds_of(splits: Splits, split: Ints, edges: Sequence[Sequence[float]]) -> Floats:
     """Return where nodes with such splits (m,) split a number, NaN where they do not."""
-    cuts = np.full(splits.count, np.nan)
-    for k, first in enumerate(splits.first.tolist()):
+    cuts = np.full(splits.split_count, np.nan)
+    for k, first in enumerate(splits.first_splits.tolist()):
         if splits.cuts[k]:
             cuts[first : first + len(edges[k])] = edges[k]
     return np.where(split >= 0, cuts[split], np.nan)
@@ -74,41 +74,41 @@ class TreeView:
         self._tree = tree
         self._gains: dict[int, Mapping[int, Interval]] = {}
 
-    def find(self, path: Path) -> OpenNode | None:
+    def find_node(self, path: Path) -> OpenNode | None:
         """Return the place at `path`, or None when the tree has no such node."""
-        node = self._node(path)
-        return None if node == NONE else self._place(node, path)
+        node = self._node_at(path)
+        return None if node == NONE else self._open_node(node, path)
 
-    def contested(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
+    def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
         """See `quercus.trees.ask.query.QueryableTree`."""
         nodes = self._tree.nodes
         order, _ = nodes.preorder(self._tree.root)
         for node in order[nodes.undecided[order]]:
             yield (
-                self._place(int(node), self._path(int(node))),
+                self._open_node(int(node), self._path_of(int(node))),
                 nodes.rivals_of(int(node)),
             )
 
-    def leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+    def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
         """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
         nodes = self._tree.nodes
         order, _ = nodes.preorder(self._tree.root)
         ends = order[nodes.attribute[order] < 0]
-        rows, leaf = self._tree.listed(ends)
+        rows, leaf = self._tree.rows_of_leaves(ends)
         of = np.zeros(rows.size, np.int64)
         of[rows] = leaf
-        return of, lambda number: self._path(int(ends[number]))
+        return of, lambda number: self._path_of(int(ends[number]))
 
-    def gains(self, place: OpenNode) -> Mapping[int, Interval]:
+    def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the exact gain-ratio interval of every candidate at a place, whether the tree needed it or not."""
-        node = self._node(place.path)
+        node = self._node_at(place.path)
         if node not in self._gains:
-            lower, upper = self._tree.gains(node)
+            lower, upper = self._tree.gain_bounds(node)
             known = np.flatnonzero(~np.isnan(lower))
             self._gains[node] = {int(k): (float(lower[k]), float(upper[k])) for k in known}
         return self._gains[node]
 
-    def _node(self, path: Path) -> int:
+    def _node_at(self, path: Path) -> int:
         nodes, node = self._tree.nodes, self._tree.root
         for split, branch in path:
             if nodes.attribute[node] != split or not 0 <= branch < nodes.width[split]:
@@ -118,7 +118,7 @@ class TreeView:
                 return NONE
         return node
 
-    def _path(self, node: int) -> Path:
+    def _path_of(self, node: int) -> Path:
         nodes, steps = self._tree.nodes, []
         while nodes.parent[node] >= 0:
             parent = int(nodes.parent[node])
@@ -126,7 +126,7 @@ class TreeView:
             node = parent
         return tuple(reversed(steps))
 
-    def _place(self, node: int, path: Path) -> OpenNode:
+    def _open_node(self, node: int, path: Path) -> OpenNode:
         spent = {split for split, _ in path}
-        left = tuple(k for k in range(self._tree.layout.splits.count) if k not in spent)
-        return OpenNode(path, self._tree.rows(node).astype(np.int64), left)
+        left = tuple(k for k in range(self._tree.layout.splits.split_count) if k not in spent)
+        return OpenNode(path, self._tree.rows_of_node(node).astype(np.int64), left)

@@ -83,7 +83,7 @@ def link_rows(rows: Ids, was: Ids, start: Ints, nodes: Ids, split: Ids, first: I
 
 @borrowing
 def branch_of(codes: Codes, row: int, split: int, attribute: Ints, cut: Ints, bins: Ints) -> int:
-    """Return the branch of a row at a split; the last three parameters are those of `layout.Layout.ways`."""
+    """Return the branch of a row at a split; the last three parameters are those of `layout.Layout.split_columns`."""
     code: int = np.int64(codes[row, attribute[split]])  # type: ignore[assignment]
     if cut[split] < 0:
         return code

@@ -46,14 +46,14 @@ def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
         "rivals": nodes.rivals[order].view(np.int8),
         "above": above.astype(np.int32),
         "kept": blocks >= 0,
-        "after": live._rows.after,
+        "after": live._rows.leaf_links,
         "changed": np.fromiter(live._before, np.int32, len(live._before)),
         "before": np.array(list(live._before.values()), np.int32).reshape(-1, 2),
         "widths": np.array(tree.layout.widths, np.int64),
         "taken": np.array([live._taken], np.int64),
     }
     for name, tally, mine in (("", tree._tally, ~deep), ("deep_", tree._deep_tally, deep)):
-        used, pool = _packed(tally, blocks[mine & (blocks >= 0)])
+        used, pool = _packed_blocks(tally, blocks[mine & (blocks >= 0)])
         columns |= {f"{name}used": used, f"{name}pool": pool}
     return columns
 
@@ -66,13 +66,15 @@ def restore_tree(live: LiveTree, columns: Columns) -> None:
     taken = int(columns["taken"][0])
     layout = Layout(tuple(columns["widths"].tolist()), live._cuts)
     tree = GrowingTree(live._rows, live.table, layout, live._rules, live._small)
-    _check(live, tree, columns, taken)
-    live._rows.after[:] = columns["after"]
+    _check_columns(live, tree, columns, taken)
+    live._rows.leaf_links[:] = columns["after"]
     numbers = _restore_nodes(tree, columns)
     deep = columns["depth"] >= tree._deepest
     for name, tally, mine in (("", tree._tally, ~deep), ("deep_", tree._deep_tally, deep)):
         with_counts = numbers[mine & columns["kept"]]
-        tree.nodes.block[with_counts] = _unpacked(tally, columns[f"{name}used"], columns[f"{name}pool"])
+        tree.nodes.block[with_counts] = _unpacked_blocks(
+            tally, columns[f"{name}used"], columns[f"{name}pool"]
+        )
     changed, before = columns["changed"].tolist(), columns["before"].tolist()
     live._before = {row: (known, bool(was)) for row, (known, was) in zip(changed, before, strict=True)}
     live._tree, live._taken = tree, taken
@@ -82,33 +84,37 @@ def _restore_nodes(tree: GrowingTree, columns: Columns) -> Ids:
     """Make the nodes, in pre-order; return their numbers."""
     nodes, attribute, above, code = tree.nodes, columns["attribute"], columns["above"], columns["code"]
     fresh = np.full(above.size - 1, NONE, np.int32)
-    numbers: Ids = np.append(np.int32(tree.root), nodes.add(fresh, code[1:], columns["depth"][1:]))
+    numbers: Ids = np.append(np.int32(tree.root), nodes.add_leaves(fresh, code[1:], columns["depth"][1:]))
     nodes.parent[numbers[1:]] = numbers[above[1:]]
     for name in _NODE_COLUMNS:
         getattr(nodes, name)[numbers] = columns[name]
     nodes.rivals[numbers] = columns["rivals"].view(np.uint8)
     inner = attribute >= 0
-    nodes.split(numbers[inner], np.array(attribute[inner]))
+    nodes.split_leaves(numbers[inner], np.array(attribute[inner]))
     nodes.kid[nodes.kids[nodes.parent[numbers[1:]]] + code[1:]] = numbers[1:]
     return numbers
 
 
-def _packed(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
+def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
     """Return how many contours are used in each block, and the blocks one after the other, no wider than that."""
     used = tally._used[blocks]
-    at, length = _places(used, tally.layout.slots)
+    at, length = _block_places(used, tally.layout.slot_count)
     pool = np.zeros(length, np.int32)
     stored = tally._pool, tally._at[blocks], tally._width[blocks]
-    counting.copy_blocks(*stored, pool, at, used, used, tally.layout.slots)
+    counting.copy_blocks(*stored, pool, at, used, used, tally.layout.slot_count)
     return used, pool
 
 
-def _unpacked(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
-    """Return new blocks with the contents from `_packed`."""
-    used, pool, slots = np.array(used), np.array(pool), tally.layout.slots  # aligned, as kernels know arrays
-    blocks = tally.open(used.size)
-    at, _ = _places(used, slots)
-    tally._widen(blocks, used)
+def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
+    """Return new blocks with the contents from `_packed_blocks`."""
+    used, pool, slots = (
+        np.array(used),
+        np.array(pool),
+        tally.layout.slot_count,
+    )  # aligned, as kernels know arrays
+    blocks = tally.open_blocks(used.size)
+    at, _ = _block_places(used, slots)
+    tally._widen_blocks(blocks, used)
     tally._used[blocks] = used
     stored = tally._pool, tally._at[blocks], tally._width[blocks]
     counting.copy_blocks(pool, at, used, *stored, used, slots)
@@ -119,17 +125,17 @@ def _unpacked(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
     return blocks
 
 
-def _places(used: Ids, slots: int) -> tuple[Ints, int]:
+def _block_places(used: Ids, slots: int) -> tuple[Ints, int]:
     """Return where each block begins, and where the last one ends."""
     ends = np.cumsum(used.astype(np.int64) * (1 + slots))
     return ends - used.astype(np.int64) * (1 + slots), int(ends[-1]) if ends.size else 0
 
 
-def _check(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> None:
+def _check_columns(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> None:
     """Compiled loops do not look where they write."""
     n, m, contours, nodes = live.count, columns["above"].size, live.table.size, tree.nodes
     widths = nodes.width
-    _within("taken", columns["taken"], 0, n + 1)
+    _check_range("taken", columns["taken"], 0, n + 1)
     for name in _NODE_COLUMNS:
         if columns[name].shape != (m, *getattr(nodes, name).shape[1:]):
             raise ValueError(f"column {name} has the shape {columns[name].shape}")
@@ -141,17 +147,20 @@ def _check(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> N
     ):
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
-    _within("after", columns["after"], NONE, n)
-    _within("first", columns["first"], NONE, n)
-    _within("changed", columns["changed"], 0, max(taken, 1))
-    _within("before", columns["before"], 0, max(contours, 2))
-    _within("attribute", columns["attribute"], NONE, widths.size)
+    _check_range("after", columns["after"], NONE, n)
+    _check_range("first", columns["first"], NONE, n)
+    _check_range("changed", columns["changed"], 0, max(taken, 1))
+    _check_range("before", columns["before"], 0, max(contours, 2))
+    _check_range("attribute", columns["attribute"], NONE, widths.size)
     _check_parents(columns, widths)
     deep: Bools = columns["depth"] >= tree._deepest
-    for name, slots, mine in (("", tree.layout.slots, ~deep), ("deep_", 1, deep)):
+    for name, slots, mine in (("", tree.layout.slot_count, ~deep), ("deep_", 1, deep)):
         used, pool = columns[f"{name}used"], columns[f"{name}pool"]
-        _within(f"{name}used", used, 0, contours + 1)
-        if used.size != np.count_nonzero(columns["kept"] & mine) or pool.size != _places(used, slots)[1]:
+        _check_range(f"{name}used", used, 0, contours + 1)
+        if (
+            used.size != np.count_nonzero(columns["kept"] & mine)
+            or pool.size != _block_places(used, slots)[1]
+        ):
             raise ValueError(f"{used.size} blocks of {pool.size} numbers do not fit the nodes")
 
 
@@ -159,12 +168,12 @@ def _check_parents(columns: Columns, widths: Ints) -> None:
     above, code = columns["above"], columns["code"]
     if not above.size or above[0] != NONE or (above[1:] >= np.arange(1, above.size)).any():
         raise ValueError("nodes are not in pre-order")
-    _within("above", above[1:], 0, above.size)
+    _check_range("above", above[1:], 0, above.size)
     split = columns["attribute"][above[1:]]
     if (split < 0).any() or (code[1:] < 0).any() or (code[1:] >= widths[split]).any():
         raise ValueError("a node is no child of its parent")
 
 
-def _within(name: str, column: NDArray[Any], low: int, end: int) -> None:
+def _check_range(name: str, column: NDArray[Any], low: int, end: int) -> None:
     if column.size and not (column.min() >= low and column.max() < end):
         raise ValueError(f"column {name} has numbers outside [{low}, {end})")

@@ -56,7 +56,7 @@ class SubtreeShelves:
         self._age: dict[tuple[int, int], None] = {}  # the longest unused come first
         self.size = 0
 
-    def put(self, node: int, since: int, size: int) -> None:
+    def shelve_subtree(self, node: int, since: int, size: int) -> None:
         """Shelve the subtree below an inner node, and make the node a leaf; the caller must take its rows."""
         nodes = self._nodes
         attribute = int(nodes.attribute[node])
@@ -64,25 +64,25 @@ class SubtreeShelves:
         self._age[node, attribute] = None
         self.size += size
         nodes.shelf[node] = True
-        nodes.detach(node)
+        nodes.detach_subtree(node)
 
-    def take(self, node: int, attribute: int) -> int | None:
+    def restore_subtree(self, node: int, attribute: int) -> int | None:
         """Put the subtree of a split back below a leaf; return the first row that it does not know, if there is one.
 
         None means that there is no such subtree.
         """
         if attribute not in self._of.get(node, ()):
             return None
-        found = self._remove(node, attribute)
-        self._nodes.attach(node, attribute, found.place)
+        found = self._remove_subtree(node, attribute)
+        self._nodes.attach_children(node, attribute, found.place)
         return found.since
 
-    def clear(self, nodes: Ids) -> None:
+    def clear_shelves(self, nodes: Ids) -> None:
         """Drop everything on the shelves of these nodes."""
         with_shelf = nodes[self._nodes.shelf[nodes]].tolist()
-        self._drop([(node, attribute) for node in with_shelf for attribute in self._of[node]])
+        self._drop_subtrees([(node, attribute) for node in with_shelf for attribute in self._of[node]])
 
-    def shrink(self, room: int) -> None:
+    def shrink_to(self, room: int) -> None:
         """Drop the least recently used subtrees until at most `room` nodes, or `LEAST_ROOM`, are left."""
         excess = self.size - max(room, LEAST_ROOM)
         chosen = []
@@ -91,22 +91,22 @@ class SubtreeShelves:
                 break
             chosen.append((node, attribute))
             excess -= self._of[node][attribute].size
-        self._drop(chosen)
+        self._drop_subtrees(chosen)
 
-    def _drop(self, chosen: list[tuple[int, int]]) -> None:
+    def _drop_subtrees(self, chosen: list[tuple[int, int]]) -> None:
         if not chosen:
             return
         nodes = self._nodes
         kids = []
         for node, attribute in chosen:
-            place = self._remove(node, attribute).place
+            place = self._remove_subtree(node, attribute).place
             kids.append(nodes.at_place(place, attribute))
             nodes.give_back(place, attribute)
         roots = np.concatenate(kids)
-        inner, leaves, _, _ = nodes.below(roots)
+        inner, leaves, _, _ = nodes.nodes_below(roots)
         self._let_go(np.concatenate([roots[nodes.attribute[roots] >= 0], inner, leaves]))
 
-    def _remove(self, node: int, attribute: int) -> ShelvedSubtree:
+    def _remove_subtree(self, node: int, attribute: int) -> ShelvedSubtree:
         shelf = self._of[node]
         found = shelf.pop(attribute)
         del self._age[node, attribute]

@@ -113,8 +113,8 @@ def gather_cells(
     ----------
     blocks, cells : (m,) the wanted cells; fastest if the cells of a block, and the cuts of an attribute, ascend
     pool, at, width, used : the blocks, see `quercus.trees.growth.incremental.tally`
-    offsets, cuts : of attributes, see `Layout.sheet`
-    slot, attribute, cut, branch : of cells, see `Layout.sources`
+    offsets, cuts : of attributes, see `Layout.attribute_columns`
+    slot, attribute, cut, branch : of cells, see `Layout.cell_sources`
     """
     m = blocks.shape[0]
     start = np.zeros(m + 1, np.int64)

@@ -56,21 +56,21 @@ class ContourCounts:
             "solved", "lower", "upper", "enclosed", "outer_lower", "outer_upper", "estimated", "entropy",
         )  # fmt: skip
         self._column = np.zeros(0, np.int32)
-        self.dirty = np.zeros((0, layout.slots), bool)
-        self.size = np.zeros((0, layout.slots), np.int32)
-        self.solved = np.zeros((0, layout.cells), bool)
-        self.enclosed = np.zeros((0, layout.cells), bool)
-        self.lower = np.zeros((0, layout.cells))
-        self.upper = np.zeros((0, layout.cells))
-        self.outer_lower = np.zeros((0, layout.cells))
-        self.outer_upper = np.zeros((0, layout.cells))
-        self.estimated = np.zeros((0, layout.cells if estimates else 0), bool)
-        self.entropy = np.zeros((0, layout.cells if estimates else 0))
+        self.dirty = np.zeros((0, layout.slot_count), bool)
+        self.size = np.zeros((0, layout.slot_count), np.int32)
+        self.solved = np.zeros((0, layout.cell_count), bool)
+        self.enclosed = np.zeros((0, layout.cell_count), bool)
+        self.lower = np.zeros((0, layout.cell_count))
+        self.upper = np.zeros((0, layout.cell_count))
+        self.outer_lower = np.zeros((0, layout.cell_count))
+        self.outer_upper = np.zeros((0, layout.cell_count))
+        self.estimated = np.zeros((0, layout.cell_count if estimates else 0), bool)
+        self.entropy = np.zeros((0, layout.cell_count if estimates else 0))
 
-    def open(self, count: int) -> Ids:
+    def open_blocks(self, count: int) -> Ids:
         """Return the numbers of `count` empty blocks."""
         while len(self._free) < count:
-            self._more()
+            self._add_room()
         blocks = self._free.take(count).astype(np.int32)
         self._width[blocks] = 0
         self._used[blocks] = 0
@@ -80,28 +80,28 @@ class ContourCounts:
             ends[blocks] = 0.0
         return blocks
 
-    def close(self, blocks: Ids) -> None:
+    def close_blocks(self, blocks: Ids) -> None:
         """Give blocks back."""
         self._width[blocks] = 0
         self._used[blocks] = 0
-        self._free.give(blocks)
+        self._free.give_back(blocks)
 
     @property
-    def taken(self) -> int:
+    def open_count(self) -> int:
         """Number of blocks that are open."""
         return self._at.size - len(self._free)
 
-    def _more(self) -> None:
+    def _add_room(self) -> None:
         known = self._at.size
         total = known + max(1, known // 2)  # a block may be large
-        self._free.give(np.arange(total - 1, known - 1, -1))
+        self._free.give_back(np.arange(total - 1, known - 1, -1))
         for name in self._columns:
             old = getattr(self, name)
             new = np.zeros((total, *old.shape[1:]), old.dtype)
             new[:known] = old
             setattr(self, name, new)
 
-    def add(  # noqa: PLR0917 - columns that go together
+    def add_rows(  # noqa: PLR0917 - columns that go together
         self, rows: Ids, was: Ids, start: Ints, nodes: Ids, blocks: Ids, parent: Ids, split: Ids
     ) -> None:
         """Count rows into blocks.
@@ -115,20 +115,21 @@ class ContourCounts:
         parent, split
             Of all nodes: attributes that are spent above are not counted.
         """
-        column, codes, ids = self._scratch(), self._evidence.codes, self._evidence.ids
+        column, codes, ids = self._scratch_column(), self._evidence.codes, self._evidence.ids
         stored = self._pool, self._at, self._width, self._used
         fresh = counting.new_columns(ids, rows, start, blocks, *stored, self._table.size, column)
-        self._widen(blocks, self._used[blocks] + fresh)
+        self._widen_blocks(blocks, self._used[blocks] + fresh)
         counting.count_rows(
-            codes, self.layout.offsets, ids, rows, was, start, nodes, parent, split, self.layout.spent, blocks,
-            self._pool, self._at, self._width, self._used, column, self.dirty, self.size,
+            codes, self.layout.first_slots, ids, rows, was, start, nodes, parent, split,
+            self.layout.spent_attributes, blocks, self._pool, self._at, self._width, self._used, column,
+            self.dirty, self.size,
         )  # fmt: skip
 
-    def nodes(self, rows: Ids, start: Ints) -> Cells:
+    def count_nodes(self, rows: Ids, start: Ints) -> Cells:
         """Count the rows of nodes, node by node, without keeping the counts: their own cells."""
-        return in_order(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch()))
+        return in_order(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch_column()))
 
-    def count(
+    def count_cells(
         self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, split: Ids
     ) -> tuple[Ids, Ids, Ids, Cells]:
         """Count the rows of nodes without keeping the counts: node (0 to m - 1), cell, size and contents of cells.
@@ -138,46 +139,48 @@ class ContourCounts:
         codes, ids, layout = self._evidence.codes, self._evidence.ids, self.layout
         group, cell, size, first, contours, counts, used = splitting.count_cells(
             codes,
-            *layout.sheet,
-            layout.slots,
+            *layout.attribute_columns,
+            layout.slot_count,
             ids,
             rows,
             start,
             nodes,
             parent,
             split,
-            layout.spent,
-            self._scratch(),
+            layout.spent_attributes,
+            self._scratch_column(),
         )
         n, entries = used.tolist()
         return group[:n], cell[:n], size[:n], in_order(first[: n + 1], contours[:entries], counts[:entries])
 
-    def cells(self, blocks: Ids, cells: Ids) -> Cells:
+    def cells_of(self, blocks: Ids, cells: Ids) -> Cells:
         """Return cells of blocks, in sparse form."""
-        offsets, _, cuts, _ = self.layout.sheet
+        offsets, _, cuts, _ = self.layout.attribute_columns
         stored = self._pool, self._at, self._width, self._used
-        return Cells(*splitting.gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.sources))
+        return Cells(
+            *splitting.gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.cell_sources)
+        )
 
-    def widest(self, blocks: Ids) -> Ids:
+    def contours_used(self, blocks: Ids) -> Ids:
         """Return how many contours occur in blocks, which bounds the entries of their cells: (m,)."""
         return self._used[blocks]
 
-    def sizes(self, blocks: Ids) -> tuple[Ids, Bools]:
+    def cell_sizes(self, blocks: Ids) -> tuple[Ids, Bools]:
         """Return the rows in each cell of blocks that is one of a candidate, and which cells changed: (m, C)."""
         size, changed = self.size[blocks], self.dirty[blocks]
-        if self.layout.cells == self.layout.slots and not any(self.layout.cuts):
+        if self.layout.cell_count == self.layout.slot_count and not any(self.layout.cuts):
             return size, changed
-        shape = blocks.size, self.layout.cells
+        shape = blocks.size, self.layout.cell_count
         to, touched = np.zeros(shape, np.int32), np.zeros(shape, bool)
-        splitting.cell_sizes(size, changed, *self.layout.sheet, to, touched)
+        splitting.cell_sizes(size, changed, *self.layout.attribute_columns, to, touched)
         return to, touched
 
-    def _scratch(self) -> Ids:
+    def _scratch_column(self) -> Ids:
         if self._column.size < self._table.size:
             self._column = np.full(2 * self._table.size, NONE, np.int32)
         return self._column
 
-    def _widen(self, blocks: Ids, needed: Ids) -> None:
+    def _widen_blocks(self, blocks: Ids, needed: Ids) -> None:
         """Give blocks a place with room for the columns they need; at least doubled, where it is a new one."""
         narrow = needed > self._width[blocks]
         if not narrow.any():
@@ -186,8 +189,8 @@ class ContourCounts:
         new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), counting.FIRST_WIDTH).astype(
             np.int32
         )
-        lengths = new_width.astype(np.int64) * (1 + self.layout.slots)
-        self._reserve(int(lengths.sum()))
+        lengths = new_width.astype(np.int64) * (1 + self.layout.slot_count)
+        self._reserve_pool(int(lengths.sum()))
         new_at = self._top + np.cumsum(lengths) - lengths
         counting.copy_blocks(
             self._pool,
@@ -197,22 +200,22 @@ class ContourCounts:
             new_at,
             new_width,
             self._used[moved],
-            self.layout.slots,
+            self.layout.slot_count,
         )
         self._at[moved], self._width[moved] = new_at, new_width
         self._top += int(lengths.sum())
 
-    def _reserve(self, length: int) -> None:
+    def _reserve_pool(self, length: int) -> None:
         if self._top + length <= self._pool.size:
             return
         live = np.flatnonzero(self._width).astype(np.int32)
-        lengths = self._width[live].astype(np.int64) * (1 + self.layout.slots)
+        lengths = self._width[live].astype(np.int64) * (1 + self.layout.slot_count)
         needed = int(lengths.sum()) + length
         pool = np.zeros(max(self._pool.size, needed + needed // 2), np.int32)
         at = np.cumsum(lengths) - lengths
         counting.copy_blocks(
             self._pool, self._at[live], self._width[live], pool, at, self._width[live], self._used[live],
-            self.layout.slots,
+            self.layout.slot_count,
         )  # fmt: skip
         self._pool, self._at[live], self._top = pool, at, int(lengths.sum())
 

@@ -31,7 +31,7 @@ def _names_item(context: Any, array: types.Array, indices: tuple[Any, ...]) -> b
     )
 
 
-def _pointer(
+def _address_of(
     context: Any, builder: Any, array: types.Array, value: Any, indices: list[tuple[Any, Any]]
 ) -> Any:
     """Write the address of an item; indices below zero count from the end."""
@@ -47,36 +47,36 @@ def _pointer(
     )
 
 
-def _item(context: Any, builder: Any, array: types.Array, value: Any, kind: Any, index: Any) -> Any:
+def _item_address(context: Any, builder: Any, array: types.Array, value: Any, kind: Any, index: Any) -> Any:
     """Write the address of the item of an index, a number or several; None if the index names no item."""
     several = isinstance(kind, types.BaseTuple)
     kinds = tuple(kind.types) if several else (kind,)
     if not _names_item(context, array, kinds):
         return None
     indices = [builder.extract_value(index, place) for place in range(len(kinds))] if several else [index]
-    return _pointer(context, builder, array, value, list(zip(kinds, indices, strict=True)))
+    return _address_of(context, builder, array, value, list(zip(kinds, indices, strict=True)))
 
 
-def _reading(usual: Callable[..., Any]) -> Callable[..., Any]:
-    def read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _reading_item(usual: Callable[..., Any]) -> Callable[..., Any]:
+    def read_item(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, kind = signature.args
-        item = _item(context, builder, array, arguments[0], kind, arguments[1])
+        item = _item_address(context, builder, array, arguments[0], kind, arguments[1])
         if item is None:
             return usual(context, builder, signature, arguments)
         return arrayobj.load_item(context, builder, array, item)
 
-    return read
+    return read_item
 
 
-accesses.lower(operator.getitem, _Buffer, types.Integer)(_reading(arrayobj.getitem_arraynd_intp))
-accesses.lower(operator.getitem, _Buffer, types.BaseTuple)(_reading(arrayobj.getitem_array_tuple))
+accesses.lower(operator.getitem, _Buffer, types.Integer)(_reading_item(arrayobj.getitem_arraynd_intp))
+accesses.lower(operator.getitem, _Buffer, types.BaseTuple)(_reading_item(arrayobj.getitem_array_tuple))
 
 
 @accesses.lower(operator.setitem, _Buffer, types.Any, types.Any)
-def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _write_item(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array, kind, given = signature.args
     value, index, new = arguments
-    item = _item(context, builder, array, value, kind, index)
+    item = _item_address(context, builder, array, value, kind, index)
     if item is None:
         return arrayobj.setitem_array(context, builder, signature, arguments)
     arrayobj.store_item(context, builder, array, context.cast(builder, new, given, array.dtype), item)
@@ -84,14 +84,14 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 @accesses.lower_getattr(types.Array, "shape")
-def _shape(context: Any, builder: Any, array: types.Array, value: Any) -> Any:
+def _array_shape(context: Any, builder: Any, array: types.Array, value: Any) -> Any:
     return builder.extract_value(value, SHAPE)
 
 
 _all_owned = NRTContext.get_meminfos
 
 
-def owned(context: Any, builder: Any, kind: Any, value: Any) -> list[tuple[Any, Any]]:
+def owned_memory(context: Any, builder: Any, kind: Any, value: Any) -> list[tuple[Any, Any]]:
     """Return the memory that a value owns; replaces `NRTContext.get_meminfos`."""
     if type(kind) is types.Array:
         return [(kind, builder.extract_value(value, MEMORY))]

@@ -32,12 +32,12 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def compiled(function: F) -> F:
     """Compile `function` on first call; the machine code is cached on disk where a cache directory is writable."""
-    return _compile(function, JITCodeLibrary, KernelCompiler)
+    return _compile_kernel(function, JITCodeLibrary, KernelCompiler)
 
 
 def compact(function: F) -> F:
     """Do the same as `compiled` for large kernels with loops over classes: these are few, and are not unrolled."""
-    return _compile(function, CompactEntry, KernelCompiler)
+    return _compile_kernel(function, CompactEntry, KernelCompiler)
 
 
 def reordered(function: F) -> F:
@@ -45,18 +45,20 @@ def reordered(function: F) -> F:
 
     They are optimised before they are linked, so that the order is the same in all callers.
     """
-    return _compile(function, JITCodeLibrary, OptimisedPartCompiler, fastmath={"reassoc", "contract"})
+    return _compile_kernel(function, JITCodeLibrary, OptimisedPartCompiler, fastmath={"reassoc", "contract"})
 
 
 def borrowing(function: F) -> F:
     """Do the same as `compiled` for kernels that make no arrays: they do not count references to borrowed ones."""
-    return _compile(function, JITCodeLibrary, KernelCompiler, _nrt=False)
+    return _compile_kernel(function, JITCodeLibrary, KernelCompiler, _nrt=False)
 
 
-def _compile(function: F, library: type[JITCodeLibrary], part: type[CompilerBase], **options: Any) -> F:
+def _compile_kernel(
+    function: F, library: type[JITCodeLibrary], part: type[CompilerBase], **options: Any
+) -> F:
     """Return the kernel as an entry, which Python calls: a wrapper of its part, which kernels that name it take."""
-    linked = _cached(_copy(function), pipeline_class=part, no_cpython_wrapper=True, **options)
-    kernel = _cached(function, **options)
+    linked = _cached_kernel(_renamed_copy(function), pipeline_class=part, no_cpython_wrapper=True, **options)
+    kernel = _cached_kernel(function, **options)
     kernel._compiler = EntryCompiler(kernel, linked, library)
     linked.compile, kernel.compile = _compiling_parts(linked), _compiling_parts(kernel)
 
@@ -93,7 +95,7 @@ def _is_cached(kernel: Any, signature: Any) -> bool:
     return key in file._load_index()
 
 
-def _copy(function: Any) -> FunctionType:
+def _renamed_copy(function: Any) -> FunctionType:
     """Return the function under another name, so that its code is cached beside the entry's."""
     copy = FunctionType(
         function.__code__,
@@ -106,7 +108,7 @@ def _copy(function: Any) -> FunctionType:
     return copy
 
 
-def _cached(function: Any, **own: Any) -> Any:
+def _cached_kernel(function: Any, **own: Any) -> Any:
     options: dict[str, Any] = {
         "_nrt": True,  # would be the caller's otherwise
         "error_model": "numpy",

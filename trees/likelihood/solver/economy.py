@@ -22,7 +22,7 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
 from numba.core.types.functions import BaseFunction
 
-from quercus.trees.likelihood.solver.accesses import accesses, owned
+from quercus.trees.likelihood.solver.accesses import accesses, owned_memory
 
 _KERNEL_PASSES = (
     untyped_passes.TranslateByteCode,
@@ -67,7 +67,7 @@ def _computes_arrays(state: Any) -> bool:
     )
 
 
-def _managed(passes: Any, name: str) -> _Passes:
+def _pass_manager(passes: Any, name: str) -> _Passes:
     manager = _Passes(name)
     for each in passes:
         manager.add_pass(each, each.__name__)
@@ -78,7 +78,7 @@ def _managed(passes: Any, name: str) -> _Passes:
 class KernelCompiler(CompilerBase):
     """Compiles kernels of this package."""
 
-    _passes: ClassVar = _managed(_KERNEL_PASSES, "kernel")
+    _passes: ClassVar = _pass_manager(_KERNEL_PASSES, "kernel")
 
     def define_pipelines(self) -> list[PassManager]:
         """Return the passes of a kernel."""
@@ -88,7 +88,7 @@ class KernelCompiler(CompilerBase):
 def _without_what_is_never_met(state: Any) -> list[PassManager]:
     """Return the passes of one of Numba's own functions."""
     usual = DefaultPassBuilder.define_nopython_pipeline(state).passes
-    return [_managed((each for each, _ in usual if each not in _NEVER_MET), "nopython")]
+    return [_pass_manager((each for each, _ in usual if each not in _NEVER_MET), "nopython")]
 
 
 _FOUND: Final[dict[Any, Any]] = {}  # types of calls
@@ -96,7 +96,7 @@ _SIZES: Final[dict[str, int]] = {}  # of values, in bytes
 _PLAIN: Final = {ir.Loc, str, int, float, bool, type(None), type(len), FunctionType, ModuleType, type}
 
 
-def _remembering(resolve: Callable[..., Any]) -> Callable[..., Any]:
+def _with_cached_types(resolve: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that finds the types of a call only once.
 
     Numba finds them anew for each call, for the same call each time that a variable's type becomes known, and when it
@@ -119,7 +119,7 @@ def _remembering(resolve: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+def replaced_attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Have an attribute another value inside."""
     missing = object()
     usual = vars(owner).get(name, missing)
@@ -133,7 +133,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             setattr(owner, name, usual)
 
 
-def _canonicalise(processor: Any, emit_dels: bool = False, **options: Any) -> None:
+def _canonicalise_blocks(processor: Any, emit_dels: bool = False, **options: Any) -> None:
     """Order the blocks of a function; omit the steps that only closures and ``with`` need."""
     function = processor.func_ir
     if emit_dels or function.is_generator:
@@ -149,7 +149,7 @@ _process = PostProcessor.run
 _all_variables = ir.Inst._rec_list_vars
 
 
-def _variables(owner: Any, value: Any) -> list[ir.Var]:
+def _variables_of(owner: Any, value: Any) -> list[ir.Var]:
     """Return the variables among the parts of an instruction; most parts are no variables."""
     kind = type(value)
     if kind is ir.Var:
@@ -159,11 +159,11 @@ def _variables(owner: Any, value: Any) -> list[ir.Var]:
     if kind is dict:
         value, kind = value.values(), list
     if kind is list or kind is tuple:
-        return [variable for each in value for variable in _variables(owner, each)]
+        return [variable for each in value for variable in _variables_of(owner, each)]
     return _all_variables(owner, value)
 
 
-def _size(target: Any, kind: Any) -> int:
+def _abi_size(target: Any, kind: Any) -> int:
     """Return the size of a value in bytes; LLVM must read a module to determine it."""
     key = str(kind)
     if key not in _SIZES:
@@ -209,7 +209,7 @@ def _install_known(target: Any) -> None:
 
 
 @contextmanager
-def economising(target: Any) -> Iterator[None]:
+def economical_compilation(target: Any) -> Iterator[None]:
     """Have Numba compile what kernels need, and its own functions that they call, without what these do not need."""
     typing = target.typing_context
     target.install_registry(accesses)
@@ -217,17 +217,17 @@ def economising(target: Any) -> Iterator[None]:
         for owner, name, value in (
             (Compiler, "define_pipelines", lambda self: _without_what_is_never_met(self.state)),
             (_FunctionCompiler, "_customize_flags", _without_wrappers),
-            (PostProcessor, "run", _canonicalise),
+            (PostProcessor, "run", _canonicalise_blocks),
             (ssa, "_find_defs_violators", _find_reassigned_anew),
             (ssa, "_run_block_rewrite", _rewrite_where_named),
-            (NRTContext, "get_meminfos", owned),
-            (BaseContext, "get_abi_sizeof", _size),
-            (ir.Inst, "_rec_list_vars", _variables),
+            (NRTContext, "get_meminfos", owned_memory),
+            (BaseContext, "get_abi_sizeof", _abi_size),
+            (ir.Inst, "_rec_list_vars", _variables_of),
             (ffi.lib._lock, "_cblist", []),  # listeners to each call of LLVM
-            (typing, "resolve_function_type", _remembering(typing.resolve_function_type)),
-            (BaseFunction, "get_call_type", _remembering(BaseFunction.get_call_type)),
+            (typing, "resolve_function_type", _with_cached_types(typing.resolve_function_type)),
+            (BaseFunction, "get_call_type", _with_cached_types(BaseFunction.get_call_type)),
             (typing, "refresh", typing._load_builtins),
             (target, "refresh", lambda: _install_known(target)),
         ):
-            changes.enter_context(replaced(owner, name, value))
+            changes.enter_context(replaced_attribute(owner, name, value))
         yield

@@ -58,7 +58,7 @@ class LocalMinima:
     def __init__(self) -> None:
         self.found: list[tuple[float, Array, float]] = []
 
-    def add(self, x: Array, mu: float, most: int = MINIMA) -> bool:
+    def add_minimum(self, x: Array, mu: float, most: int = MINIMA) -> bool:
         """Keep `x` if it is new, and among the `most` lowest."""
         if not mu > 0.0 or any(np.abs(x - y).max() <= SAME_POINT for _, y, _ in self.found):
             return False
@@ -68,21 +68,21 @@ class LocalMinima:
         return True
 
     @property
-    def least(self) -> float:
+    def least_entropy(self) -> float:
         """The least entropy, in nats; infinite when nothing was found."""
         return self.found[0][0] if self.found else np.inf
 
-    def search(self, P: Array, w: Array, c: float, theta: Array, lower: float) -> None:
+    def search_minima(self, P: Array, w: Array, c: float, theta: Array, lower: float) -> None:
         """Go down from `theta`, and look on its other side; from the sides of the vertices until `lower` is reached."""
         x = theta.copy()
-        self.add(x, descend(P, w, c, c, theta, x)[1])
+        self.add_minimum(x, descend(P, w, c, c, theta, x)[1])
         for _, y, _ in self.found[:]:
-            self.add(*settled_minimum(P, w, c, theta, 2.0 * theta - y))
+            self.add_minimum(*settled_minimum(P, w, c, theta, 2.0 * theta - y))
         for aim in np.eye(len(theta)):
-            if self.least <= lower + REACHED:
+            if self.least_entropy <= lower + REACHED:
                 break
             to_boundary(P, w, c, theta, aim, x)
-            self.add(x, descend(P, w, c, c, theta, x)[1])
+            self.add_minimum(x, descend(P, w, c, c, theta, x)[1])
 
 
 def settled_minimum(P: Array, w: Array, c: float, theta: Array, aim: Array) -> tuple[Array, float]:
@@ -116,15 +116,15 @@ class LeaveOneOut:
             move_into_cut(*self._problem, self._top, mu, self._tops, True, self._high)
         self._minima = LocalMinima()
         if lower > 0.0:
-            self._minima.search(*self._problem, theta, lower * LN2)
+            self._minima.search_minima(*self._problem, theta, lower * LN2)
         for _, x, mu in self._minima.found:
             move_into_cut(*self._problem, x, mu, self._tops, False, self._low)
 
-    def widths(self, which: slice = slice(None)) -> Array:
+    def width_bounds(self, which: slice = slice(None)) -> Array:
         """Widths without one row of each of some contours, at the least, in bits; they grow as more is found out."""
         return np.maximum(self._high[which] - self._low[which], 0.0) / LN2
 
-    def _without(self, k: int) -> tuple[tuple[Array, Array, float], Array]:
+    def _problem_without(self, k: int) -> tuple[tuple[Array, Array, float], Array]:
         """Problem and maximiser without one row of contour `k`; the level is 0 where the cut is but a point."""
         P, counts, level = self._problem
         counts = counts.copy()
@@ -137,19 +137,19 @@ class LeaveOneOut:
         level = min(level + w.sum() * (worst + plain_sums(*P.shape) + rounding(P.shape[1])), 0.0)
         return (P / (P @ theta)[:, np.newaxis], w, level), theta
 
-    def refine(self, k: int) -> bool:
+    def refine_contour(self, k: int) -> bool:
         """Find better points for contour `k`, with all rows looked at; True: for other contours too."""
-        problem, theta = self._without(k)
+        problem, theta = self._problem_without(k)
         known = len(self._minima.found)
         if not len(problem[1]):
             self._low[k], self._high[k] = 0.0, np.log(len(theta))
         elif problem[2] < 0.0:
             top, _ = greatest_point(*problem, theta, self._top)
             self._high[k] = max(self._high[k], entropy(top))
-            self._low[k] = min(self._low[k], self._least(problem, theta))
+            self._low[k] = min(self._low[k], self._least_found(problem, theta))
         return len(self._minima.found) > known
 
-    def _least(self, problem: tuple[Array, Array, float], theta: Array) -> float:
+    def _least_found(self, problem: tuple[Array, Array, float], theta: Array) -> float:
         """Least entropy found."""
         P, w, level = problem
         with np.errstate(divide="ignore"):
@@ -159,23 +159,23 @@ class LeaveOneOut:
         near = LocalMinima()
         for _, start, mu in self._minima.found:
             x = start.copy()
-            near.add(x, newton_stationary(P, w, level, x, mu))
+            near.add_minimum(x, newton_stationary(P, w, level, x, mu))
         if not near.found:
             x = theta.copy()
-            near.add(x, descend(P, w, level, level, theta, x)[1])
-            self._adopt(near)
-        return float(min(entropy(theta), near.least))
+            near.add_minimum(x, descend(P, w, level, level, theta, x)[1])
+            self._adopt_minimum(near)
+        return float(min(entropy(theta), near.least_entropy))
 
-    def learn(self, k: int, lower: float) -> None:
+    def learn_from_lower(self, k: int, lower: float) -> None:
         """Look for the point that reaches `lower` (bits) without a row of contour `k`, which `refine` has missed."""
-        problem, theta = self._without(k)
+        problem, theta = self._problem_without(k)
         if len(problem[1]) and problem[2] < 0.0 < lower:
             near = LocalMinima()
-            near.search(*problem, theta, lower * LN2)
-            self._adopt(near)
+            near.search_minima(*problem, theta, lower * LN2)
+            self._adopt_minimum(near)
 
-    def _adopt(self, near: LocalMinima) -> None:
+    def _adopt_minimum(self, near: LocalMinima) -> None:
         """Let the lowest of some minima without one row bound the others."""
         for _, x, mu in near.found[:1]:
-            if self._minima.add(x, mu, LEARNT):
+            if self._minima.add_minimum(x, mu, LEARNT):
                 move_into_cut(*self._problem, x, mu, self._tops, False, self._low)

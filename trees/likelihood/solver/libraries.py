@@ -22,7 +22,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.lowering import Environment  # type: ignore[attr-defined]
 
-from quercus.trees.likelihood.solver.economy import KernelCompiler, economising, replaced
+from quercus.trees.likelihood.solver.economy import KernelCompiler, economical_compilation, replaced_attribute
 
 
 class Part(JITCodeLibrary):
@@ -37,7 +37,7 @@ class Part(JITCodeLibrary):
     def _optimize_functions(self, module: llvm.ModuleRef) -> None:
         """Prepare each function with few passes: all of them run on the whole."""
         module.data_layout = self._codegen._data_layout
-        builder = _builder(self._codegen, 0)
+        builder = _pass_builder(self._codegen, 0)
         passes = builder.getFunctionPassManager()
         passes.add_sroa_pass()
         passes.add_simplify_cfg_pass()
@@ -91,7 +91,7 @@ class Part(JITCodeLibrary):
             part = cls(codegen, name)
             part._pieces, part._finalized = data, True
             return part
-        with replaced(codegen, "_library_class", JITCodeLibrary):
+        with replaced_attribute(codegen, "_library_class", JITCodeLibrary):
             return JITCodeLibrary._unserialize(codegen, state)
 
 
@@ -111,7 +111,7 @@ class CompactEntry(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         """Optimise as Numba does: lightly, so that what counts references can be pruned, and then in full."""
         for level in (0, 3):
-            builder = _builder(self._codegen, level)
+            builder = _pass_builder(self._codegen, level)
             passes = builder.getModulePassManager()
             if level == 0:
                 passes.add_loop_rotate_pass()
@@ -121,7 +121,7 @@ class CompactEntry(JITCodeLibrary):
             passes.run(self._final_module, builder)
 
 
-def _builder(codegen: Any, level: int) -> llvm.PassBuilder:
+def _pass_builder(codegen: Any, level: int) -> llvm.PassBuilder:
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_unrolling = tuning.loop_interleaving = False
     tuning.loop_vectorization = tuning.slp_vectorization = False
@@ -201,9 +201,9 @@ def compiling_parts(target: Any) -> Iterator[None]:
         gc.disable()
         try:
             with (
-                replaced(codegen, "_library_class", Part),
-                replaced(codegen, "set_env", set_known_environment),
-                economising(target),
+                replaced_attribute(codegen, "_library_class", Part),
+                replaced_attribute(codegen, "set_env", set_known_environment),
+                economical_compilation(target),
             ):
                 yield
         finally:

@@ -52,7 +52,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     upper, upper_gap = greatest_entropy(A, centre, rows[rank:].T, off)
     lower, lower_gap = least_entropy_vertex(A, centre, rank, off)
     if lower_gap < 0.0:
-        lower, lower_gap = searched(P, w, theta, A, centre, slack)
+        lower, lower_gap = searched_minimum(P, w, theta, A, centre, slack)
     return min(lower, upper), upper, error + max(upper_gap, lower_gap)
 
 
@@ -98,7 +98,7 @@ def least_entropy_vertex(A: Array, centre: Array, rank: int, off: float) -> tupl
     q, r = np.linalg.qr(A)
     target = q.T @ (A @ centre)
     best = low = float(entropy_term(centre).sum())
-    for chosen in batches(combinations(columns.tolist(), rank)):
+    for chosen in basis_batches(combinations(columns.tolist(), rank)):
         U, values, V = np.linalg.svd(np.moveaxis(r[:, chosen], 1, 0), full_matrices=False)
         basis = values[:, -1] > RANK * np.linalg.norm(r, 2)
         U, values, V = U[basis], values[basis], V[basis]
@@ -116,13 +116,15 @@ def least_entropy_vertex(A: Array, centre: Array, rank: int, off: float) -> tupl
     return best, best - low
 
 
-def batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]]:
+def basis_batches(bases: Iterator[tuple[int, ...]]) -> Iterator[NDArray[np.intp]]:
     """Cut an iteration into arrays (batch, rank)."""
     while chosen := list(islice(bases, BASES_AT_ONCE)):
         yield np.array(chosen)
 
 
-def searched(P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: float) -> tuple[float, float]:
+def searched_minimum(
+    P: Array, w: Array, theta: Array, A: Array, centre: Array, slack: float
+) -> tuple[float, float]:
     """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
     flat = max(FLAT_DEPTH, 4.0 * slack)
     low, _, _ = search.least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)

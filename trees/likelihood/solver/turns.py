@@ -23,45 +23,45 @@ def taking_turn(folder: str | None, name: str) -> Iterator[None]:
     Kernels do not call each other in a circle, so processes do not wait for each other in one either. Without a
     `folder` to share, or where the file system has no locks, nobody waits, and both do the work.
     """
-    held = _lock(folder, name, LONGEST_S)
+    held = _lock_turn(folder, name, LONGEST_S)
     try:
         yield
     finally:
         if held:
-            _unlock(folder, name)
+            _unlock_turn(folder, name)
 
 
 def take_turn(folder: str | None, name: str) -> bool:
     """Take the turn at `name` until this process ends; False where another process holds it or nobody can."""
-    return _lock(folder, name)
+    return _lock_turn(folder, name)
 
 
 def is_taken(folder: str | None, name: str) -> bool:
     """Return whether another process holds the turn at `name`, or nobody can."""
-    free = _lock(folder, name)
+    free = _lock_turn(folder, name)
     if free:
-        _unlock(folder, name)
+        _unlock_turn(folder, name)
     return not free
 
 
 if sys.platform == "win32":
 
-    def _lock(folder: str | None, name: str, longest_s: float = 0.0) -> bool:
+    def _lock_turn(folder: str | None, name: str, longest_s: float = 0.0) -> bool:
         return False
 
-    def _unlock(folder: str | None, name: str) -> None:
+    def _unlock_turn(folder: str | None, name: str) -> None:
         pass
 
 else:
     import fcntl
 
-    def _lock(folder: str | None, name: str, longest_s: float = 0.0) -> bool:
+    def _lock_turn(folder: str | None, name: str, longest_s: float = 0.0) -> bool:
         if folder is None:
             return False
         until = time.monotonic() + longest_s
         try:
-            file = _file(folder)
-            while not _lock_at_once(file, _place(name)):
+            file = _lock_file(folder)
+            while not _lock_at_once(file, _byte_of(name)):
                 if time.monotonic() >= until:
                     return False
                 time.sleep(LOOK_S)
@@ -76,15 +76,15 @@ else:
             return False
         return True
 
-    def _unlock(folder: str | None, name: str) -> None:
+    def _unlock_turn(folder: str | None, name: str) -> None:
         if folder is not None:
-            fcntl.lockf(_file(folder), fcntl.LOCK_UN, 1, _place(name))
+            fcntl.lockf(_lock_file(folder), fcntl.LOCK_UN, 1, _byte_of(name))
 
     @cache
-    def _file(folder: str) -> int:
+    def _lock_file(folder: str) -> int:
         """Return a descriptor that stays open: closing one ends all locks of the process on its file."""
         return os.open(os.path.join(folder, FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def _place(name: str) -> int:
+    def _byte_of(name: str) -> int:
         """Return the byte of the file that stands for a name. Two names on one byte only wait without need."""
         return zlib.crc32(name.encode())

@@ -69,7 +69,7 @@ def test_each_tree_has_one_vote_and_its_best_classes_share_it(base: Tree, silent
     forest = fit(Forest(base, trees=7, seed=3), silent_iris(5, silent))
     again = restore_model(
         form_of(forest),
-        {**join_trees(forest.flats), **fitted_columns(forest)},
+        {**join_trees(forest.flat_trees), **fitted_columns(forest)},
         forest.attributes,
         3,
         ((),) * 4,

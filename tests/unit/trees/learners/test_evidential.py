@@ -112,7 +112,7 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
     sample = _labels_of(table)
     place = OpenNode((), np.arange(500), (0,))
     for most in (1, 7, CANDIDATE_CUTS.default):
-        tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(place)
+        tests = BestTest(table, sample, sample.table.solver(1.0), most, None).node_tests(place)
         assert tests is not None
         assert tests.threshold.size == most
         passed = (column < tests.threshold[:, np.newaxis]).sum(axis=1)
@@ -124,7 +124,7 @@ def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
     classes = [value % 3 for value in column]
     table = Table.of_classes(np.array(column, float)[:, np.newaxis], [X], classes, 3)
     sample = _labels_of(table)
-    tests = BestTest(table, sample, sample.table.solver(1.0), most, None).tests(
+    tests = BestTest(table, sample, sample.table.solver(1.0), most, None).node_tests(
         OpenNode((), np.arange(len(column)), (0,))
     )
     if tests is None:

@@ -62,7 +62,7 @@ class Says(LearnedModel):
     mass: MassFunction
 
     @property
-    def flats(self) -> tuple[FlatTree, ...]:
+    def flat_trees(self) -> tuple[FlatTree, ...]:
         return ()
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
@@ -120,7 +120,7 @@ def test_the_customary_number_is_the_root_rounded_up(count: int, drawn: int) -> 
 def test_half_is_rounded_up_and_draws_that_many() -> None:
     assert [half_of(count) for count in range(6)] == [0, 1, 1, 2, 2, 3]
     inner = Recording(set(range(9)))
-    RandomAttributes(inner, np.random.default_rng(0), half_of).judge(
+    RandomAttributes(inner, np.random.default_rng(0), half_of).choose_split(
         OpenNode((), np.arange(3), tuple(range(9)))
     )
     assert [len(offered) for offered in inner.offered] == [5]
@@ -132,7 +132,7 @@ class Recording:
     def __init__(self, good: set[int]) -> None:
         self.good, self.offered = good, list[tuple[int, ...]]()
 
-    def judge(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
         self.offered.append(place.attributes)
         usable = [k for k in place.attributes if k in self.good]
         return SplitChoice(usable[-1], {}, ()) if usable else None
@@ -142,7 +142,7 @@ def test_attributes_are_drawn_anew_at_each_node_and_in_declared_order() -> None:
     inner = Recording(set(range(9)))
     criterion = RandomAttributes(inner, np.random.default_rng(0))
     for _ in range(50):
-        assert criterion.judge(OpenNode((), np.arange(3), tuple(range(9)))) is not None
+        assert criterion.choose_split(OpenNode((), np.arange(3), tuple(range(9)))) is not None
     assert {len(offered) for offered in inner.offered} == {3}
     assert all(list(offered) == sorted(offered) for offered in inner.offered)
     assert len(set(inner.offered)) > 30
@@ -151,17 +151,21 @@ def test_attributes_are_drawn_anew_at_each_node_and_in_declared_order() -> None:
 def test_where_none_drawn_can_split_the_others_are_tried() -> None:
     inner = Recording({5})
     for seed in range(10):
-        choice = RandomAttributes(inner, np.random.default_rng(seed)).judge(
+        choice = RandomAttributes(inner, np.random.default_rng(seed)).choose_split(
             OpenNode((), np.arange(3), tuple(range(9)))
         )
         assert choice is not None
         assert choice.attribute == 5
     assert (
-        RandomAttributes(Recording(set()), np.random.default_rng(0)).judge(OpenNode((), np.arange(3), (1, 2)))
+        RandomAttributes(Recording(set()), np.random.default_rng(0)).choose_split(
+            OpenNode((), np.arange(3), (1, 2))
+        )
         is None
     )
     assert (
-        RandomAttributes(Recording({1}), np.random.default_rng(0)).judge(OpenNode((), np.arange(3), ()))
+        RandomAttributes(Recording({1}), np.random.default_rng(0)).choose_split(
+            OpenNode((), np.arange(3), ())
+        )
         is None
     )
 

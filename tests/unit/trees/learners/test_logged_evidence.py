@@ -42,7 +42,7 @@ def test_what_a_class_and_the_others_share_is_that_of_the_mass_functions() -> No
         rest = 0b111 & ~(1 << klass)
         expected = [
             [sum(m for s, m in mass.focal if s & ~inside == 0) for inside in (1 << klass, rest)]
-            for mass in (evidence.known(row).mass for row in range(6))
+            for mass in (evidence.known_label(row).mass for row in range(6))
         ]
         np.testing.assert_allclose(two_class_shares(table, klass), expected, atol=1e-12)
 
@@ -52,9 +52,9 @@ def test_what_a_class_and_the_others_share_is_that_of_the_mass_functions() -> No
 )
 def test_a_model_of_the_log_is_that_of_its_mass_functions(algorithm: Algorithm) -> None:
     evidence = evidence_of(algorithm, LOW)
-    masses = [evidence.known(row).mass for row in range(6)]
+    masses = [evidence.known_label(row).mass for row in range(6)]
     expected = fit(evidence.specification.algorithm, Table.of_masses(VALUES, ATTRIBUTES, masses))
-    found, wanted = evidence.learn().predict(VALUES), expected.predict(VALUES)
+    found, wanted = evidence.learn_model().predict(VALUES), expected.predict(VALUES)
     for name in ("theta", "belief", "plausibility"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=1e-9, err_msg=name)
     assert (found.belief <= found.plausibility + 1e-12).all()

@@ -11,7 +11,7 @@ from quercus.specification.algorithms import Averaging
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees.learners.averaging import mean_mass
-from quercus.trees.learners.relearning import LoggedEvidence, combined
+from quercus.trees.learners.relearning import LoggedEvidence, combined_mass
 
 CLASSES = 20
 FRAME = Frame(tuple(f"c{i}" for i in range(CLASSES)))
@@ -31,14 +31,14 @@ def test_a_model_learns_from_answers_of_thousands_of_sets() -> None:
     for instance in (0, 1):
         evidence.add_label(instance, ReportedLabel(Masses(many(1, 3_000)), 0.9))
     for instance in (0, 1):
-        found = evidence.known(instance).mass.contour()
-        np.testing.assert_allclose(found / found.max(), evidence.known(instance).contour, atol=1e-9)
-    assert evidence.learn().flats[0].size >= 1
+        found = evidence.known_label(instance).mass.contour()
+        np.testing.assert_allclose(found / found.max(), evidence.known_label(instance).contour, atol=1e-9)
+    assert evidence.learn_model().flat_trees[0].size >= 1
 
 
 def test_what_cannot_be_combined_keeps_its_contour() -> None:
     one, other = many(2, 1_000), many(3, 1_000)
-    found = combined(one, other, 1.0)
+    found = combined_mass(one, other, 1.0)
     product = one.contour() * other.contour()
     assert len(found.focal) <= CLASSES
     contour = found.contour()

@@ -28,8 +28,8 @@ def densities(seed: int, n: int, size: int) -> NDArray[np.float64]:
 def test_the_ranked_densities_go_to_nested_sets() -> None:
     nested = ConsonantMasses.of(np.log([[1.0, 5.0, 2.0]]))
     assert nested.order.tolist() == [[1, 2, 0]]
-    assert dict(nested.mass(0).focal) == pytest.approx({0b010: 0.625, 0b110: 0.25, 0b111: 0.125})
-    assert nested.first.tolist() == [1]
+    assert dict(nested.mass_function(0).focal) == pytest.approx({0b010: 0.625, 0b110: 0.25, 0b111: 0.125})
+    assert nested.densest_class.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_tied_ones_go_together_to_the_largest_of_their_sets(
 ) -> None:
     with np.errstate(divide="ignore"):
         nested = ConsonantMasses.of(np.log(np.array([values])))
-    assert dict(nested.mass(0).focal) == pytest.approx(expected)
+    assert dict(nested.mass_function(0).focal) == pytest.approx(expected)
     assert nested.order[0].tolist() == order
 
 
 def test_a_mass_that_underflows_keeps_its_contour() -> None:
     nested = ConsonantMasses.of(np.array([[0.0, -2000.0, -1000.0]]))
     np.testing.assert_allclose(nested.log_contours(), [[0.0, -2000.0, -1000.0]])
-    assert nested.mass(0).focal == ((0b001, 1.0),)
+    assert nested.mass_function(0).focal == ((0b001, 1.0),)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
@@ -62,7 +62,7 @@ def test_entropy_and_contour_are_those_of_the_masses(size: int) -> None:
     logs[::3, 1] = logs[::3, 0]
     nested = ConsonantMasses.of(logs)
     for row in range(30):
-        mass = nested.mass(row)
+        mass = nested.mass_function(row)
         assert nested.deng_entropy()[row] == pytest.approx(deng_entropy(mass), abs=1e-12)
         np.testing.assert_allclose(np.exp(nested.log_contours()[row]), mass.contour(), rtol=1e-12)
 
@@ -71,15 +71,17 @@ def test_commonality_is_the_least_plausibility_in_the_set() -> None:
     nested = ConsonantMasses.of(densities(1, 5, 4))
     logs = log_commonalities(nested.log_contours())
     for row in range(5):
-        expected = [commonality(nested.mass(row), mask) for mask in range(16)]
+        expected = [commonality(nested.mass_function(row), mask) for mask in range(16)]
         np.testing.assert_allclose(np.exp(logs[row]), expected, rtol=1e-12)
-        np.testing.assert_allclose(np.exp(log_commonalities_of(nested.mass(row))), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            np.exp(log_commonalities_of(nested.mass_function(row))), expected, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_summed_commonalities_are_dempsters_rule(size: int) -> None:
     nested = ConsonantMasses.of(densities(size, 6, size))
-    slow = reduce(dempster, [nested.mass(row) for row in range(6)])
+    slow = reduce(dempster, [nested.mass_function(row) for row in range(6)])
     fast = combine_logs(log_commonalities(nested.log_contours()).sum(axis=0))
     masses = dict(slow.focal)
     assert {mask for mask, mass in slow.focal if mass > 1e-12} <= {mask for mask, _ in fast.focal}

@@ -161,7 +161,7 @@ def test_splits_joined_are_in_order_of_attribute():
 @pytest.mark.parametrize("seed", range(20))
 def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
     table = random_table(seed)
-    choice = LargestGain(table, table.pignistic, class_entropy).judge(root_node(table))
+    choice = LargestGain(table, table.pignistic, class_entropy).choose_split(root_node(table))
     assert choice is not None
     best = {}
     for k, declared in enumerate(table.attributes):

@@ -32,7 +32,7 @@ def test_distances_and_what_they_cover() -> None:
     slow = np.array([[apart(a, b) for b in others] for a in rows])
     far = covering.distances(rows, others, ORDERED)
     np.testing.assert_allclose(far / covering.DISTANCE_UNIT, slow)
-    near = covering.nearest(others, codes(2, 2), ORDERED)
+    near = covering.nearest_distances(others, codes(2, 2), ORDERED)
     np.testing.assert_allclose(
         near / covering.DISTANCE_UNIT, [min(apart(b, c) for c in codes(2, 2)) for b in others]
     )
@@ -40,7 +40,7 @@ def test_distances_and_what_they_cover() -> None:
         covering.covering_gains(far, near) / covering.DISTANCE_UNIT,
         np.maximum(near / covering.DISTANCE_UNIT - slow, 0).sum(axis=1),
     )
-    assert (covering.nearest(rows, codes(0), ORDERED) == 3 * covering.DISTANCE_UNIT).all()
+    assert (covering.nearest_distances(rows, codes(0), ORDERED) == 3 * covering.DISTANCE_UNIT).all()
 
 
 def test_shares_are_those_of_the_likeliest_classes() -> None:

@@ -49,7 +49,7 @@ def test_a_strategy_that_does_not_exist_is_named() -> None:
     with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
         published_tree(ATTRIBUTES, FRAME, strategy="guess")
     with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
-        registry.strategy("guess")
+        registry.get_strategy("guess")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -163,7 +163,7 @@ def test_models_that_split_numbers_at_cuts_are_asked_about(strategy: str) -> Non
             split = grown.evidence.splits
             codes = grown.evidence.codes[query.instance]
             where = query.path if query.attribute is None else (*query.path, (query.attribute, query.code))
-            assert all(split.branch(at, codes[split.attribute[at]]) == branch for at, branch in where)
+            assert all(split.branches_of(at, codes[split.attribute[at]]) == branch for at, branch in where)
             contour = np.eye(3)[classes[query.instance]]
             events.append(Answered(query.instance, contour, 1.0, query.asked))
             grown = grow(grown, events[-1:])
