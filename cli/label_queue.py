@@ -192,7 +192,7 @@ class TerminalQueue:
                 answer.due = time.monotonic() + self._delay_s
                 self._shown = None
             self._unsent_answers.append(answer)
-            self._patience.renew()
+            self._patience.restart_wait()
             self._changed.notify_all()
 
     def take_back(self) -> UnsentAnswer | None:
@@ -315,7 +315,7 @@ class TerminalQueue:
         if self._unsent_answers:
             self._flush()  # the next query may depend on waiting answers
             return
-        self._ended = self._patience.ended(Lease((), self._queries.idle, 0), now)
+        self._ended = self._patience.is_over(Lease((), self._queries.idle, 0), now)
 
     def _exchange_unseen(self) -> None:
         if self._queries.has_newer_tree(GROWN_S):

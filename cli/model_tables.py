@@ -42,7 +42,7 @@ def print_model(model: Model) -> None:
         ("model", model.name),
         ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("classes", ", ".join(spec.classes)),
-        ("algorithm", algorithms.text(spec.algorithm)),
+        ("algorithm", algorithms.algorithm_text(spec.algorithm)),
         ("alpha", spec.alpha),
         ("prediction level", spec.prediction_level),
         ("split significance", spec.split_significance or "no test"),

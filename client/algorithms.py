@@ -41,7 +41,7 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algori
     below.SetInParent()
     for key, value in parameters.items():
         if value is not None:
-            _set(below, key, value, f"{field}.{key}")
+            _set_parameter(below, key, value, f"{field}.{key}")
     return message
 
 
@@ -61,24 +61,24 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
         if each.message_type is not None:
             parameters[key] = from_proto(value)
         elif each.enum_type is not None:
-            parameters[key] = _words(each.enum_type)[value]
+            parameters[key] = _choice_words(each.enum_type)[value]
         else:
             parameters[key] = value
     return parameters
 
 
-def text(algorithm: AlgorithmLike | None) -> str:
+def algorithm_text(algorithm: AlgorithmLike | None) -> str:
     """Return the description of an algorithm in one line.
 
     Examples
     --------
-    >>> text({"name": "forest", "trees": 20, "base": {"name": "c45", "min_branch": 4}})
+    >>> algorithm_text({"name": "forest", "trees": 20, "base": {"name": "c45", "min_branch": 4}})
     'forest (trees 20, base c45 (min_branch 4))'
     """
     if not isinstance(algorithm, Mapping):
         return name_of(algorithm)
     own = [
-        f"{key} {text(value) if isinstance(value, Mapping) else value}"
+        f"{key} {algorithm_text(value) if isinstance(value, Mapping) else value}"
         for key, value in algorithm.items()
         if key != "name"
     ]
@@ -92,18 +92,18 @@ def name_of(algorithm: AlgorithmLike | None) -> str:
     return algorithm or LEGACY_DEFAULT.name
 
 
-def _set(below: Message, key: str, value: Any, field: str) -> None:
+def _set_parameter(below: Message, key: str, value: Any, field: str) -> None:
     if key == "max_features" and below.DESCRIPTOR.name == "Forest":
         key = "share" if isinstance(value, str) else "number"
     described = below.DESCRIPTOR.fields_by_name.get(key)
     if described is None or (key in ("share", "number") and not field.endswith("max_features")):
-        known = ", ".join(_parameters(below)) or "none"
+        known = ", ".join(_parameter_names(below)) or "none"
         raise invalid(field, f"is not a parameter of this learner; its parameters are {known}")
     if described.message_type is not None:
         getattr(below, key).CopyFrom(to_proto(value, field))
         return
     if described.enum_type is not None:
-        words = {word: number for number, word in _words(described.enum_type).items()}
+        words = {word: number for number, word in _choice_words(described.enum_type).items()}
         if not isinstance(value, str) or value not in words:
             raise invalid(field, f"is {value!r}, must be one of {', '.join(words)}")
         value = words[value]
@@ -113,11 +113,11 @@ def _set(below: Message, key: str, value: Any, field: str) -> None:
         raise invalid(field, f"is {value!r}: {error}") from None
 
 
-def _parameters(below: Message) -> list[str]:
+def _parameter_names(below: Message) -> list[str]:
     names = [each.name for each in below.DESCRIPTOR.fields]
     return list(dict.fromkeys("max_features" if name in ("number", "share") else name for name in names))
 
 
-def _words(enum: Any) -> dict[int, str]:
+def _choice_words(enum: Any) -> dict[int, str]:
     """Return the choices of an enum by number, as users write them."""
     return words_of(enum, _CHOICES[enum.name.lower()])

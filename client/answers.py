@@ -164,49 +164,49 @@ class AnswerReader:
             model=convert.model_resource(model),
             labellers=wanted.labellers,
             classes=wanted.classes,
-            kinds=_numbers(query_pb2.AnswerKind, "ANSWER_KIND", "kinds", wanted.kinds),
-            states=_numbers(query_pb2.AnswerState, "ANSWER_STATE", "states", wanted.states),
+            kinds=_enum_numbers(query_pb2.AnswerKind, "ANSWER_KIND", "kinds", wanted.kinds),
+            states=_enum_numbers(query_pb2.AnswerState, "ANSWER_STATE", "states", wanted.states),
             instances=wanted.instances,
-            since=_stamp(wanted.since),
-            until=_stamp(wanted.until),
+            since=_timestamp_of(wanted.since),
+            until=_timestamp_of(wanted.until),
             limit=limit or 0,
             newest_first=newest_first,
             include_values=with_values,
         )
 
-    def take(self, message: query_pb2.Answer) -> Answer:
+    def read_answer(self, message: query_pb2.Answer) -> Answer:
         """Read an answer, and move the request behind it."""
         self.request.after_sequence = message.sequence
         if self.request.limit:
             self.request.limit -= 1
             self.is_over = self.request.limit == 0
-        return answer(message, self._classes)
+        return answer_from_proto(message, self._classes)
 
     is_over = False
     """True if the requested number of answers has come."""
 
 
-def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
+def answer_from_proto(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
     """Read an answer."""
 
-    def read(field: Literal["label", "former_label"]) -> LabelLike:
+    def read_label(field: Literal["label", "former_label"]) -> LabelLike:
         return label_from_proto(getattr(message, field), classes) if message.HasField(field) else None
 
     return Answer(
         number=message.sequence,
         instance=message.instance.split("/instances/", 1)[-1],
         labeller=message.labeller,
-        at=convert.moment(message.create_time),
-        kind=_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),
-        state=_word(query_pb2.AnswerState, message.state, "ANSWER_STATE"),
-        label=read("label"),
+        at=convert.to_datetime(message.create_time),
+        kind=_enum_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),
+        state=_enum_word(query_pb2.AnswerState, message.state, "ANSWER_STATE"),
+        label=read_label("label"),
         text=message.text,
         reliability=message.reliability,
         comment=message.comment,
         took_s=message.took.ToNanoseconds() / 1e9 if message.HasField("took") else None,
-        query=int(convert.leaf(message.query)) if message.query else None,
+        query=int(convert.last_segment(message.query)) if message.query else None,
         former=message.former_sequence or None,
-        former_label=read("former_label"),
+        former_label=read_label("former_label"),
         former_text=message.former_text,
         later=message.later_sequence or None,
         conflict=message.conflict,
@@ -217,7 +217,7 @@ def answer(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
     )
 
 
-def amendment(
+def amending_request(
     model: str, classes: Sequence[str], given: Answer, label: LabelLike, words: CorrectionRequest
 ) -> query_pb2.CorrectAnswerRequest | Statement:
     """Return the request that replaces an answer: a correction, or a new statement in the place of a statement."""
@@ -226,7 +226,7 @@ def amendment(
     return query_pb2.CorrectAnswerRequest(
         name=f"{convert.model_resource(model)}/queries/{given.query}",
         labeller=words.labeller,
-        label=LabelEncoder(classes).one(label),
+        label=LabelEncoder(classes).encode_label(label),
         reliability=words.reliability,
         comment=words.comment,
     )
@@ -252,17 +252,17 @@ def statement_requests(
         part = given[start : start + MAX_STATEMENTS]
         yield instance_pb2.StateEvidenceRequest(
             model=convert.model_resource(model),
-            statements=[_statement(encoder, each, start + i) for i, each in enumerate(part)],
+            statements=[_statement_to_proto(encoder, each, start + i) for i, each in enumerate(part)],
             request_id=f"{base}-{number}" if number else base,
             labeller=labeller,
         )
 
 
-def _statement(encoder: LabelEncoder, given: Statement, row: int) -> instance_pb2.Statement:
+def _statement_to_proto(encoder: LabelEncoder, given: Statement, row: int) -> instance_pb2.Statement:
     return instance_pb2.Statement(
         instance_id=given.instance,
         labeller=given.labeller,
-        label=None if given.retract else encoder.one(given.label, f"statements[{row}].label"),
+        label=None if given.retract else encoder.encode_label(given.label, f"statements[{row}].label"),
         retract=given.retract,
         reliability=given.reliability,
         comment=given.comment,
@@ -279,14 +279,14 @@ def merge_reports(reports: Sequence[StatementReport]) -> StatementReport:
     )
 
 
-def report(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
+def report_from_proto(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
     """Return the report of a request."""
     return StatementReport(
         message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
     )
 
 
-def _numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[Any]:
+def _enum_numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[Any]:
     numbers = []
     for word in words:
         try:
@@ -297,11 +297,11 @@ def _numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[A
     return numbers
 
 
-def _word(kind: Any, number: int, prefix: str) -> Any:
-    return convert.word(kind, number, prefix)
+def _enum_word(kind: Any, number: int, prefix: str) -> Any:
+    return convert.enum_word(kind, number, prefix)
 
 
-def _stamp(at: datetime | None) -> Timestamp | None:
+def _timestamp_of(at: datetime | None) -> Timestamp | None:
     if at is None:
         return None
     stamp = Timestamp()

@@ -46,16 +46,16 @@ class Memory:
         self.batches: list[Batch] = []
         self.size = 0
 
-    def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:
+    def set_specification(self, specification: model_pb2.Specification, uid: str = "") -> None:
         """Set the model's specification and uid for the rows that follow."""
         self.specification, self.uid = specification, uid
 
-    def add(self, batches: list[Batch]) -> None:
+    def add_batches(self, batches: list[Batch]) -> None:
         """Append batches."""
         self.batches += batches
         self.size += sum(batch.size_bytes for batch in batches)
 
-    def drop(self, count: int) -> None:
+    def drop_first(self, count: int) -> None:
         """Forget the first `count`: they are acknowledged."""
         self.size -= sum(batch.size_bytes for batch in self.batches[:count])
         del self.batches[:count]
@@ -88,22 +88,22 @@ class File(Memory):
     def __init__(self, path: Path, model: str) -> None:
         super().__init__()
         self._path, self._name = path, f"models/{model}"
-        self._base = _connect(path)
+        self._base = _open_locked(path)
         try:
-            messages, is_intact = self._read()
+            messages, is_intact = self._read_messages()
             head = messages.pop(MODEL, None)
-            batches = [_batch(message) for _, message in sorted(messages.items())]
+            batches = [_read_batch(message) for _, message in sorted(messages.items())]
             self._check_models(head, batches)
             if not is_intact:
-                self._repair(head, batches)
+                self._set_damaged_aside(head, batches)
         except BaseException:
             self._base.close()
             raise
         self._is_begun, self._is_behind = head is not None, False
         self._last = max(messages, default=MODEL)
-        super().add(batches)
+        super().add_batches(batches)
 
-    def _read(self) -> tuple[dict[int, bytes], bool]:
+    def _read_messages(self) -> tuple[dict[int, bytes], bool]:
         """Return the intact messages by number, and whether the file is intact.
 
         If SQLite cannot read on after a damaged page, the file is read from the other end too.
@@ -135,17 +135,17 @@ class File(Memory):
             if name != self._name:
                 raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
 
-    def _repair(self, head: bytes | None, intact: list[Batch]) -> None:
+    def _set_damaged_aside(self, head: bytes | None, intact: list[Batch]) -> None:
         """Keep the damaged file under another name, leave the intact messages in this one, and report it."""
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         fresh = self._path.with_name(f"{self._path.name}.mending")
         log, kept_log = (path.with_name(f"{path.name}-wal") for path in (self._path, kept))
         try:
-            _copy(self._path, kept)
+            _copy_synced(self._path, kept)
             if log.exists() and log.stat().st_size:
-                _copy(log, kept_log)
+                _copy_synced(log, kept_log)
             fresh.unlink(missing_ok=True)
-            _make(fresh, [] if head is None else [(MODEL, head)], intact)
+            _write_new_buffer(fresh, [] if head is None else [(MODEL, head)], intact)
         except (OSError, sqlite3.Error) as error:  # the disk is full, for example
             raise invalid("path", f"{self._path} is damaged, and is left as it is: {error}") from None
         self._base.close()
@@ -158,7 +158,7 @@ class File(Memory):
             f"intact and stay in it; the damaged file is kept as {kept}. Open it again to go on",
         )
 
-    def begin(self, specification: model_pb2.Specification, uid: str = "") -> None:
+    def set_specification(self, specification: model_pb2.Specification, uid: str = "") -> None:
         """Take rows of a model with this specification; if batches wait, the file keeps the one they were made for.
 
         Raises
@@ -179,9 +179,9 @@ class File(Memory):
             or not self.uid
         ):
             self._is_begun = False
-        super().begin(specification, uid)
+        super().set_specification(specification, uid)
 
-    def add(self, batches: list[Batch]) -> None:
+    def add_batches(self, batches: list[Batch]) -> None:
         """Write batches to the disk, then append them."""
         messages: list[Message] = [batch.request for batch in batches]
         numbered = list(enumerate(messages, self._last + 1))
@@ -191,16 +191,18 @@ class File(Memory):
         try:
             if self._is_behind:
                 self._remove_acknowledged()
-            _write(self._base, ((number, message.SerializeToString()) for number, message in numbered))
+            _write_messages(
+                self._base, ((number, message.SerializeToString()) for number, message in numbered)
+            )
         except sqlite3.Error as error:
             raise BufferFull(f"path: cannot write to {self._path}: {error}") from None
         self._is_begun = True
         self._last += len(batches)
-        super().add(batches)
+        super().add_batches(batches)
 
-    def drop(self, count: int) -> None:
+    def drop_first(self, count: int) -> None:
         """Forget the first `count`; with the last one the file gives its space back."""
-        super().drop(count)
+        super().drop_first(count)
         try:
             self._remove_acknowledged()
         except sqlite3.Error:
@@ -238,7 +240,7 @@ def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> boo
     )
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_synced(source: Path, target: Path) -> None:
     shutil.copy(source, target)
     with target.open("rb+") as file:
         os.fsync(file.fileno())
@@ -254,18 +256,18 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _make(path: Path, head: list[tuple[int, bytes]], batches: list[Batch]) -> None:
+def _write_new_buffer(path: Path, head: list[tuple[int, bytes]], batches: list[Batch]) -> None:
     """Write a new buffer; all of it is in the file itself when this returns."""
-    base = _connect(path)
+    base = _open_locked(path)
     try:
-        _write(base, head)
-        _write(base, enumerate((batch.request.SerializeToString() for batch in batches), MODEL + 1))
+        _write_messages(base, head)
+        _write_messages(base, enumerate((batch.request.SerializeToString() for batch in batches), MODEL + 1))
         base.execute("PRAGMA journal_mode = DELETE").fetchall()  # moves the log into the file, or raises
     finally:
         base.close()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _open_locked(path: Path) -> sqlite3.Connection:
     """Open the file, made if it is not there, and keep every other process out until it is closed."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -278,17 +280,17 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise invalid("path", f"cannot open {path}: {error}") from None
     try:
-        _prepare(base, path)
+        _prepare_file(base, path)
     except sqlite3.Error as error:
         base.close()
-        raise _refused(error, path) from None
+        raise _opening_error(error, path) from None
     except BaseException:
         base.close()
         raise
     return base
 
 
-def _prepare(base: sqlite3.Connection, path: Path) -> None:
+def _prepare_file(base: sqlite3.Connection, path: Path) -> None:
     base.execute("PRAGMA locking_mode = EXCLUSIVE")
     application = base.execute("PRAGMA application_id").fetchone()[0]
     if path.stat().st_size == 0:
@@ -304,7 +306,7 @@ def _prepare(base: sqlite3.Connection, path: Path) -> None:
     base.execute("PRAGMA fullfsync = ON")  # where the system has it: macOS
 
 
-def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:
+def _opening_error(error: sqlite3.Error, path: Path) -> InvalidArgument:
     """Return why a file cannot be opened, in words."""
     if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
         return invalid("path", f"{path} is the buffer of another process")
@@ -327,7 +329,7 @@ def _refused(error: sqlite3.Error, path: Path) -> InvalidArgument:
     return invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
 
 
-def _write(base: sqlite3.Connection, messages: Iterable[tuple[int, bytes]]) -> None:
+def _write_messages(base: sqlite3.Connection, messages: Iterable[tuple[int, bytes]]) -> None:
     """Write messages by number, all or none; they are on the disk when this returns."""
     base.execute("PRAGMA synchronous = FULL")
     base.execute("BEGIN")
@@ -343,12 +345,12 @@ def _write(base: sqlite3.Connection, messages: Iterable[tuple[int, bytes]]) -> N
         raise
 
 
-def _batch(message: bytes) -> Batch:
+def _read_batch(message: bytes) -> Batch:
     request = instance_pb2.PushInstancesRequest.FromString(message)
-    return Batch(request, rows=_rows(request))
+    return Batch(request, rows=_row_count(request))
 
 
-def _rows(request: instance_pb2.PushInstancesRequest) -> int:
+def _row_count(request: instance_pb2.PushInstancesRequest) -> int:
     """Return the number of rows of a message, from its named rows, ids or labels; 0 if only the server can tell."""
     if request.rows.HasField("named"):
         return len(request.rows.named.rows)

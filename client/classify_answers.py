@@ -14,19 +14,19 @@ def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: b
     """Merge the responses of one or several requests, in order."""
     classes = tuple(messages[0].classes)
 
-    def joined(name: str) -> Floats:
+    def joined_array(name: str) -> Floats:
         parts = [np.array(getattr(m, name), dtype=np.float64) for m in messages]
         return np.concatenate(parts).reshape(-1, len(classes))
 
     steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
-    masses = [mass for m in messages for mass in _masses(m)]
+    masses = [mass for m in messages for mass in _row_masses(m)]
     return Classifications(
         classes=classes,
         indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
-        theta=joined("theta"),
-        pignistic=joined("pignistic"),
-        belief=joined("belief"),
-        plausibility=joined("plausibility"),
+        theta=joined_array("theta"),
+        pignistic=joined_array("pignistic"),
+        belief=joined_array("belief"),
+        plausibility=joined_array("plausibility"),
         nodes=_nodes_reached(messages),
         versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
         version=min(m.tree_version for m in messages),
@@ -44,7 +44,7 @@ def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | 
     return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
 
 
-def _masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
+def _row_masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
     """Yield the mass function of each row; equal ones are shared."""
     different = [
         {

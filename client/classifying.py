@@ -8,7 +8,7 @@ from typing import Any, Final
 from quercus.client import convert, transport
 from quercus.client.classify_answers import classifications, no_classifications
 from quercus.client.results import Classifications, Specification
-from quercus.client.rows import Row, RowEncoder, chunks
+from quercus.client.rows import Row, RowEncoder, row_chunks
 from quercus.proto.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
@@ -44,12 +44,12 @@ class RowFormat:
         self._encoder = RowEncoder(specification, uncertain=True)
         self._size = transport.classify_rows(len(specification.attributes), len(self.classes))
 
-    def requests(
+    def classify_requests(
         self, model: str, rows: Iterable[Row] | Any, wanted: ClassifyOptions
     ) -> Iterator[classify_pb2.ClassifyRequest]:
         """Yield as few requests as the message limit allows."""
         size = transport.mass_rows(self._size, len(self.classes)) if wanted.masses else self._size
-        for chunk in chunks(rows, size):
+        for chunk in row_chunks(rows, size):
             yield classify_pb2.ClassifyRequest(
                 model=convert.model_resource(model),
                 rows=self._encoder.encode(chunk)[0],
@@ -58,7 +58,9 @@ class RowFormat:
                 want_masses=wanted.masses,
             )
 
-    def result(self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
+    def merged_result(
+        self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool
+    ) -> Classifications:
         """Return the responses as one result."""
         if not answers:
             return no_classifications(self.classes, want_paths)
@@ -78,17 +80,17 @@ class RowFormats:
         self._clock = clock
         self._known: dict[str, tuple[float, RowFormat]] = {}
 
-    def fresh(self, model: str) -> RowFormat | None:
+    def get_fresh(self, model: str) -> RowFormat | None:
         """Return the format if it was learned less than ``FRESH_S`` ago."""
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 
-    def learn(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
+    def remember_format(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
         """Remember and return the format."""
         form = RowFormat(specification, uid)
         self._known[model] = (self._clock(), form)
         return form
 
-    def forget(self, model: str) -> None:
+    def forget_format(self, model: str) -> None:
         """Forget the format: the model is deleted, or a request failed."""
         self._known.pop(model, None)

@@ -46,42 +46,46 @@ def same_model(model: Model, given: Specification) -> Model:
 def differences(known: Specification, given: Specification) -> list[str]:
     """Return the differences, in words."""
     texts = [
-        f"{name} {_text(getattr(known, name))}, given {_text(getattr(given, name))}"
+        f"{name} {_value_text(getattr(known, name))}, given {_value_text(getattr(given, name))}"
         for name in _PLAIN
         if getattr(given, name) is not None and getattr(given, name) != getattr(known, name)
     ]
     if known.classes != given.classes:
         texts.append(f"classes {', '.join(known.classes)}, given {', '.join(given.classes)}")
     if given.algorithm is not None:
-        texts += _algorithm(known.algorithm, algorithms.from_proto(algorithms.to_proto(given.algorithm)))
+        texts += _algorithm_differences(
+            known.algorithm, algorithms.from_proto(algorithms.to_proto(given.algorithm))
+        )
     names = [[each.name for each in one.attributes] for one in (known, given)]
     if names[0] != names[1]:
         texts.append(f"attributes {', '.join(names[0])}, given {', '.join(names[1])}")
         return texts
     pairs = zip(known.attributes, given.attributes, strict=True)
     texts += [
-        f"attribute {each.name} {each}, given {other}" for each, other in pairs if not _same(each, other)
+        f"attribute {each.name} {each}, given {other}"
+        for each, other in pairs
+        if not _is_same_attribute(each, other)
     ]
     return texts
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return plain_number(value) if isinstance(value, int | float) else str(value)
 
 
-def _same(known: Attribute, given: Attribute) -> bool:
+def _is_same_attribute(known: Attribute, given: Attribute) -> bool:
     if not (isinstance(known, Nominal) and isinstance(given, Nominal)):
         return known == given
     declared = tuple(known.values)[: len(given.values)]
     return declared == tuple(given.values) and known.missing == given.missing
 
 
-def _algorithm(known: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:
+def _algorithm_differences(known: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:
     parameters = known if isinstance(known, Mapping) else {"name": algorithms.name_of(known)}
     texts: list[str] = []
     for key, value in given.items():
         if isinstance(value, Mapping):
-            texts += _algorithm(parameters.get(key), value)
+            texts += _algorithm_differences(parameters.get(key), value)
         elif parameters.get(key) != value:
             texts.append(f"algorithm {key} {parameters.get(key)}, given {value}")
     return texts

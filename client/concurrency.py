@@ -88,14 +88,14 @@ class AsyncRepeating:
         self._action, self._interval_s, self._name = action, interval_s, name
         self._task: asyncio.Task[None] | None = None
 
-    async def _run(self) -> None:
+    async def _run_repeatedly(self) -> None:
         await asyncio.sleep(self._interval_s)
         while await self._action():
             await asyncio.sleep(self._interval_s)
 
     async def start(self) -> None:
         """Begin; the first repetition is after ``interval_s``."""
-        self._task = asyncio.create_task(self._run(), name=self._name)
+        self._task = asyncio.create_task(self._run_repeatedly(), name=self._name)
 
     async def stop(self) -> None:
         """Stop repeating."""
@@ -109,9 +109,9 @@ class Repeating:
     def __init__(self, action: Callable[[], bool], interval_s: float, name: str) -> None:
         self._action, self._interval_s = action, interval_s
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run_repeatedly, name=name, daemon=True)
 
-    def _run(self) -> None:
+    def _run_repeatedly(self) -> None:
         while not self._stopped.wait(self._interval_s) and self._action():
             pass
 
@@ -142,9 +142,9 @@ class AsyncBidirectionalCall:
     def __init__(self, method: Callable[..., Any], on_event: Callable[[Any], object], name: str) -> None:
         self._call = method()
         self._writing = asyncio.Lock()
-        self._reader = asyncio.create_task(self._read(on_event), name=name)
+        self._reader = asyncio.create_task(self._read_responses(on_event), name=name)
 
-    async def _read(self, on_event: Callable[[Any], object]) -> None:
+    async def _read_responses(self, on_event: Callable[[Any], object]) -> None:
         ended: Exception | None = None
         try:
             async for response in self._call:
@@ -155,7 +155,7 @@ class AsyncBidirectionalCall:
             on_event(None)
             raise
         except Exception as error:
-            ended = _unreadable(error)
+            ended = _unreadable_error(error)
             self._call.cancel()
         on_event(ended)
 
@@ -196,10 +196,10 @@ class BidirectionalCall:
         requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.write = requests.put
         self._call = method(iter(requests.get, None))  # None ends the thread of grpc that takes requests
-        self._reader = threading.Thread(target=self._read, args=(on_event,), name=name, daemon=True)
+        self._reader = threading.Thread(target=self._read_responses, args=(on_event,), name=name, daemon=True)
         self._reader.start()
 
-    def _read(self, on_event: Callable[[Any], object]) -> None:
+    def _read_responses(self, on_event: Callable[[Any], object]) -> None:
         ended: Exception | None = None
         try:
             for response in self._call:
@@ -207,7 +207,7 @@ class BidirectionalCall:
         except grpc.RpcError as error:
             ended = error
         except Exception as error:
-            ended = _unreadable(error)
+            ended = _unreadable_error(error)
             self._call.cancel()
         self.write(None)
         on_event(ended)
@@ -230,7 +230,7 @@ def _ended_in_writing(error: grpc.RpcError) -> Unavailable | None:
     return None
 
 
-def _unreadable(error: Exception) -> QuercusError:
+def _unreadable_error(error: Exception) -> QuercusError:
     """Return the error that ends a call with an unreadable response; a caller waits for that end."""
     unreadable = QuercusError(f"a message of the server was not understood ({error})")
     unreadable.__cause__ = error

@@ -119,11 +119,11 @@ def merge_conditions(
     for attribute, branch in path:
         new = condition_of(attribute, branch, is_nominal=attribute in nominal)
         old = merged.get(attribute)
-        merged[attribute] = new if old is None else _both(old, new)
+        merged[attribute] = new if old is None else _conjunction(old, new)
     return tuple(merged.values())
 
 
-def _both(one: Condition, other: Condition) -> Condition:
+def _conjunction(one: Condition, other: Condition) -> Condition:
     """Return the condition that holds where both do."""
     never = replace(one, is_impossible=True)
     kinds = (one.values is None, one.is_missing), (other.values is None, other.is_missing)

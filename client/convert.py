@@ -44,7 +44,7 @@ def model_resource(model: str) -> str:
     return f"models/{model}"
 
 
-def leaf(resource: str) -> str:
+def last_segment(resource: str) -> str:
     """Return the last segment of a resource name."""
     return resource.rsplit("/", 1)[-1]
 
@@ -54,11 +54,11 @@ def model_of(resource: str) -> str:
     return resource.split("/", 2)[1]
 
 
-def _seconds(length: Duration) -> float:
+def _seconds_of(length: Duration) -> float:
     return length.ToNanoseconds() / 1e9
 
 
-def moment(timestamp: Timestamp) -> datetime:
+def to_datetime(timestamp: Timestamp) -> datetime:
     """Return a timestamp, in UTC."""
     return timestamp.ToDatetime(tzinfo=UTC)
 
@@ -78,28 +78,28 @@ def specification_to_proto(specification: Specification) -> model_pb2.Specificat
         pruning=None if specification.pruning is None else pruning_to_proto(specification.pruning),
         algorithm=None if given is None else algorithms.to_proto(given, "specification.algorithm"),
         prediction_level=specification.prediction_level,
-        presentation=_optional(presentation_to_proto, specification.presentation),
+        presentation=_convert_optional(presentation_to_proto, specification.presentation),
         split_significance=specification.split_significance,
         ask=specification.ask,
         memory_rows=specification.memory_rows,
     )
 
 
-def _optional(convert: Callable[[Any], Any], value: object) -> Any:
+def _convert_optional(convert: Callable[[Any], Any], value: object) -> Any:
     return None if value is None else convert(value)
 
 
 def pruning_to_proto(pruning: Pruning) -> model_pb2.Pruning:
     """Return the message of a pruning."""
-    return model_pb2.Pruning(kind=_number(_PRUNING, pruning.kind), level=pruning.level)
+    return model_pb2.Pruning(kind=_enum_number(_PRUNING, pruning.kind), level=pruning.level)
 
 
-def _number(words: Mapping[int, str], word: str) -> Any:
+def _enum_number(words: Mapping[int, str], word: str) -> Any:
     return next(number for number, each in words.items() if each == word)
 
 
 def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
-    missing = _number(_MISSING, attribute.missing)
+    missing = _enum_number(_MISSING, attribute.missing)
     if isinstance(attribute, Nominal):
         nominal = model_pb2.NominalAttribute(values=attribute.values)
         return model_pb2.Attribute(name=attribute.name, nominal=nominal, missing=missing)
@@ -107,36 +107,36 @@ def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
     return model_pb2.Attribute(name=attribute.name, numeric=numeric, missing=missing)
 
 
-def specification(message: model_pb2.Specification) -> Specification:
+def specification_from_proto(message: model_pb2.Specification) -> Specification:
     """Return the specification in a message."""
 
-    def given(name: str) -> Any:
+    def field_or_none(name: str) -> Any:
         return getattr(message, name) if message.HasField(name) else None  # type: ignore[arg-type]
 
     return Specification(
-        attributes=[_attribute(attribute) for attribute in message.attributes],
+        attributes=[_attribute_from_proto(attribute) for attribute in message.attributes],
         classes=message.classes,
-        alpha=given("alpha"),
-        budget=given("budget"),
-        min_instances=given("min_instances"),
-        max_depth=given("max_depth"),
-        warmup_rows=given("warmup_rows"),
-        strategy=given("strategy"),
-        pruning=_pruning(message.pruning) if message.HasField("pruning") else None,
+        alpha=field_or_none("alpha"),
+        budget=field_or_none("budget"),
+        min_instances=field_or_none("min_instances"),
+        max_depth=field_or_none("max_depth"),
+        warmup_rows=field_or_none("warmup_rows"),
+        strategy=field_or_none("strategy"),
+        pruning=_pruning_from_proto(message.pruning) if message.HasField("pruning") else None,
         algorithm=algorithms.from_proto(message.algorithm) if message.HasField("algorithm") else None,
-        prediction_level=given("prediction_level"),
-        presentation=_optional(presentation_from_proto, given("presentation")),
-        split_significance=given("split_significance"),
-        ask=given("ask"),
-        memory_rows=given("memory_rows"),
+        prediction_level=field_or_none("prediction_level"),
+        presentation=_convert_optional(presentation_from_proto, field_or_none("presentation")),
+        split_significance=field_or_none("split_significance"),
+        ask=field_or_none("ask"),
+        memory_rows=field_or_none("memory_rows"),
     )
 
 
-def _pruning(message: model_pb2.Pruning) -> Pruning:
+def _pruning_from_proto(message: model_pb2.Pruning) -> Pruning:
     return Pruning(cast(PruningKind, _PRUNING[message.kind]), message.level)
 
 
-def _attribute(message: model_pb2.Attribute) -> Attribute:
+def _attribute_from_proto(message: model_pb2.Attribute) -> Attribute:
     missing = cast(Missing, _MISSING.get(message.missing, parameters.MISSING_VALUE.default))
     if message.WhichOneof("kind") == "nominal":
         return Nominal(message.name, message.nominal.values, missing)
@@ -146,12 +146,12 @@ def _attribute(message: model_pb2.Attribute) -> Attribute:
     )
 
 
-def model(message: model_pb2.Model) -> Model:
+def model_from_proto(message: model_pb2.Model) -> Model:
     """Return the model in a message."""
     return Model(
-        name=leaf(message.name),
-        specification=specification(message.specification),
-        created_at=moment(message.create_time),
+        name=last_segment(message.name),
+        specification=specification_from_proto(message.specification),
+        created_at=to_datetime(message.create_time),
         sequence_committed=message.sequence_committed,
         sequence_grown=message.sequence_grown,
         tree_version=message.tree_version,
@@ -177,7 +177,7 @@ def recent_accuracy(message: model_pb2.RecentAccuracy) -> RecentAccuracy:
     )
 
 
-def status(message: admin_pb2.GetStatusResponse) -> Status:
+def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
     """Return the status of a server."""
     grower = message.grower
     return Status(
@@ -186,7 +186,7 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
         store_revision=message.store_revision,
         store_bytes=message.store_bytes,
         store_trouble=message.store_trouble,
-        grower=word(admin_pb2.GrowerStatus.State, grower.state, "STATE"),
+        grower=enum_word(admin_pb2.GrowerStatus.State, grower.state, "STATE"),
         grower_pid=grower.pid or None,
         grower_at=grower.at,
         grower_restarts=grower.restarts,
@@ -207,7 +207,7 @@ def status(message: admin_pb2.GetStatusResponse) -> Status:
     )
 
 
-def caller(message: admin_pb2.GetCallerResponse) -> Caller:
+def caller_from_proto(message: admin_pb2.GetCallerResponse) -> Caller:
     """Return the caller of a server."""
     models = None if message.all_models else tuple(message.models)
     return Caller(message.name, tuple(message.roles), models, message.tokens, frozenset(message.methods))
@@ -222,7 +222,7 @@ def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:
     return values
 
 
-def _reason(message: query_pb2.Reason) -> Reason:
+def _reason_from_proto(message: query_pb2.Reason) -> Reason:
     return Reason(
         path=tuple((step.attribute, step.value) for step in message.path),
         rivals=tuple(
@@ -249,24 +249,24 @@ def _forest_reason(message: query_pb2.Reason) -> ForestReason:
     return ForestReason(tuple(reason.theta), reason.disagreement, reason.stands_for, entropy)
 
 
-def query(message: query_pb2.Query) -> Query:
+def query_from_proto(message: query_pb2.Query) -> Query:
     """Return the query in a message, with its reason."""
     leased = message.HasField("lease_expire_time")
     return Query(
         name=message.name,
         model=model_of(message.name),
-        number=int(leaf(message.name)),
-        state=word(query_pb2.QueryState, message.state, "QUERY_STATE"),
+        number=int(last_segment(message.name)),
+        state=enum_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
         instance=message.instance.split("/instances/", 1)[-1],
         values=row_values(message.values),
         contour=tuple(message.contour.plausibilities),
         classes=tuple(message.classes),
-        reason=_reason(message.reason),
+        reason=_reason_from_proto(message.reason),
         tree_version=message.tree_version,
         labeller=message.labeller,
-        expires_at=moment(message.lease_expire_time) if leased else None,
+        expires_at=to_datetime(message.lease_expire_time) if leased else None,
         lease_token=message.lease_token,
-        left_s=_seconds(message.lease_left) if leased else None,
+        left_s=_seconds_of(message.lease_left) if leased else None,
         answers=message.answers,
         answers_wanted=message.answers_wanted,
         display=display_from_proto(message.display),
@@ -274,27 +274,27 @@ def query(message: query_pb2.Query) -> Query:
     )
 
 
-def lease(message: query_pb2.LeaseQueriesResponse) -> Lease:
+def lease_from_proto(message: query_pb2.LeaseQueriesResponse) -> Lease:
     """Return the result of a lease call.
 
     ``idle`` is the name of a ``LeaseQueriesResponse.Idle`` in lower case, for example nothing_to_ask or all_leased.
     """
-    queries = tuple(query(each) for each in message.queries)
-    return Lease(queries, None if queries else idle(message.idle), message.budget_left)
+    queries = tuple(query_from_proto(each) for each in message.queries)
+    return Lease(queries, None if queries else idle_reason(message.idle), message.budget_left)
 
 
-def idle(number: int) -> str:
+def idle_reason(number: int) -> str:
     """Return the reason why there is no query; a reason that only a later server knows becomes nothing_to_ask."""
-    reason: str = word(query_pb2.LeaseQueriesResponse.Idle, number, "IDLE", unknown="nothing_to_ask")
+    reason: str = enum_word(query_pb2.LeaseQueriesResponse.Idle, number, "IDLE", unknown="nothing_to_ask")
     return reason
 
 
-def word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> Any:
+def enum_word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> Any:
     """Return the name of a value of an enum, in lower case; ``unknown`` for one that only a later server knows.
 
     Examples
     --------
-    >>> [word(query_pb2.QueryState, number, "QUERY_STATE") for number in (1, 99)]
+    >>> [enum_word(query_pb2.QueryState, number, "QUERY_STATE") for number in (1, 99)]
     ['open', 'unspecified']
     """
     if number not in kind.values():
@@ -302,7 +302,7 @@ def word(kind: Any, number: int, prefix: str, unknown: str = "unspecified") -> A
     return kind.Name(number).removeprefix(f"{prefix}_").lower()
 
 
-def evidence(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Evidence:
+def evidence_from_proto(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Evidence:
     """Return one piece of evidence about a row."""
     return Evidence(
         message.sequence,
@@ -310,11 +310,11 @@ def evidence(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Eviden
         label_from_proto(message.label, classes) if message.HasField("label") else None,
         message.refused,
         message.reliability,
-        moment(message.create_time),
+        to_datetime(message.create_time),
         _evidence_kind(message),
-        int(leaf(message.query)) if message.query else None,
+        int(last_segment(message.query)) if message.query else None,
         message.comment,
-        _seconds(message.took) if message.HasField("took") else None,
+        _seconds_of(message.took) if message.HasField("took") else None,
     )
 
 
@@ -322,13 +322,13 @@ def _evidence_kind(message: instance_pb2.Evidence) -> str:
     """Return the word for evidence, that of its event in the log; "unspecified" if only a later server knows it."""
     if message.kind == instance_pb2.Evidence.KIND_UNSPECIFIED:
         return "refusal" if message.refused else "answer" if message.query else "instance"
-    found: str = word(instance_pb2.Evidence.Kind, message.kind, "KIND")
+    found: str = enum_word(instance_pb2.Evidence.Kind, message.kind, "KIND")
     return found
 
 
-def instance(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
+def instance_from_proto(message: instance_pb2.Instance, classes: tuple[str, ...]) -> Instance:
     """Return the row in a message, with its label history."""
-    history = tuple(evidence(each, classes) for each in message.history)
+    history = tuple(evidence_from_proto(each, classes) for each in message.history)
     contour = tuple(message.contour.plausibilities)
     name = message.name.split("/instances/", 1)[-1]
     display = display_from_proto(message.display)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from quercus.client.convert import model_of, moment, word
+from quercus.client.convert import enum_word, model_of, to_datetime
 from quercus.client.errors import invalid
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
 from quercus.proto.v1 import tree_pb2
@@ -18,7 +18,7 @@ from quercus.specification.attributes import plain_number
 RenderFormat = Literal["text", "dot", "svg"]
 
 
-def tree(message: tree_pb2.Tree) -> Tree:
+def tree_from_proto(message: tree_pb2.Tree) -> Tree:
     """Return the tree in a message, with every name resolved."""
     attributes = tuple(
         AttributeBranches(a.attribute, tuple(a.branches), tuple(a.edges), a.numeric)
@@ -26,7 +26,7 @@ def tree(message: tree_pb2.Tree) -> Tree:
     )
     members = tuple(Member(m.nodes, m.leaves, m.depth, tuple(m.classes)) for m in message.members)
     classes = members[message.member].classes if members else tuple(message.classes)
-    nodes = _nodes(message.nodes, classes, attributes)
+    nodes = _nodes_from_proto(message.nodes, classes, attributes)
     return Tree(
         model_of(message.name),
         message.version,
@@ -34,14 +34,14 @@ def tree(message: tree_pb2.Tree) -> Tree:
         tuple(message.classes),
         attributes,
         nodes,
-        moment(message.create_time),
+        to_datetime(message.create_time),
         message.algorithm,
         members,
         message.member,
     )
 
 
-def _nodes(
+def _nodes_from_proto(
     columns: tree_pb2.Nodes, classes: Sequence[str], attributes: Sequence[AttributeBranches]
 ) -> tuple[TreeNode, ...]:
     count, size = len(columns.parents), len(classes)
@@ -64,7 +64,7 @@ def _nodes(
                 index=index,
                 parent=parent if index else None,
                 depth=nodes[parent].depth + 1 if index else 0,
-                branch=_branch(columns, index, attributes) if index else None,
+                branch=_branch_name(columns, index, attributes) if index else None,
                 attribute=attributes[attribute].attribute if attribute >= 0 else None,
                 class_name=classes[columns.class_indices[index]],
                 count=columns.counts[index],
@@ -73,9 +73,9 @@ def _nodes(
                 plausibility=plausibility[index],
                 intervals={attributes[k].attribute: (lower, upper) for k, lower, upper in candidates},
                 undecided=columns.undecided[index],
-                stop=_stop(columns.stops[index]),
+                stop=_stop_name(columns.stops[index]),
                 children=tuple(children[index]),
-                threshold=_threshold(columns, index),
+                threshold=_node_threshold(columns, index),
                 mass=masses[index] if masses else None,
                 conflict=bool(columns.conflicts) and columns.conflicts[index],
                 weight=columns.weights[index] if columns.weights else float(columns.counts[index]),
@@ -84,15 +84,15 @@ def _nodes(
     return tuple(nodes)
 
 
-def _threshold(columns: tree_pb2.Nodes, index: int) -> float | None:
+def _node_threshold(columns: tree_pb2.Nodes, index: int) -> float | None:
     value = columns.thresholds[index] if columns.thresholds else math.nan
     return None if math.isnan(value) else value
 
 
-def _branch(columns: tree_pb2.Nodes, index: int, attributes: Sequence[AttributeBranches]) -> str:
+def _branch_name(columns: tree_pb2.Nodes, index: int, attributes: Sequence[AttributeBranches]) -> str:
     """Return the name of the branch that leads to a node."""
     parent, code = columns.parents[index], columns.branches[index]
-    threshold = _threshold(columns, parent)
+    threshold = _node_threshold(columns, parent)
     if threshold is not None:
         text = plain_number(threshold)
         return (f"< {text}", f"≥ {text}", "?")[code]
@@ -114,8 +114,8 @@ def _node_masses(
     ]
 
 
-def _stop(stop: tree_pb2.StopReason.ValueType) -> str | None:
-    return word(tree_pb2.StopReason, stop, "STOP_REASON") if stop else None
+def _stop_name(stop: tree_pb2.StopReason.ValueType) -> str | None:
+    return enum_word(tree_pb2.StopReason, stop, "STOP_REASON") if stop else None
 
 
 def tree_resource(model_name: str, version: int | None) -> str:

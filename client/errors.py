@@ -205,13 +205,13 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         )
     elif kind is ServerError:
         details = f"the server failed: {code.name} {details}"
-    violations, retry_s = _details(call)
+    violations, retry_s = _error_details(call)
     failed = kind(details, violations)
     failed.retry_s, failed.is_permanent = retry_s, code in _LASTING
     return failed
 
 
-def _details(call: Any) -> tuple[tuple[FieldViolation, ...], float | None]:
+def _error_details(call: Any) -> tuple[tuple[FieldViolation, ...], float | None]:
     """Return the invalid fields, and the seconds after which to try again."""
     try:
         status = rpc_status.from_call(call)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quercus.client import convert
 from quercus.client.errors import invalid
-from quercus.client.treeview import replaced
+from quercus.client.treeview import replaced_error
 from quercus.proto.v1 import instance_pb2
 
 if TYPE_CHECKING:
@@ -98,19 +98,19 @@ class EventWatch:
             include_values=with_values,
         )
 
-    def take(self, page: instance_pb2.WatchEventsResponse) -> Iterator[LogEvent]:
+    def read_events(self, page: instance_pb2.WatchEventsResponse) -> Iterator[LogEvent]:
         """Yield the events of a message; the position moves behind each when the next is requested."""
         if self.request.model_uid not in {"", page.model_uid}:
-            raise replaced(self._model)
+            raise replaced_error(self._model)
         self.request.model_uid = page.model_uid
         for each in page.events:
-            yield self._event(each)
+            yield self._read_event(each)
             self.request.after_sequence = each.evidence.sequence
         self.request.after_sequence = page.sequence
         if self._on_position is not None:
             self._on_position(page.model_uid, page.sequence)
 
-    def _event(self, event: instance_pb2.LogEvent) -> LogEvent:
+    def _read_event(self, event: instance_pb2.LogEvent) -> LogEvent:
         values: Any = convert.row_values(event.values) if event.HasField("values") else None
         return LogEvent(
             event.evidence.sequence,
@@ -118,7 +118,7 @@ class EventWatch:
             self.request.model_uid,
             _NAMES.get(event.kind, str(event.kind)),
             event.instance_id,
-            convert.evidence(event.evidence, self.classes),
+            convert.evidence_from_proto(event.evidence, self.classes),
             event.conflict,
             values,
         )

@@ -47,7 +47,7 @@ def without_async(text: str) -> str:
     return text
 
 
-def tidy(text: str) -> str:
+def tidy_module(text: str) -> str:
     """Return a module with its lines broken and its imports sorted, by ruff."""
     for arguments in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
         ruff = [
@@ -64,14 +64,14 @@ def tidy(text: str) -> str:
     return text
 
 
-def modules() -> dict[Path, str]:
+def generated_modules() -> dict[Path, str]:
     """Return the content of each file of the synchronous client."""
     return {
-        GENERATED / path.name: tidy(HEADER.format(name=path.name) + without_async(path.read_text()))
+        GENERATED / path.name: tidy_module(HEADER.format(name=path.name) + without_async(path.read_text()))
         for path in sorted(WRITTEN.glob("[!_]*.py"))
     }
 
 
 if __name__ == "__main__":
-    for target, content in modules().items():
+    for target, content in generated_modules().items():
         target.write_text(content)

@@ -55,7 +55,7 @@ class LabelEncoder:
         self._bit = {name: 1 << index for index, name in enumerate(self.classes)}
         self._full = (1 << len(self.classes)) - 1
 
-    def one(self, label: LabelLike, field: str = "label") -> values_pb2.Label:
+    def encode_label(self, label: LabelLike, field: str = "label") -> values_pb2.Label:
         """Return the message of one label.
 
         Raises
@@ -66,36 +66,36 @@ class LabelEncoder:
         if is_missing(label):
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
         if isinstance(label, str):
-            self.mask([label], field)
+            self.class_mask([label], field)
             return values_pb2.Label(class_name=label)
-        kind, content = self._parse(label, field)
+        kind, content = self._parse_label(label, field)
         if kind == "set":
-            return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._names(content)))
+            return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._class_names(content)))
         if kind == "contour":
             return values_pb2.Label(contour=values_pb2.Contour(plausibilities=content))
         sets, masses = zip(*content, strict=True) if content else ((), ())
         return values_pb2.Label(mass=values_pb2.MassFunction(focal_sets=sets, masses=masses))
 
-    def batch(self, labels: Sequence[LabelLike] | Floats, start: int = 0) -> values_pb2.Labels:
+    def encode_labels(self, labels: Sequence[LabelLike] | Floats, start: int = 0) -> values_pb2.Labels:
         """Return the most compact message of many labels.
 
         ``start`` is the number of the first row, for error messages.
         """
         if isinstance(labels, np.ndarray) and labels.ndim == 2:
-            return self._contours(labels, start)
-        parsed = [self._parse(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+            return self._encode_contours(labels, start)
+        parsed = [self._parse_label(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
         kinds = {kind for kind, _ in parsed}
         if all(kind == "set" and content == self._full for kind, content in parsed):
             return values_pb2.Labels(all_vacuous=values_pb2.Vacuous())
         if kinds == {"set"}:
             return values_pb2.Labels(sets=values_pb2.SetLabels(masks=[content for _, content in parsed]))
         if not kinds <= {"set", "contour"}:
-            each = [self.one(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+            each = [self.encode_label(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
             return values_pb2.Labels(list=values_pb2.LabelList(labels=each))
-        rows = [self._indicator(content) if kind == "set" else content for kind, content in parsed]
-        return self._contours(np.array(rows, dtype=np.float64), start)
+        rows = [self._indicator_vector(content) if kind == "set" else content for kind, content in parsed]
+        return self._encode_contours(np.array(rows, dtype=np.float64), start)
 
-    def mask(self, names: Collection[str], field: str) -> int:
+    def class_mask(self, names: Collection[str], field: str) -> int:
         """Return the bit mask of a set of names."""
         mask = 0
         for name in names:
@@ -107,32 +107,32 @@ class LabelEncoder:
             raise invalid(field, "the set of classes is empty; use None for a vacuous label")
         return mask
 
-    def _parse(self, label: LabelLike, field: str) -> tuple[str, Any]:
+    def _parse_label(self, label: LabelLike, field: str) -> tuple[str, Any]:
         """(kind, content): set -> mask, contour -> list of float, mass -> list of (mask, mass)."""
         if is_missing(label):
             return "set", self._full
         if isinstance(label, str):
-            return "set", self.mask([label], field)
+            return "set", self.class_mask([label], field)
         if isinstance(label, MassLike):
             return "mass", [(int(mask), float(mass)) for mask, mass in label.focal]
         if isinstance(label, np.ndarray):
-            return "contour", self._array(label, field)
+            return "contour", self._parse_array(label, field)
         if isinstance(label, Mapping):
-            return self._mapping(label, field)
+            return self._parse_mapping(label, field)
         if isinstance(label, Collection):
             wrong = next((name for name in label if not isinstance(name, str)), None)
             if wrong is None:
-                return "set", self.mask(label, field)
+                return "set", self.class_mask(label, field)
         raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
 
-    def _array(self, label: NDArray[Any], field: str) -> list[float]:
+    def _parse_array(self, label: NDArray[Any], field: str) -> list[float]:
         if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
             raise invalid(
                 field, f"expected {len(self.classes)} plausibilities, got an array of shape {label.shape}"
             )
         return [float(value) for value in label]
 
-    def _mapping(self, label: Mapping[Any, float], field: str) -> tuple[str, Any]:
+    def _parse_mapping(self, label: Mapping[Any, float], field: str) -> tuple[str, Any]:
         if not label:
             raise invalid(field, "the dict is empty; use None for a vacuous label")
         try:
@@ -144,25 +144,25 @@ class LabelEncoder:
                 field, "has a number that is too large; plausibilities and masses lie in [0, 1]"
             ) from None
         if all(isinstance(key, str) for key in values):
-            self.mask(list(values), field)
+            self.class_mask(list(values), field)
             return "contour", [values.get(name, 0.0) for name in self.classes]
         if all(isinstance(key, frozenset | tuple) for key in values):
-            return "mass", [(self.mask(key, field), value) for key, value in values.items()]
+            return "mass", [(self.class_mask(key, field), value) for key, value in values.items()]
         raise invalid(
             field, "the keys must be all class names (plausibilities) or all frozensets of names (masses)"
         )
 
-    def _contours(self, values: NDArray[Any], start: int) -> values_pb2.Labels:
+    def _encode_contours(self, values: NDArray[Any], start: int) -> values_pb2.Labels:
         if values.shape[1] != len(self.classes):
             reason = f"expected {len(self.classes)} plausibilities per row, got {values.shape[1]}"
             raise invalid(f"labels[{start}]", reason)
         flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
         return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))
 
-    def _names(self, mask: int) -> list[str]:
+    def _class_names(self, mask: int) -> list[str]:
         return [name for name in self.classes if mask & self._bit[name]]
 
-    def _indicator(self, mask: int) -> list[float]:
+    def _indicator_vector(self, mask: int) -> list[float]:
         return [1.0 if mask & self._bit[name] else 0.0 for name in self.classes]
 
 

@@ -18,7 +18,7 @@ from quercus.client import buffers, convert, pushing
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, invalid
 from quercus.client.results import Specification
 from quercus.client.retrying import backoff_s, is_transient
-from quercus.client.rows import Row, chunks
+from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.push_line import PushLine
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class Outbox:
         self._changed = threading.Condition()
         self._store = buffers.Memory() if path is None else buffers.File(Path(path), model)
         try:
-            self._specification, uid = self._known() if specification is None else (specification, "")
-            self._store.begin(convert.specification_to_proto(self._specification), uid)
+            self._specification, uid = self._known_model() if specification is None else (specification, "")
+            self._store.set_specification(convert.specification_to_proto(self._specification), uid)
         except BaseException:
             self._store.close()
             raise
@@ -85,7 +85,7 @@ class Outbox:
         self._thread = threading.Thread(target=self._send_all, name="quercus-outbox", daemon=True)
         self._thread.start()
 
-    def _known(self) -> tuple[Specification, str]:
+    def _known_model(self) -> tuple[Specification, str]:
         """Return the specification and the uid of the model: the server's, or those in the file."""
         try:
             model = self._client.get_model(self._model)
@@ -94,7 +94,7 @@ class Outbox:
                 raise
             if self._store.specification is None:
                 raise type(error)(f"{error}; to begin without one, give the outbox a specification") from None
-            return convert.specification(self._store.specification), self._store.uid
+            return convert.specification_from_proto(self._store.specification), self._store.uid
         return model.specification, model.uid
 
     @property
@@ -142,8 +142,8 @@ class Outbox:
             uid=self._store.uid,
             displays=displays,
         )
-        batches = [batcher.batch(chunk) for chunk in chunks(rows, batcher.batch_rows)]
-        batcher.finish(sum(batch.rows for batch in batches))
+        batches = [batcher.encode_chunk(chunk) for chunk in row_chunks(rows, batcher.batch_rows)]
+        batcher.check_leftovers(sum(batch.rows for batch in batches))
         with self._changed:
             if self._failure is not None:
                 raise self._failure
@@ -155,7 +155,7 @@ class Outbox:
                     f"max_bytes: {self._store.size:,} bytes wait for {self._client.address} already, {wanted:,} more "
                     f"do not fit into {self._max_bytes:,}"
                 )
-            self._store.add(batches)
+            self._store.add_batches(batches)
             self._changed.notify_all()
 
     def flush(self, timeout_s: float | None = None) -> None:
@@ -218,7 +218,7 @@ class Outbox:
                 if not is_retried:
                     return
                 attempt += 1
-                self._pause(backoff_s(attempt, error))
+                self._wait_while_open(backoff_s(attempt, error))
             except Exception as error:
                 with self._changed:
                     self._failure = QuercusError(f"the outbox has stopped: {error}")
@@ -230,7 +230,7 @@ class Outbox:
             self._changed.wait_for(lambda: bool(self._store.batches) or self._closing)
             return not self._closing
 
-    def _pause(self, seconds: float) -> None:
+    def _wait_while_open(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._closing, seconds)
 
@@ -251,7 +251,7 @@ class Outbox:
                 "specification", f"has other attributes or classes than model {self._model!r} of the server"
             )
         with self._changed:
-            self._store.begin(given, model.uid)
+            self._store.set_specification(given, model.uid)
 
     def _send_some(self) -> None:
         """Send rows on one stream, as long as there are any."""
@@ -268,19 +268,19 @@ class Outbox:
                     return
                 for batch in rest:
                     batch.request.model_uid = batch.request.model_uid or self._store.uid
-                    line.send(batch)
+                    line.send_batch(batch)
                     sent.append(batch)
                 try:
-                    line.settle(until=len(ledger.pending) - 1)
+                    line.settle_batches(until=len(ledger.pending) - 1)
                 finally:  # even if the stream breaks: what was refused on it must not be refused again
-                    self._drop(len(sent) - len(ledger.pending))
+                    self._drop_batches(len(sent) - len(ledger.pending))
                 for _ in range(len(sent) - len(ledger.pending)):
                     sent.popleft()
 
-    def _drop(self, count: int) -> None:
+    def _drop_batches(self, count: int) -> None:
         """Remove the first batches, which the server has acknowledged or refused."""
         if count:
             with self._changed:
                 self._waiting_for = ""
-                self._store.drop(count)
+                self._store.drop_first(count)
                 self._changed.notify_all()

@@ -74,7 +74,8 @@ class Batcher:
     model
         Name of the model.
     specification
-        Specification of the model; :meth:`renew` replaces it when rows bring nominal values that it does not list.
+        Specification of the model; :meth:`use_specification` replaces it when rows bring nominal values that it
+        does not list.
     labels, ids
         See :meth:`Client.push`: one per row, consumed together with the rows.
     batch_rows
@@ -104,13 +105,13 @@ class Batcher:
         self._labels = LabelEncoder(specification.classes)
         self._given_labels = _by_class(labels, specification.classes) if is_frame(labels) else labels
         is_many = labels is None or _is_matrix(self._given_labels)
-        self._label_source = None if is_many else _many(labels, "labels")
-        self._id_source = None if ids is None else _many(ids, "ids")
-        self._display_source = None if displays is None else _many(displays, "displays")
+        self._label_source = None if is_many else _values_per_row(labels, "labels")
+        self._id_source = None if ids is None else _values_per_row(ids, "ids")
+        self._display_source = None if displays is None else _values_per_row(displays, "displays")
         self._stale = False
-        self.renew(specification)
+        self.use_specification(specification)
 
-    def renew(self, specification: Specification) -> None:
+    def use_specification(self, specification: Specification) -> None:
         """Use a newer specification, which lists more nominal values."""
         self.specification = specification
         self._rows = RowEncoder(specification)
@@ -120,7 +121,7 @@ class Batcher:
         """Return whether the chunk has values that were not listed, but that earlier batches may have added."""
         return self._stale and self._rows.encode(chunk)[1]
 
-    def batch(self, chunk: Chunk) -> Batch:
+    def encode_chunk(self, chunk: Chunk) -> Batch:
         """Return the message of a chunk.
 
         Raises
@@ -138,16 +139,16 @@ class Batcher:
         )
         labels = self._take_labels(chunk)
         if labels is not None:
-            request.labels.CopyFrom(self._labels.batch(labels, chunk.start))
+            request.labels.CopyFrom(self._labels.encode_labels(labels, chunk.start))
         if self._id_source is not None:
-            request.ids.extend(_ids(_take(self._id_source, chunk, "ids"), chunk.start))
+            request.ids.extend(_id_texts(_take_chunk(self._id_source, chunk, "ids"), chunk.start))
         if self._display_source is not None:
-            taken = enumerate(_take(self._display_source, chunk, "displays"), chunk.start)
+            taken = enumerate(_take_chunk(self._display_source, chunk, "displays"), chunk.start)
             request.displays.extend(display_to_proto(items, row) for row, items in taken)
         is_all = chunk.start == 0 and chunk.size < self.batch_rows
         return Batch(request, chunk.size, is_all, chunk.start)
 
-    def finish(self, rows: int) -> None:
+    def check_leftovers(self, rows: int) -> None:
         """Check after the last chunk that no labels or ids are left over."""
         sources = {"labels": self._label_source, "ids": self._id_source, "displays": self._display_source}
         for name, source in sources.items():
@@ -158,7 +159,7 @@ class Batcher:
 
     def _take_labels(self, chunk: Chunk) -> Sequence[LabelLike] | Floats | None:
         if self._label_source is not None:
-            return _take(self._label_source, chunk, "labels")
+            return _take_chunk(self._label_source, chunk, "labels")
         if self._given_labels is None:
             return None
         part: Floats = self._given_labels[chunk.start : chunk.start + chunk.size]  # type: ignore[index]
@@ -187,20 +188,20 @@ def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
     return plausibilities
 
 
-def _many(given: Any, name: str) -> Iterator[Any]:
+def _values_per_row(given: Any, name: str) -> Iterator[Any]:
     if isinstance(given, str | bytes | Mapping):
         raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
     return iter(given)
 
 
-def _ids(taken: list[Any], start: int) -> Iterator[str]:
+def _id_texts(taken: list[Any], start: int) -> Iterator[str]:
     for row, each in enumerate(taken, start):
         if is_missing(each):
             raise invalid(f"ids[{row}]", f"{each!r} is no id")
         yield str(each)
 
 
-def _take(source: Any, chunk: Chunk, name: str) -> list[Any]:
+def _take_chunk(source: Any, chunk: Chunk, name: str) -> list[Any]:
     taken = list(itertools.islice(source, chunk.size))
     if len(taken) < chunk.size:
         raise invalid(name, f"there are fewer {name} than rows: none for row {chunk.start + len(taken):,}")
@@ -219,8 +220,8 @@ class PushState:
     ) -> None:
         self.window = window
         self._on_progress, self._on_rejected = on_progress, on_rejected
-        self._trial = Outage(outage_s).trial()
-        self._trial.succeeded()  # the model was read before the first batch
+        self._trial = Outage(outage_s).start_attempts()
+        self._trial.note_success()  # the model was read before the first batch
         self._pending: dict[str, Batch] = {}
         self._started = time.monotonic()
         self._report = PushReport(0, 0, 0, 0, 0, 0.0)
@@ -236,15 +237,17 @@ class PushState:
         return list(self._pending.values())
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if no further batch may be sent before an acknowledgement."""
         return len(self._pending) >= self.window
 
-    def sent(self, batch: Batch) -> None:
+    def record_sent(self, batch: Batch) -> None:
         """Note that a batch is on its way."""
         self._pending[batch.request.batch_id] = batch
 
-    def answered(self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse) -> None:
+    def record_response(
+        self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse
+    ) -> None:
         """Take the response to a batch: it is committed or refused.
 
         Raises
@@ -253,12 +256,14 @@ class PushState:
             The refusal, if there is no callback for rejected rows.
         """
         if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
-            self._rejected(ack.batch_id, from_code(ack.error.code, ack.error.message, ack.error.field))
+            self._record_rejection(
+                ack.batch_id, from_code(ack.error.code, ack.error.message, ack.error.field)
+            )
             return
         batch = self._pending.pop(ack.batch_id, None)
         if batch is None:  # acknowledged before the stream broke, and again after
             return
-        self._trial.succeeded()
+        self._trial.note_success()
         last = self._report
         self._report = replace(
             last,
@@ -272,11 +277,11 @@ class PushState:
         )
         self._tell_progress()
 
-    def _rejected(self, batch_id: str, error: QuercusError) -> None:
+    def _record_rejection(self, batch_id: str, error: QuercusError) -> None:
         batch = self._pending.get(batch_id)
         if batch is None:  # told before the stream broke, and again after
             return
-        self._trial.succeeded()
+        self._trial.note_success()
         rows = RejectedRows(batch.start, batch.rows, tuple(batch.request.ids), error)
         if self._on_rejected is None:
             error.rejected = rows
@@ -304,9 +309,9 @@ class PushState:
         """
         if not isinstance(error, InvalidArgument | AlreadyExists):
             raise error
-        self._rejected(batch.request.batch_id, error)
+        self._record_rejection(batch.request.batch_id, error)
 
-    def broken(self, error: QuercusError) -> float:
+    def record_break(self, error: QuercusError) -> float:
         """Note that the stream broke; return the seconds to wait before the next attempt.
 
         Raises
@@ -316,10 +321,10 @@ class PushState:
         """
         pause_s = self._trial.pause_s(error)
         if pause_s is None:
-            raise self.failed(error)
+            raise self.with_report(error)
         return pause_s
 
-    def failed(self, error: Exception) -> Exception:
+    def with_report(self, error: Exception) -> Exception:
         """Return the error with the report of acknowledged rows: as ``report`` of ours, as a note on any other."""
         if isinstance(error, QuercusError):
             error.report = self._report
@@ -328,7 +333,7 @@ class PushState:
         return error
 
 
-def alone(batch: Batch) -> instance_pb2.PushBatchRequest:
+def single_request(batch: Batch) -> instance_pb2.PushBatchRequest:
     """Return the request that sends a batch without a stream: its fields are those of the message on a stream."""
     request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
     request.DiscardUnknownFields()  # continue_on_error is for streams

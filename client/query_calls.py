@@ -11,7 +11,7 @@ from quercus.client.errors import invalid
 from quercus.client.labelling_results import Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.query_results import AnswerReport, Lease, Query
-from quercus.client.requests import duration, states
+from quercus.client.requests import state_numbers, to_duration
 from quercus.proto.v1 import query_pb2
 
 T = TypeVar("T")
@@ -35,14 +35,14 @@ def lease(  # noqa: PLR0917 - the fields of one message
         model=convert.model_resource(model),
         labeller=labeller,
         max_queries=1,
-        lease_duration=duration(lease_s, "lease_s"),
-        wait=duration(wait_s, "wait_s"),
+        lease_duration=to_duration(lease_s, "lease_s"),
+        wait=to_duration(wait_s, "wait_s"),
         min_sequence=min_sequence,
         filter=None
         if wanted is None
         else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
     )
-    return CallSpec("LeaseQueries", request, convert.lease)
+    return CallSpec("LeaseQueries", request, convert.lease_from_proto)
 
 
 def answer(  # noqa: PLR0917 - the fields of one message
@@ -52,10 +52,10 @@ def answer(  # noqa: PLR0917 - the fields of one message
     request = query_pb2.AnswerQueryRequest(
         name=query.name,
         lease_token=query.lease_token,
-        label=LabelEncoder(query.classes).one(label),
+        label=LabelEncoder(query.classes).encode_label(label),
         reliability=reliability,
         comment=comment,
-        took=None if took_s is None else duration(took_s, "took_s"),
+        took=None if took_s is None else to_duration(took_s, "took_s"),
         shown=shown,
     )
     return CallSpec("AnswerQuery", request, answer_report)
@@ -71,11 +71,11 @@ def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport
 
 def extend(query: Query, lease_s: float) -> CallSpec[None]:
     """Hold a query for longer."""
-    length = duration(lease_s, "lease_s")
+    length = to_duration(lease_s, "lease_s")
     request = query_pb2.ExtendLeaseRequest(
         name=query.name, lease_token=query.lease_token, lease_duration=length
     )
-    return CallSpec("ExtendLease", request, _nothing)
+    return CallSpec("ExtendLease", request, _read_nothing)
 
 
 def give_back(
@@ -86,16 +86,16 @@ def give_back(
         name=query.name,
         lease_token=query.lease_token,
         how=how,
-        delay=None if delay_s is None else duration(delay_s, "delay_s"),
+        delay=None if delay_s is None else to_duration(delay_s, "delay_s"),
         comment=comment,
     )
-    return CallSpec("ReturnQuery", request, _nothing)
+    return CallSpec("ReturnQuery", request, _read_nothing)
 
 
 def end_lease(name: str, labeller: str, comment: str) -> CallSpec[None]:
     """End the lease of a query, as an operator."""
     request = query_pb2.ReleaseLeaseRequest(name=name, labeller=labeller, comment=comment)
-    return CallSpec("ReleaseLease", request, _nothing)
+    return CallSpec("ReleaseLease", request, _read_nothing)
 
 
 def correct(
@@ -105,7 +105,7 @@ def correct(
     request = query_pb2.CorrectAnswerRequest(
         name=query.name,
         labeller=labeller or query.labeller,
-        label=LabelEncoder(query.classes).one(label),
+        label=LabelEncoder(query.classes).encode_label(label),
         reliability=reliability,
         comment=comment,
     )
@@ -123,10 +123,10 @@ def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerRep
 def neighbours(query: Query, limit: int) -> CallSpec[list[Neighbour]]:
     """Request rows of known class that are similar to the row of a query."""
     request = query_pb2.ListNeighboursRequest(name=query.name, lease_token=query.lease_token, limit=limit)
-    return CallSpec("ListNeighbours", request, _neighbours)
+    return CallSpec("ListNeighbours", request, _neighbours_from_proto)
 
 
-def _neighbours(message: query_pb2.ListNeighboursResponse) -> list[Neighbour]:
+def _neighbours_from_proto(message: query_pb2.ListNeighboursResponse) -> list[Neighbour]:
     return [
         Neighbour(
             each.instance.split("/instances/", 1)[-1],
@@ -143,11 +143,11 @@ def _neighbours(message: query_pb2.ListNeighboursResponse) -> list[Neighbour]:
 def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
     """Request the queries in some states."""
     return query_pb2.ListQueriesRequest(
-        model=convert.model_resource(model), states=states(wanted), page_size=1000
+        model=convert.model_resource(model), states=state_numbers(wanted), page_size=1000
     )
 
 
-def history(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest:
+def history_request(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest:
     """Request the steps of one query, or of all queries of a model."""
     name = convert.model_resource(model) + ("" if number is None else f"/queries/{number}")
     return query_pb2.ListQueryHistoryRequest(name=name, page_size=1000)
@@ -157,14 +157,14 @@ def labellers(model: str) -> CallSpec[list[Labeller]]:
     """Request the statistics of each labeller."""
     request = query_pb2.ListLabellersRequest(model=convert.model_resource(model))
     return CallSpec(
-        "ListLabellers", request, lambda response: [_labeller(each) for each in response.labellers]
+        "ListLabellers", request, lambda response: [_labeller_from_proto(each) for each in response.labellers]
     )
 
 
 def policy(model: str) -> CallSpec[LabellingPolicy]:
     """Request the labelling policy of a model."""
     request = query_pb2.GetLabellingPolicyRequest(model=convert.model_resource(model))
-    return CallSpec("GetLabellingPolicy", request, _policy)
+    return CallSpec("GetLabellingPolicy", request, _policy_from_proto)
 
 
 def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallSpec[LabellingPolicy]:
@@ -173,13 +173,13 @@ def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallS
         message = query_pb2.LabellingPolicy(
             answers_per_query=new.answers_per_query,
             max_conflict=new.max_conflict,
-            reliability=_number(
+            reliability=_enum_number(
                 query_pb2.ReliabilitySource, "RELIABILITY_SOURCE", "reliability", new.reliability
             ),
             per_labeller=new.per_labeller,
             per_hour=new.per_hour,
             max_held=new.max_held,
-            corrections=_number(
+            corrections=_enum_number(
                 query_pb2.CorrectionPermission, "CORRECTION_PERMISSION", "corrections", new.corrections
             ),
             tags=new.tags,
@@ -188,18 +188,18 @@ def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallS
         raise invalid("policy", str(error)) from None
     request = query_pb2.UpdateLabellingPolicyRequest(model=convert.model_resource(model), policy=message)
     request.update_mask.paths.extend(fields)
-    return CallSpec("UpdateLabellingPolicy", request, _policy)
+    return CallSpec("UpdateLabellingPolicy", request, _policy_from_proto)
 
 
-def step(message: query_pb2.QueryStep) -> QueryStep:
+def step_from_proto(message: query_pb2.QueryStep) -> QueryStep:
     """Read a step of a query."""
     return QueryStep(
-        query=int(convert.leaf(message.query)),
-        kind=_word(query_pb2.QueryStepKind, message.kind, "QUERY_STEP_KIND"),
-        state=_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
+        query=int(convert.last_segment(message.query)),
+        kind=_enum_word(query_pb2.QueryStepKind, message.kind, "QUERY_STEP_KIND"),
+        state=_enum_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
         labeller=message.labeller,
         lease=message.lease,
-        at=convert.moment(message.time),
+        at=convert.to_datetime(message.time),
         clock=message.clock,
         until=message.until if message.HasField("until") else None,
         sequence=message.sequence,
@@ -207,20 +207,20 @@ def step(message: query_pb2.QueryStep) -> QueryStep:
     )
 
 
-def _policy(message: query_pb2.LabellingPolicy) -> LabellingPolicy:
+def _policy_from_proto(message: query_pb2.LabellingPolicy) -> LabellingPolicy:
     return LabellingPolicy(
         answers_per_query=message.answers_per_query,
         max_conflict=message.max_conflict,
-        reliability=_word(query_pb2.ReliabilitySource, message.reliability, "RELIABILITY_SOURCE"),
+        reliability=_enum_word(query_pb2.ReliabilitySource, message.reliability, "RELIABILITY_SOURCE"),
         per_labeller=message.per_labeller if message.HasField("per_labeller") else None,
         per_hour=message.per_hour if message.HasField("per_hour") else None,
         max_held=message.max_held,
-        corrections=_word(query_pb2.CorrectionPermission, message.corrections, "CORRECTION_PERMISSION"),
+        corrections=_enum_word(query_pb2.CorrectionPermission, message.corrections, "CORRECTION_PERMISSION"),
         tags=tuple(message.tags),
     )
 
 
-def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
+def _labeller_from_proto(message: query_pb2.LabellerStatistics) -> Labeller:
     return Labeller(
         name=message.labeller,
         answered=message.answered,
@@ -242,11 +242,11 @@ def _labeller(message: query_pb2.LabellerStatistics) -> Labeller:
     )
 
 
-def _word(kind: Any, number: int, prefix: str) -> Any:
-    return convert.word(kind, number, prefix)
+def _enum_word(kind: Any, number: int, prefix: str) -> Any:
+    return convert.enum_word(kind, number, prefix)
 
 
-def _number(kind: Any, prefix: str, field: str, word: str) -> Any:
+def _enum_number(kind: Any, prefix: str, field: str, word: str) -> Any:
     try:
         return kind.Value(f"{prefix}_{word.upper()}")
     except ValueError:
@@ -254,7 +254,7 @@ def _number(kind: Any, prefix: str, field: str, word: str) -> Any:
         raise invalid(field, f"{word!r} is none of {known}") from None
 
 
-def _nothing(_: Any) -> None:
+def _read_nothing(_: Any) -> None:
     return None
 
 

@@ -30,7 +30,7 @@ _MAY_BE_NONE = ("max_depth", "pruning", "presentation")
 STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
 
-def specification(given: Specification) -> model_pb2.Specification:
+def specification_message(given: Specification) -> model_pb2.Specification:
     """Return the message of a specification for CreateModel.
 
     Values that cannot be encoded are refused here, all others by the server.
@@ -50,7 +50,7 @@ def specification(given: Specification) -> model_pb2.Specification:
         raise invalid("specification", str(error)) from None
 
 
-def duration(seconds: float, field: str) -> Duration:
+def to_duration(seconds: float, field: str) -> Duration:
     """Return seconds as a protobuf duration; ``field`` is the name for errors."""
     if not math.isfinite(seconds):
         raise invalid(field, f"is {seconds}, must be a finite number of seconds")
@@ -59,14 +59,14 @@ def duration(seconds: float, field: str) -> Duration:
     return message
 
 
-def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRequest:
+def update_request(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRequest:
     """Return the request of UpdateModel: the named fields and nothing else."""
     for name in changes:
         if name not in CHANGEABLE:
             raise invalid(name, f"cannot be changed; only {', '.join(CHANGEABLE)} can")
         if changes[name] is None and name not in _MAY_BE_NONE:
             raise invalid(name, f"is None, must have a value (only {', '.join(_MAY_BE_NONE)} may be none)")
-    given = {name: _changed(value) for name, value in changes.items() if value is not None}
+    given = {name: _changed_value(value) for name, value in changes.items() if value is not None}
     try:
         changed = model_pb2.Specification(**given)
     except (TypeError, ValueError, OverflowError) as error:
@@ -76,13 +76,13 @@ def update(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRe
     )
 
 
-def _changed(value: Change) -> Any:
+def _changed_value(value: Change) -> Any:
     if isinstance(value, Pruning):
         return pruning_to_proto(value)
     return presentation_to_proto(value) if isinstance(value, Presentation) else value
 
 
-def states(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
+def state_numbers(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
     """Query states by name."""
     names = list(names)
     for name in names:
@@ -109,9 +109,9 @@ class WaitPolicy:
     def __init__(self, idle_s: float | None) -> None:
         self._idle_s = idle_s
         self._has_called = self._growing = False
-        self.renew()
+        self.restart_wait()
 
-    def renew(self) -> None:
+    def restart_wait(self) -> None:
         """Restart the wait after a query came."""
         self._since = self._growing_since = time.monotonic()
 
@@ -125,7 +125,7 @@ class WaitPolicy:
         left = self._since + self._idle_s - time.monotonic()
         return min(LONGEST_POLL_S, max(1.0 if self._growing else 0.0, left))
 
-    def ended(self, lease: Lease, model: Model | None) -> bool:
+    def is_over(self, lease: Lease, model: Model | None) -> bool:
         """Return whether no more queries will come; ``model`` is needed only if the budget is spent."""
         self._has_called = True
         self._growing = lease.idle == "growing"

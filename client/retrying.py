@@ -102,17 +102,17 @@ class Outage:
         self.notify: Callable[[float], None] | None = None
         self._is_notified = False
 
-    def begin(self, left_s: float) -> None:
+    def note_unreachable(self, left_s: float) -> None:
         """Note that the server is unreachable, and call `notify` once per outage."""
         if self.notify is not None and not self._is_notified:
             self._is_notified = True
             self.notify(left_s)
 
-    def end(self) -> None:
+    def note_reached(self) -> None:
         """Note that the server answered, which ends the outage."""
         self.reached, self._is_notified = True, False
 
-    def trial(self) -> CallAttempts:
+    def start_attempts(self) -> CallAttempts:
         """Return a counter for the attempts of one call."""
         return CallAttempts(self)
 
@@ -125,9 +125,9 @@ class CallAttempts:
         self._since: float | None = None
         self._attempts = 0
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Note that the server answered: the next outage is a new one."""
-        self._outage.end()
+        self._outage.note_reached()
         self._since, self._attempts = None, 0
 
     def pause_s(self, failed: QuercusError, *, is_repeated: bool = True) -> float | None:
@@ -152,5 +152,5 @@ class CallAttempts:
         if not self._outage.reached or left <= 0:
             return None
         if retry_s is None:
-            self._outage.begin(left)
+            self._outage.note_unreachable(left)
         return min(backoff_s(self._attempts, failed), left)

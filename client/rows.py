@@ -50,7 +50,7 @@ def is_frame(rows: object) -> bool:
     return pandas is not None and isinstance(rows, pandas.DataFrame)
 
 
-def chunks(rows: Any, size: int) -> Iterator[Chunk]:
+def row_chunks(rows: Any, size: int) -> Iterator[Chunk]:
     """Yield the input in pieces of at most ``size`` rows; never hold more than one piece of an iterable."""
     if isinstance(rows, np.ndarray) or is_frame(rows):
         if rows.ndim != 2:
@@ -69,10 +69,10 @@ def chunks(rows: Any, size: int) -> Iterator[Chunk]:
         start += len(piece)
 
 
-async def async_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
-    """Yield pieces of an async iterable, or of anything that :func:`chunks` takes."""
+async def async_row_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
+    """Yield pieces of an async iterable, or of anything that :func:`row_chunks` takes."""
     if not isinstance(rows, AsyncIterable):
-        for chunk in chunks(rows, size):
+        for chunk in row_chunks(rows, size):
             yield chunk
         return
     start = 0
@@ -118,19 +118,19 @@ class RowEncoder:
             Naming row and attribute.
         """
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
-            return _packed(self._numeric_array(chunk)), False
-        columns = self._columns(chunk)
+            return _packed_rows(self._numeric_array(chunk)), False
+        columns = self._chunk_columns(chunk)
         parts: Parts = {}
         packed = np.empty((chunk.size, len(self.names)), dtype=np.float64)
         for k, column in enumerate(columns):
-            packed[:, k] = self._column(k, column, chunk.start, parts)
+            packed[:, k] = self._encode_column(k, column, chunk.start, parts)
         if parts:
-            return self._named(columns, packed, parts), True
+            return self._named_rows(columns, packed, parts), True
         if bool((packed == UNKNOWN).any()):
             nominal = [k for k, index in enumerate(self._indices) if index is not None]
             if bool((packed[:, nominal] == UNKNOWN).any()):
-                return self._named(columns, packed, parts), True
-        return _packed(packed), False
+                return self._named_rows(columns, packed, parts), True
+        return _packed_rows(packed), False
 
     def _numeric_array(self, chunk: Chunk) -> Floats:
         if chunk.rows.shape[1] != len(self.names):
@@ -138,11 +138,11 @@ class RowEncoder:
             raise invalid(f"rows[{chunk.start}]", reason)
         return np.asarray(chunk.rows, dtype=np.float64)
 
-    def _columns(self, chunk: Chunk) -> list[Cells]:
+    def _chunk_columns(self, chunk: Chunk) -> list[Cells]:
         """Return the chunk by column, in the order of the attributes."""
         if is_frame(chunk.rows):
             return self._frame_columns(chunk.rows)
-        rows = [self._cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
+        rows = [self._row_cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
         return [list(column) for column in zip(*rows, strict=True)]
 
     def _frame_columns(self, frame: Any) -> list[Cells]:
@@ -151,7 +151,7 @@ class RowEncoder:
             raise invalid("rows", f"the DataFrame has no column {', '.join(map(repr, missing))}")
         return [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in self.names]
 
-    def _cells(self, row: Any, number: int) -> Sequence[Any]:
+    def _row_cells(self, row: Any, number: int) -> Sequence[Any]:
         if isinstance(row, Mapping):
             if not row.keys() <= self._known:
                 unknown = ", ".join(repr(key) for key in row if key not in self._known)
@@ -166,7 +166,7 @@ class RowEncoder:
             raise invalid(f"rows[{number}]", f"expected {len(self.names)} values, got {len(row)}")
         return row
 
-    def _column(self, column: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
+    def _encode_column(self, column: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
         index = self._indices[column]
         if index is not None:
             return [
@@ -183,7 +183,7 @@ class RowEncoder:
         return [
             float("nan")
             if self._is_uncertain(column, i, cell, start, parts)
-            else self._number(column, cell, start + i)
+            else self._numeric_value(column, cell, start + i)
             for i, cell in enumerate(cells)
         ]
 
@@ -199,23 +199,23 @@ class RowEncoder:
             )
         value = values_pb2.NamedValue()
         if isinstance(cell, Between):
-            value.range.low = self._number(column, cell.low, start + offset)
-            value.range.high = self._number(column, cell.high, start + offset)
+            value.range.low = self._numeric_value(column, cell.low, start + offset)
+            value.range.high = self._numeric_value(column, cell.high, start + offset)
         else:
-            names = sorted(filter(None, (self._text(column, each, start + offset) for each in cell)))
+            names = sorted(filter(None, (self._nominal_text(column, each, start + offset) for each in cell)))
             value.nominals.SetInParent()
             value.nominals.values.extend(names)
         parts[offset, column] = value
         return True
 
     def _odd_nominal(self, column: int, cell: Any, row: int) -> float:
-        text = self._text(column, cell, row)
+        text = self._nominal_text(column, cell, row)
         index = self._indices[column]
         if text is None or index is None:
             return float("nan")
         return index.get(text, UNKNOWN)
 
-    def _text(self, column: int, cell: Any, row: int) -> str | None:
+    def _nominal_text(self, column: int, cell: Any, row: int) -> str | None:
         """Return a nominal value as text; ``None`` for a missing one."""
         if is_missing(cell):
             return None
@@ -224,7 +224,7 @@ class RowEncoder:
         reason = f"the attribute is nominal and takes text, got {cell!r} ({type(cell).__name__})"
         raise invalid(f"rows[{row}].{self.names[column]}", reason)
 
-    def _number(self, column: int, cell: Any, row: int) -> float:
+    def _numeric_value(self, column: int, cell: Any, row: int) -> float:
         if is_missing(cell):
             return float("nan")
         if isinstance(cell, str | bytes):
@@ -237,7 +237,7 @@ class RowEncoder:
             reason = f"the attribute is numeric, got {cell!r} ({type(cell).__name__})"
             raise invalid(f"rows[{row}].{self.names[column]}", reason) from None
 
-    def _named(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
+    def _named_rows(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
         """Return rows by name, which may have uncertain values and nominal ones that the model does not list yet."""
         named = values_pb2.NamedRows()
         for i in range(len(packed)):
@@ -255,5 +255,5 @@ class RowEncoder:
         return values_pb2.Rows(named=named)
 
 
-def _packed(values: Floats) -> values_pb2.Rows:
+def _packed_rows(values: Floats) -> values_pb2.Rows:
     return values_pb2.Rows(packed=values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel()))

@@ -52,39 +52,39 @@ class Security:
             When a file that the environment names cannot be read.
         """
 
-        def path(name: str) -> Path | None:
+        def path_variable(name: str) -> Path | None:
             return Path(os.environ[name]) if os.environ.get(name) else None
 
         if token is None:
             token = os.environ.get("QUERCUS_TOKEN") or None
-        if token is None and (file := path("QUERCUS_TOKEN_FILE")) is not None:
-            token = _read(file, "QUERCUS_TOKEN_FILE").decode(errors="replace")
+        if token is None and (file := path_variable("QUERCUS_TOKEN_FILE")) is not None:
+            token = _read_file(file, "QUERCUS_TOKEN_FILE").decode(errors="replace")
         if token is not None:
             token = token.strip()
             if not (token.isascii() and token.isprintable() and token):
                 raise invalid("token", "is not text of one line, as `quercus tokens create` prints it")
         return cls(
             token,
-            Path(ca) if ca is not None else path("QUERCUS_TLS_CA"),
-            path("QUERCUS_CLIENT_CERT"),
-            path("QUERCUS_CLIENT_KEY"),
+            Path(ca) if ca is not None else path_variable("QUERCUS_TLS_CA"),
+            path_variable("QUERCUS_CLIENT_CERT"),
+            path_variable("QUERCUS_CLIENT_KEY"),
         )
 
     def channel(self, address: str) -> grpc.Channel:
         """Return a synchronous channel to ``host:port``, or with TLS to ``tls://host:port``."""
-        channel: grpc.Channel = self._open(address, grpc.insecure_channel, grpc.secure_channel)
+        channel: grpc.Channel = self._open_channel(address, grpc.insecure_channel, grpc.secure_channel)
         return channel
 
     def async_channel(self, address: str) -> aio.Channel:
         """Return an asyncio channel."""
-        channel: aio.Channel = self._open(address, aio.insecure_channel, aio.secure_channel)
+        channel: aio.Channel = self._open_channel(address, aio.insecure_channel, aio.secure_channel)
         return channel
 
-    def _open(self, address: str, insecure: Callable[..., Any], secure: Callable[..., Any]) -> Any:
+    def _open_channel(self, address: str, insecure: Callable[..., Any], secure: Callable[..., Any]) -> Any:
         target = address.removeprefix(TLS_SCHEME)
         options = channel_options(target)
         if target != address:
-            channel = secure(target, self._credentials(), options=options)
+            channel = secure(target, self._channel_credentials(), options=options)
         else:
             if self.token is not None and not reaches_loopback(target):
                 raise invalid(
@@ -93,11 +93,11 @@ class Security:
             channel = insecure(target, options=options)
         return channel if self.token is None else _Authorized(channel, self.token)
 
-    def _credentials(self) -> grpc.ChannelCredentials:
+    def _channel_credentials(self) -> grpc.ChannelCredentials:
         if (self.cert is None) != (self.key is None):
             raise invalid("tls", "a client's certificate and its private key go together")
         given = {"ca": self.ca, "key": self.key, "cert": self.cert}
-        read = [None if path is None else _read(path, name) for name, path in given.items()]
+        read = [None if path is None else _read_file(path, name) for name, path in given.items()]
         self._check_files()
         return grpc.ssl_channel_credentials(*read)
 
@@ -127,7 +127,7 @@ class _Authorized:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._channel, name)
 
-    def _method(self, kind: str, *args: Any, **kwargs: Any) -> Any:
+    def _authorized_method(self, kind: str, *args: Any, **kwargs: Any) -> Any:
         call = getattr(self._channel, kind)(*args, **kwargs)
 
         def authorized(request: Any = None, **options: Any) -> Any:
@@ -136,19 +136,19 @@ class _Authorized:
         return authorized
 
     def unary_unary(self, *args: Any, **kwargs: Any) -> Any:
-        return self._method("unary_unary", *args, **kwargs)
+        return self._authorized_method("unary_unary", *args, **kwargs)
 
     def unary_stream(self, *args: Any, **kwargs: Any) -> Any:
-        return self._method("unary_stream", *args, **kwargs)
+        return self._authorized_method("unary_stream", *args, **kwargs)
 
     def stream_unary(self, *args: Any, **kwargs: Any) -> Any:
-        return self._method("stream_unary", *args, **kwargs)
+        return self._authorized_method("stream_unary", *args, **kwargs)
 
     def stream_stream(self, *args: Any, **kwargs: Any) -> Any:
-        return self._method("stream_stream", *args, **kwargs)
+        return self._authorized_method("stream_stream", *args, **kwargs)
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read_file(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:

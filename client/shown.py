@@ -18,11 +18,13 @@ def shown_text(query: Query, model: Model) -> str:
     tree whose reason is shown; ``-`` where there is none. The row itself never changes.
     """
     presentation = model.specification.presentation
-    presentation_digest = "-" if presentation is None else _digest(presentation_to_proto(presentation))
-    display_digest = _digest(display_to_proto(query.display, 0)) if query.display else "-"
+    presentation_digest = (
+        "-" if presentation is None else _message_digest(presentation_to_proto(presentation))
+    )
+    display_digest = _message_digest(display_to_proto(query.display, 0)) if query.display else "-"
     withheld = presentation is not None and "reason" in presentation.withheld
     return f"presentation={presentation_digest} display={display_digest} tree={'-' if withheld else query.tree_version}"
 
 
-def _digest(message: Message) -> str:
+def _message_digest(message: Message) -> str:
     return hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()[:16]

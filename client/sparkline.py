@@ -26,20 +26,20 @@ def sparkline(values: Sequence[float], width: int = 60) -> str:
         values = [value / 1e150 for value in values]  # else a sum or a difference would be infinite
     count = min(max(1, width), len(values))
     bounds = [round(k * len(values) / count) for k in range(count + 1)]
-    means = [_mean(values[start:end]) for start, end in pairwise(bounds)]
+    means = [_known_mean(values[start:end]) for start, end in pairwise(bounds)]
     known = [mean for mean in means if not math.isnan(mean)]
     if not known:
         return " " * count
     low, high = min(known), max(known)
-    return "".join(" " if math.isnan(mean) else _level(mean, low, high) for mean in means)
+    return "".join(" " if math.isnan(mean) else _level_character(mean, low, high) for mean in means)
 
 
-def _level(value: float, low: float, high: float) -> str:
+def _level_character(value: float, low: float, high: float) -> str:
     if high <= low:
         return _LEVELS[3]
     return _LEVELS[min(len(_LEVELS) - 1, int((value - low) / (high - low) * len(_LEVELS)))]
 
 
-def _mean(values: Sequence[float]) -> float:
+def _known_mean(values: Sequence[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan

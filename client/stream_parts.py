@@ -11,7 +11,7 @@ from quercus.client.errors import QuercusError, from_code
 from quercus.client.labelling_results import ANY, Filter
 from quercus.client.query_calls import CallSpec, answer_report
 from quercus.client.query_results import Query
-from quercus.client.requests import duration
+from quercus.client.requests import to_duration
 from quercus.client.retrying import CallAttempts
 from quercus.client.transport import SeenSequences, is_beyond
 from quercus.proto.v1 import query_pb2
@@ -50,13 +50,13 @@ class Awaited(Protocol):
         """Set the exception."""
 
 
-def opening(terms: StreamOptions, min_sequence: int) -> Request:
+def opening_message(terms: StreamOptions, min_sequence: int) -> Request:
     """Return the message that opens a stream."""
     wanted = terms.only
     return Request(
         model=convert.model_resource(terms.model),
         labeller=terms.labeller,
-        lease_duration=duration(terms.lease_s, "lease_s"),
+        lease_duration=to_duration(terms.lease_s, "lease_s"),
         credits=terms.prefetch,
         min_sequence=min_sequence if terms.is_one_model else 0,
         filter=None
@@ -67,13 +67,13 @@ def opening(terms: StreamOptions, min_sequence: int) -> Request:
 
 def resume_s(error: QuercusError, trial: CallAttempts, sequences: SeenSequences, model: str) -> float | None:
     """Return the seconds after which to reopen a broken stream; None: give up."""
-    if is_beyond(error) and sequences.newest(model):  # the known number belongs to a deleted model
-        sequences.forget(model)
+    if is_beyond(error) and sequences.newest_sequence(model):  # the known number belongs to a deleted model
+        sequences.forget_model(model)
         return 0.0
     return trial.pause_s(error)
 
 
-def heartbeat() -> Request:
+def heartbeat_message() -> Request:
     """Return the message that extends all leases of a stream."""
     return Request(heartbeat=True)
 
@@ -97,9 +97,9 @@ def read_event(response: Response, waiting: MutableMapping[str, Any]) -> Query |
     """
     event = response.WhichOneof("event")
     if event == "query":
-        return convert.query(response.query)
+        return convert.query_from_proto(response.query)
     if event == "idle":
-        return convert.idle(response.idle)
+        return convert.idle_reason(response.idle)
     if event is None:  # of a later version
         return None
     reply: Any = getattr(response, event)

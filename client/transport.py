@@ -119,7 +119,7 @@ class SeenSequences:
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, int]] = {}
 
-    def record(self, model: str, uid: str, sequence: int) -> None:
+    def record_sequence(self, model: str, uid: str, sequence: int) -> None:
         """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
         known, newest = self._newest.get(model, (uid, 0))
         if known != uid or sequence > newest:
@@ -127,16 +127,16 @@ class SeenSequences:
 
     def record_uid(self, model: str, uid: str) -> None:
         """Note the uid of the model of this name; forget the numbers of another model."""
-        self.record(model, uid, 0)
+        self.record_sequence(model, uid, 0)
 
-    def forget(self, model: str) -> None:
+    def forget_model(self, model: str) -> None:
         """Forget the number of a deleted model, or of one whose log ends before it."""
         self._newest.pop(model, None)
 
-    def uid(self, model: str) -> str:
+    def model_uid(self, model: str) -> str:
         """Return the identity of the model that last had this name; empty if none is known."""
         return self._newest.get(model, ("", 0))[0]
 
-    def newest(self, model: str) -> int:
+    def newest_sequence(self, model: str) -> int:
         """Return the newest number seen; 0 if there was none."""
         return self._newest.get(model, ("", 0))[1]

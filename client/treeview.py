@@ -177,14 +177,14 @@ class WatchState:
     def is_new(self, update: tree_pb2.WatchTreeResponse) -> bool:
         """Return whether a tree is new; raise :class:`FailedPrecondition` if it belongs to another model."""
         if self._uid not in {"", update.model_uid}:
-            raise replaced(self._model)
+            raise replaced_error(self._model)
         self._uid = update.model_uid
         newer = update.tree.version > self._version
         self._version = max(self._version, update.tree.version)
         return newer
 
 
-def replaced(model: str) -> FailedPrecondition:
+def replaced_error(model: str) -> FailedPrecondition:
     """Return the error for a caller who waits for a model whose name another has taken."""
     return FailedPrecondition(f"model {model!r} was deleted, and another has its name: start again")
 
@@ -198,5 +198,5 @@ def wanted_sequence(before: str, now: Model, sequence: int | None) -> int:
     if sequence is None:
         return now.sequence_committed
     if before not in {"", now.uid} and sequence > now.sequence_committed:
-        raise replaced(now.name)
+        raise replaced_error(now.name)
     return sequence

@@ -61,7 +61,7 @@ def explain(details: str, address: str) -> str:
     >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:71]
     'tls://example.org:1 closed the connection: if the server asks clients f'
     """
-    words = {"address": address, "detail": _detail(details), "scheme": TLS, "other": f"{TLS}{address}"}
+    words = {"address": address, "detail": _reason_text(details), "scheme": TLS, "other": f"{TLS}{address}"}
     for phrases, explanation in _CAUSES.items():
         if any(phrase in details.lower() for phrase in phrases):
             if "{other}" in explanation and address.startswith(TLS):
@@ -70,7 +70,7 @@ def explain(details: str, address: str) -> str:
     return f"no server answers at {address}"
 
 
-def _detail(details: str) -> str:
+def _reason_text(details: str) -> str:
     """Return OpenSSL's reason without its source location."""
     detail = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
     return detail.replace("_", " ").lower()[:200]

@@ -54,7 +54,7 @@ class Connection:
         await self._channel.close()
 
     async def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
-        trial = self._outage.trial()
+        trial = self._outage.start_attempts()
         while True:
             try:
                 answer = await method(request, timeout=timeout_s or self.timeout_s)
@@ -65,14 +65,14 @@ class Connection:
                     raise failed from None
                 await async_sleep(pause_s)
             else:
-                trial.succeeded()
+                trial.note_success()
                 return answer
 
-    async def _classes(self, model: str) -> tuple[str, ...]:
+    async def _fetch_classes(self, model: str) -> tuple[str, ...]:
         request = model_pb2.GetModelRequest(name=convert.model_resource(model))
         return tuple((await self._call(self._stubs.models.GetModel, request)).specification.classes)
 
-    async def _pages(self, method: Callable[..., Any], request: Any) -> AsyncGenerator[Any, None]:
+    async def _list_pages(self, method: Callable[..., Any], request: Any) -> AsyncGenerator[Any, None]:
         """Yield the answers to a list call, page by page."""
         while True:
             page = await self._call(method, request)
@@ -81,7 +81,7 @@ class Connection:
             if not request.page_token:
                 return
 
-    async def _messages(
+    async def _stream_messages(
         self,
         method: Callable[..., Any],
         request: Any,
@@ -101,13 +101,13 @@ class Connection:
             Function that returns whether a broken stream was complete.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        trial = self._outage.trial()
+        trial = self._outage.start_attempts()
         while True:
             left_s = None if until is None else max(0.0, until - time.monotonic())
             call = method(request, timeout=left_s)
             try:
                 async for message in call:
-                    trial.succeeded()
+                    trial.note_success()
                     yield message
                 return
             except grpc.RpcError as error:

@@ -90,7 +90,7 @@ class AsyncHeldQueries:
         until = time.monotonic() + wait_s
         while self.model != ANY:
             now = await self._client.get_model(self.model)
-            if now.sequence_grown >= self._client._sequences.newest(self.model):
+            if now.sequence_grown >= self._client._sequences.newest_sequence(self.model):
                 is_newer, self._version = now.tree_version != self._version, now.tree_version
                 return is_newer
             if time.monotonic() >= until:

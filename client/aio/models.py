@@ -19,11 +19,15 @@ class ModelCalls(Connection):
 
     async def status(self) -> Status:
         """Return the state of the server."""
-        return convert.status(await self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
+        return convert.status_from_proto(
+            await self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest())
+        )
 
     async def caller(self) -> Caller:
         """Return the name and the permissions of the caller, as given by this client's token."""
-        return convert.caller(await self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest()))
+        return convert.caller_from_proto(
+            await self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest())
+        )
 
     async def set_log_level(self, level: str) -> str:
         """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
@@ -49,22 +53,22 @@ class ModelCalls(Connection):
             The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
         """
         request = model_pb2.CreateModelRequest(
-            model_id=name, specification=requests.specification(specification)
+            model_id=name, specification=requests.specification_message(specification)
         )
         try:
-            made = convert.model(await self._call(self._stubs.models.CreateModel, request))
+            made = convert.model_from_proto(await self._call(self._stubs.models.CreateModel, request))
         except AlreadyExists:
             if not exist_ok:
                 raise
             return same_model(await self.get_model(name), specification)
-        self._sequences.forget(name)
-        self._forms.forget(name)
+        self._sequences.forget_model(name)
+        self._forms.forget_format(name)
         return made
 
     async def get_model(self, name: str) -> Model:
         """Return the current state of a model."""
         request = model_pb2.GetModelRequest(name=convert.model_resource(name))
-        model = convert.model(await self._call(self._stubs.models.GetModel, request))
+        model = convert.model_from_proto(await self._call(self._stubs.models.GetModel, request))
         self._sequences.record_uid(name, model.uid)
         return model
 
@@ -73,32 +77,34 @@ class ModelCalls(Connection):
     async def models(self) -> AsyncIterator[Model]:
         """Yield all models, in order of name."""
         request = model_pb2.ListModelsRequest()
-        async with aclosing(self._pages(self._stubs.models.ListModels, request)) as pages:
+        async with aclosing(self._list_pages(self._stubs.models.ListModels, request)) as pages:
             async for page in pages:
                 for each in page.models:
-                    yield convert.model(each)
+                    yield convert.model_from_proto(each)
 
     async def update_model(self, name: str, **changes: requests.Change) -> Model:
         """Change parameters of a model, those in `quercus.specification.model.CHANGEABLE`.
 
         ``pruning=None`` turns pruning off, and ``max_depth=None`` removes the limit of depth.
         """
-        return convert.model(await self._call(self._stubs.models.UpdateModel, requests.update(name, changes)))
+        return convert.model_from_proto(
+            await self._call(self._stubs.models.UpdateModel, requests.update_request(name, changes))
+        )
 
     async def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
         request = model_pb2.DeleteModelRequest(name=convert.model_resource(name))
         await self._call(self._stubs.models.DeleteModel, request)
-        self._sequences.forget(name)
-        self._forms.forget(name)
+        self._sequences.forget_model(name)
+        self._forms.forget_format(name)
 
-    async def _form(self, model: str) -> RowFormat:
+    async def _row_format(self, model: str) -> RowFormat:
         """Return the encoding of a model's rows, remembered or requested."""
-        form = self._forms.fresh(model)
-        if form is None or self._sequences.uid(model) not in {
+        form = self._forms.get_fresh(model)
+        if form is None or self._sequences.model_uid(model) not in {
             "",
             form.uid,
         }:  # the name stands for another now
             current = await self.get_model(model)
-            form = self._forms.learn(model, current.specification, current.uid)
+            form = self._forms.remember_format(model, current.specification, current.uid)
         return form

@@ -42,34 +42,34 @@ class AsyncPushLine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close()
+        await self._close_stream()
 
-    async def _close(self) -> None:
+    async def _close_stream(self) -> None:
         if self._call is None:
             return
         if not self._ledger.pending:
             await self._call.finish(pushing.CLOSE_S)
         await self._call.cancel()
 
-    async def send(self, batch: pushing.Batch) -> None:
-        """Send a batch; if the stream is broken, :meth:`settle` finds out and sends it again."""
+    async def send_batch(self, batch: pushing.Batch) -> None:
+        """Send a batch; if the stream is broken, :meth:`settle_batches` finds out and sends it again."""
         is_alone = batch.is_all and self._call is None and not self._ledger.pending
-        self._ledger.sent(batch)
+        self._ledger.record_sent(batch)
         if is_alone:
-            return  # in `settle`, unless another comes before: an outbox has many that are all of a `put`
+            return  # in `settle_batches`, unless another comes before: an outbox has many that are all of a `put`
         if self._call is None:
             await self._send_again()
         else:
             await self._call.write(batch.request)
 
-    async def settle(self, until: int) -> None:
+    async def settle_batches(self, until: int) -> None:
         """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
-                await self._receive()
+                await self._receive_acknowledgement()
             except QuercusError as error:
-                pause_s = self._ledger.broken(error)
-                await self._close()
+                pause_s = self._ledger.record_break(error)
+                await self._close_stream()
                 await async_sleep(pause_s)
                 if self._call is not None:
                     await self._send_again()
@@ -81,28 +81,28 @@ class AsyncPushLine:
             batch.request.continue_on_error = True  # counts in the first
             await self._call.write(batch.request)
 
-    async def _receive(self) -> None:
+    async def _receive_acknowledgement(self) -> None:
         if self._call is None:
             await self._call_alone()
         else:
-            self._ledger.answered(await self._next())
+            self._ledger.record_response(await self._next_acknowledgement())
 
     async def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
         try:
             stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
-                pushing.alone(batch), timeout=self._timeout_s
+                pushing.single_request(batch), timeout=self._timeout_s
             )
         except grpc.RpcError as error:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
                 self._ledger.alone_failed(batch, from_rpc(error, self._address))
                 return
             await self._send_again()  # a server of an earlier version has streams only
-            self._ledger.answered(await self._next())
+            self._ledger.record_response(await self._next_acknowledgement())
         else:
-            self._ledger.answered(stored)
+            self._ledger.record_response(stored)
 
-    async def _next(self) -> instance_pb2.PushInstancesResponse:
+    async def _next_acknowledgement(self) -> instance_pb2.PushInstancesResponse:
         try:
             arrived = await self._arrived.get(self._timeout_s)
         except TimeoutError:

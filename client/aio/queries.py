@@ -34,16 +34,16 @@ class LeasingCalls(LabellingCalls, ModelCalls):
 
         :meth:`queries` calls this for you.
         """
-        newest = self._sequences.newest(model)
+        newest = self._sequences.newest_sequence(model)
         ask = query_calls.lease(model, labeller, lease_s, wait_s, newest, only)
         try:
-            return await self._ask(ask, self.timeout_s + wait_s)
+            return await self._send_call(ask, self.timeout_s + wait_s)
         except FailedPrecondition as error:
             if not transport.is_beyond(error):
                 raise
-        self._sequences.forget(model)  # the known number belongs to a deleted model
-        self._forms.forget(model)
-        return await self._ask(
+        self._sequences.forget_model(model)  # the known number belongs to a deleted model
+        self._forms.forget_format(model)
+        return await self._send_call(
             query_calls.lease(model, labeller, lease_s, wait_s, 0, only), self.timeout_s + wait_s
         )
 
@@ -77,12 +77,16 @@ class LeasingCalls(LabellingCalls, ModelCalls):
             lease = await self.lease(model, labeller, lease_s=lease_s, wait_s=patience.wait_s, only=only)
             if not lease.queries:
                 now = await self.get_model(model) if lease.idle == "budget_spent" else None
-                if patience.ended(lease, now):
+                if patience.is_over(lease, now):
                     return
                 continue
-            patience.renew()
+            patience.restart_wait()
             query = lease.queries[0]
-            keeping = AsyncRepeating(lambda q=query: self._keep(q, lease_s), lease_s / 3, "quercus-lease")  # type: ignore[misc]
+            keeping = AsyncRepeating(
+                lambda q=query: self._keep_lease(q, lease_s),  # type: ignore[misc]
+                lease_s / 3,
+                "quercus-lease",
+            )
             await keeping.start()
             try:
                 yield query
@@ -118,7 +122,7 @@ class LeasingCalls(LabellingCalls, ModelCalls):
         """
         return AsyncQueryStream(self, StreamOptions(model, labeller, lease_s, prefetch, only), idle_s)
 
-    async def _keep(self, query: Query, lease_s: float) -> bool:
+    async def _keep_lease(self, query: Query, lease_s: float) -> bool:
         """Extend a lease, and return whether to continue; if not, the answer itself fails with the reason."""
         try:
             await self.extend_lease(query, lease_s)

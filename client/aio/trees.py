@@ -44,21 +44,21 @@ class TreeCalls(ModelCalls):
             Also return the mass function of every row, if the model has them.
         """
         wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
-        form = await self._form(model)
+        form = await self._row_format(model)
         try:
             answers = [
                 await self._call(self._stubs.classify.Classify, request)
-                for request in form.requests(model, rows, wanted)
+                for request in form.classify_requests(model, rows, wanted)
             ]
         except QuercusError:
-            self._forms.forget(model)
+            self._forms.forget_format(model)
             raise
-        return form.result(answers, want_paths)
+        return form.merged_result(answers, want_paths)
 
     async def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
         request = tree_pb2.GetTreeRequest(name=convert_trees.tree_resource(model, version), member=member)
-        return convert_trees.tree(await self._call(self._stubs.trees.GetTree, request))
+        return convert_trees.tree_from_proto(await self._call(self._stubs.trees.GetTree, request))
 
     async def render(
         self,
@@ -86,9 +86,11 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is unreachable for longer than ``outage_s``.
         """
-        async with aclosing(self._watch(model, timeout_s, WatchState(model), without_nodes=False)) as updates:
+        async with aclosing(
+            self._watch_trees(model, timeout_s, WatchState(model), without_nodes=False)
+        ) as updates:
             async for update in updates:
-                yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
+                yield TreeUpdate(convert_trees.tree_from_proto(update.tree), update.committed_sequence)
 
     async def watch_versions(
         self, model: str, *, timeout_s: float | None = None
@@ -97,15 +99,19 @@ class TreeCalls(ModelCalls):
 
         A large tree costs no more than a small one. For the parameters, see :meth:`watch`.
         """
-        async with aclosing(self._watch(model, timeout_s, WatchState(model), without_nodes=True)) as updates:
+        async with aclosing(
+            self._watch_trees(model, timeout_s, WatchState(model), without_nodes=True)
+        ) as updates:
             async for update in updates:
                 yield TreeVersion(update.tree.version, update.tree.as_of, update.committed_sequence)
 
-    async def _watch(
+    async def _watch_trees(
         self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
     ) -> AsyncGenerator[tree_pb2.WatchTreeResponse, None]:
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model), without_nodes=without_nodes)
-        async with aclosing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
+        async with aclosing(
+            self._stream_messages(self._stubs.trees.WatchTree, request, timeout_s)
+        ) as updates:
             async for update in updates:
                 if watched.is_new(update):  # after an outage the newest comes again
                     yield update
@@ -124,11 +130,11 @@ class TreeCalls(ModelCalls):
         FailedPrecondition
             If the model was deleted, and another has its name.
         """
-        before, now = self._sequences.uid(model), await self.get_model(model)
+        before, now = self._sequences.model_uid(model), await self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
             watched = WatchState(model, now.uid)
-            async with aclosing(self._watch(model, timeout_s, watched, without_nodes=True)) as updates:
+            async with aclosing(self._watch_trees(model, timeout_s, watched, without_nodes=True)) as updates:
                 async for update in updates:
                     if update.tree.as_of >= wanted:
                         return await self.get_model(model)

@@ -78,7 +78,7 @@ class LabelStudioBridge:
 
     async def health(self) -> str:
         """Return the version of the model; fails if the server is unreachable, or there is no such model."""
-        return _version(await self._reading.get_model(self._model))
+        return _version_name(await self._reading.get_model(self._model))
 
     async def setup(self, config: str) -> str:
         """Return the version of the model, if the labelling configuration fits it.
@@ -89,10 +89,10 @@ class LabelStudioBridge:
             When the configuration does not offer its classes.
         """
         model = await self._reading.get_model(self._model)
-        self._control(config, model)
-        return _version(model)
+        self._read_control(config, model)
+        return _version_name(model)
 
-    def _control(self, config: str, model: Model) -> Control:
+    def _read_control(self, config: str, model: Model) -> Control:
         return read_control(config, model.specification.classes, self._form.question)
 
     async def predict(self, tasks: Sequence[Mapping[str, Any]], config: str) -> list[dict[str, Any]]:
@@ -106,24 +106,24 @@ class LabelStudioBridge:
         if len(tasks) > MAX_TASKS:
             raise BadTaskError(f"tasks: are {len(tasks):,}, may be {MAX_TASKS:,}")
         model = await self._reading.get_model(self._model)
-        control = self._control(config, model)
-        rows = await asyncio.gather(*(self._row(self._item(each)) for each in tasks))
+        control = self._read_control(config, model)
+        rows = await asyncio.gather(*(self._find_row(self._item_id(each)) for each in tasks))
         chosen = await self._label_sets(model, rows)
-        scores = await self._scores()
-        version = _version(model)
+        scores = await self._agenda_scores()
+        version = _version_name(model)
         return [
             {
-                "result": control.prediction(classes),
+                "result": control.prediction_result(classes),
                 "score": NOT_ASKED if row is None else scores.get(row.id, NOT_ASKED),
                 "model_version": version,
             }
             for row, classes in zip(rows, chosen, strict=True)
         ]
 
-    def _item(self, task: Mapping[str, Any]) -> str | None:
+    def _item_id(self, task: Mapping[str, Any]) -> str | None:
         return item_of((fields_of(task.get("data")), task), self._form.id_field)
 
-    async def _row(self, item: str | None) -> Instance | None:
+    async def _find_row(self, item: str | None) -> Instance | None:
         if item is None:
             return None
         async with self._rows:
@@ -147,12 +147,12 @@ class LabelStudioBridge:
         chosen = [() if row is None else next(sets) for row in rows]
         return [() if set(each) == everything else each for each in chosen]  # that would say nothing
 
-    async def _scores(self) -> dict[str, float]:
+    async def _agenda_scores(self) -> dict[str, float]:
         """Return a score in (0, 1) for each row on the agenda; the first query has the lowest."""
         asked = [each async for each in self._reading.list_queries(self._model, ["open", "leased"])]
         return {each.instance: (each.place or len(asked)) / (len(asked) + 1) for each in asked}
 
-    async def take(self, event: Mapping[str, Any]) -> int:
+    async def state_annotations(self, event: Mapping[str, Any]) -> int:
         """State the labels of an event of Label Studio; return the number of stored statements.
 
         Raises
@@ -165,14 +165,14 @@ class LabelStudioBridge:
         action = event.get("action")
         if not isinstance(action, str) or action not in ANNOTATION_ACTIONS:
             return 0
-        annotations, tasks = _several(event.get("annotation")), _several(event.get("task"))
+        annotations, tasks = _as_list(event.get("annotation")), _as_list(event.get("task"))
         if len(annotations) > MAX_TASKS:
             raise BadTaskError(f"annotation: are {len(annotations):,}, may be {MAX_TASKS:,}")
         by_number = {str(task.get("id")): task for task in tasks}
         statements = []
         for annotation in annotations:
             task = by_number.get(str(annotation.get("task"))) or (tasks[0] if len(tasks) == 1 else {})
-            statement = self._statement(task, annotation, is_new=action != "ANNOTATION_UPDATED")
+            statement = self._statement_of(task, annotation, is_new=action != "ANNOTATION_UPDATED")
             statements += [] if statement is None else [statement]
         if not statements:
             return 0
@@ -180,11 +180,11 @@ class LabelStudioBridge:
             report = await self._stating.state(self._model, statements)
         return report.stored
 
-    def _statement(
+    def _statement_of(
         self, task: Mapping[str, Any], annotation: Mapping[str, Any], *, is_new: bool
     ) -> Statement | None:
         where = f"annotation {annotation.get('id')}"
-        item = self._item(task)
+        item = self._item_id(task)
         if item is None:
             raise BadTaskError(f"{where}: its task has no field {self._form.id_field!r}")
         labeller = self._form.labeller or labeller_of(annotation)
@@ -203,10 +203,10 @@ class LabelStudioBridge:
         return Statement(item, label, labeller)
 
 
-def _version(model: Model) -> str:
+def _version_name(model: Model) -> str:
     """Name the version of predictions: a new tree has a new name, so Label Studio requests them again."""
     return f"{model.name}-{model.tree_version}"
 
 
-def _several(value: object) -> list[dict[str, Any]]:
+def _as_list(value: object) -> list[dict[str, Any]]:
     return [fields_of(each) for each in value] if isinstance(value, list) else [fields_of(value)]

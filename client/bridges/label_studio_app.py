@@ -82,7 +82,9 @@ def application(config: BackendConfig, notify: Callable[[str], None]) -> Starlet
         ("/webhook", "POST", backend.webhook),
     ]
     prefix = "/{secret}" if config.secret else ""
-    routes = [Route(prefix + path, backend.guarded(call), methods=[method]) for path, method, call in paths]
+    routes = [
+        Route(prefix + path, backend.guarded_endpoint(call), methods=[method]) for path, method, call in paths
+    ]
     app = Starlette(routes=routes, lifespan=backend.lifespan)
     app.router.redirect_slashes = False  # unknown callers learn nothing about the paths
     return app
@@ -111,12 +113,12 @@ class _Backend:
             self._bridge = LabelStudioBridge(reading, stating, config.model, config.form)
             yield
 
-    def guarded(self, call: _Handler) -> Callable[[Request], Awaitable[Response]]:
+    def guarded_endpoint(self, call: _Handler) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that refuses strangers, and answers errors as JSON."""
 
         async def endpoint(request: Request) -> Response:
             try:
-                self._admit(request)
+                self._check_caller(request)
                 return JSONResponse(await call(request))
             except RefusedRequestError as error:
                 return JSONResponse({"error": str(error)}, error.status)
@@ -129,7 +131,7 @@ class _Backend:
 
         return endpoint
 
-    def _admit(self, request: Request) -> None:
+    def _check_caller(self, request: Request) -> None:
         """Refuse callers without the secret; if there is no secret, callers that name another machine."""
         given = request.path_params.get("secret", "")
         if not hmac.compare_digest(given.encode(), self._config.secret.encode()):
@@ -147,35 +149,37 @@ class _Backend:
 
     async def setup(self, request: Request) -> dict[str, Any]:
         """Check the labelling configuration of a project."""
-        sent = await _sent(request)
-        return {"model_version": await self._bridge.setup(_text(sent, "schema"))}
+        sent = await _request_body(request)
+        return {"model_version": await self._bridge.setup(_text_field(sent, "schema"))}
 
     async def predict(self, request: Request) -> dict[str, Any]:
         """Predict tasks."""
-        sent = await _sent(request)
+        sent = await _request_body(request)
         tasks = sent.get("tasks")
         if not isinstance(tasks, list):
             raise BadTaskError("tasks: must be a list")
-        results = await self._bridge.predict([fields_of(each) for each in tasks], _text(sent, "label_config"))
+        results = await self._bridge.predict(
+            [fields_of(each) for each in tasks], _text_field(sent, "label_config")
+        )
         return {"results": results}
 
     async def webhook(self, request: Request) -> dict[str, Any]:
         """State the labels of the annotators."""
-        sent = await _sent(request)
-        stored = await self._bridge.take(sent)
+        sent = await _request_body(request)
+        stored = await self._bridge.state_annotations(sent)
         if stored:
             self._notify(f"{sent['action']}: {stored} stated")
         return {"stated": stored}
 
 
-def _text(sent: dict[str, Any], name: str) -> str:
+def _text_field(sent: dict[str, Any], name: str) -> str:
     text = sent.get(name)
     if not isinstance(text, str):
         raise BadTaskError(f"{name}: must be a text")
     return text
 
 
-async def _sent(request: Request) -> dict[str, Any]:
+async def _request_body(request: Request) -> dict[str, Any]:
     """Return the JSON object in the body of a request, whose size is bounded."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

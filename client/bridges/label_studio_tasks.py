@@ -31,14 +31,14 @@ class Control:
     is_multiple: bool
     choices: tuple[str, ...]
 
-    def prediction(self, classes: Sequence[str]) -> list[dict[str, Any]]:
+    def prediction_result(self, classes: Sequence[str]) -> list[dict[str, Any]]:
         """Return the result of a prediction that chooses classes.
 
         Several classes in a single-choice question, or none, pre-select nothing: the annotator decides.
 
         Examples
         --------
-        >>> Control("q", "row", False, ("o", "s")).prediction(["o", "s"])
+        >>> Control("q", "row", False, ("o", "s")).prediction_result(["o", "s"])
         []
         """
         if not classes or (len(classes) > 1 and not self.is_multiple):
@@ -73,7 +73,7 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
     ... )
     Control(name='q', to_name='t', is_multiple=False, choices=('oak', 'beech'))
     """
-    controls = _controls(config)
+    controls = _parse_controls(config)
     if question:
         controls = [each for each in controls if each.name == question]
         if not controls:
@@ -83,19 +83,19 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
         names = ", ".join(each.name for each in fitting)
         raise BadTaskError(f"several Choices offer the classes ({names}): name one with --question")
     if not fitting:
-        missing = [_lacks(each, classes) for each in controls] or ["there is no Choices"]
+        missing = [_absent_choices(each, classes) for each in controls] or ["there is no Choices"]
         raise BadTaskError(
             f"the labelling configuration offers not all classes of the model: {'; '.join(missing)}"
         )
     return fitting[0]
 
 
-def _lacks(control: Control, classes: Sequence[str]) -> str:
+def _absent_choices(control: Control, classes: Sequence[str]) -> str:
     absent = [name for name in classes if name not in control.choices]
     return f"{control.name} lacks {', '.join(absent[:10])}"
 
 
-def _controls(config: str) -> list[Control]:
+def _parse_controls(config: str) -> list[Control]:
     """Return every ``Choices`` of a configuration, in order."""
     if len(config) > MAX_CONFIG_CHARACTERS:
         raise BadTaskError(
@@ -104,7 +104,7 @@ def _controls(config: str) -> list[Control]:
     controls: list[tuple[dict[str, str], list[str]]] = []
     inside = False
 
-    def start(tag: str, attributes: dict[str, str]) -> None:
+    def start_tag(tag: str, attributes: dict[str, str]) -> None:
         nonlocal inside
         if tag == "Choices":
             controls.append((attributes, []))
@@ -112,16 +112,16 @@ def _controls(config: str) -> list[Control]:
         elif tag == "Choice" and inside:
             controls[-1][1].append(attributes.get("alias") or attributes.get("value", ""))
 
-    def end(tag: str) -> None:
+    def end_tag(tag: str) -> None:
         nonlocal inside
         inside = inside and tag != "Choices"
 
-    def refuse(*_: object) -> None:
+    def refuse_doctype(*_: object) -> None:
         raise BadTaskError("the labelling configuration declares a document type: it must not")
 
     parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.StartDoctypeDeclHandler = refuse  # no entities, so nothing that grows when it is read
+    parser.StartElementHandler, parser.EndElementHandler = start_tag, end_tag
+    parser.StartDoctypeDeclHandler = refuse_doctype  # no entities, so nothing that grows when it is read
     try:
         parser.Parse(config, True)
     except expat.ExpatError as error:

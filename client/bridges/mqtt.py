@@ -158,7 +158,7 @@ class MqttBridge:
         """
         self._client.get_model(self._model)
         host, port, is_tls = self._broker.address()
-        connection = self._connection(is_tls)
+        connection = self._make_connection(is_tls)
         try:
             connection.connect(host, port)
         except (OSError, ssl.SSLError) as error:
@@ -172,13 +172,13 @@ class MqttBridge:
                     raise Unavailable(f"the broker at {self._broker.url} refuses: {self._refused}")
                 batch = self._next_batch(most)
                 if batch:
-                    self._store(batch, connection)
+                    self._store_batch(batch, connection)
         finally:
             connection.disconnect()
             connection.loop_stop()
         return self.tally
 
-    def _connection(self, is_tls: bool) -> paho.Client:
+    def _make_connection(self, is_tls: bool) -> paho.Client:
         made = paho.Client(
             CallbackAPIVersion.VERSION2,
             client_id=self._broker.client_id,
@@ -190,14 +190,14 @@ class MqttBridge:
             made.username_pw_set(self._broker.username, self._broker.password)
         if is_tls:
             made.tls_set(ca_certs=self._broker.ca)
-        made.on_connect = self._guarded(self._connected)
-        made.on_subscribe = self._guarded(self._subscribed)
-        made.on_disconnect = self._guarded(self._disconnected)
-        made.on_message = self._guarded(self._message)
+        made.on_connect = self._guarded_callback(self._on_connect)
+        made.on_subscribe = self._guarded_callback(self._on_subscribe)
+        made.on_disconnect = self._guarded_callback(self._on_disconnect)
+        made.on_message = self._guarded_callback(self._on_message)
         made.reconnect_delay_set(1, 30)
         return made
 
-    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+    def _guarded_callback(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Return a callback whose error ends `run`: it would end the thread of the connection unseen."""
 
         def call(*arguments: Any) -> None:
@@ -208,7 +208,7 @@ class MqttBridge:
 
         return call
 
-    def _connected(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+    def _on_connect(self, client: paho.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
         if reason.is_failure:
             self._refused = str(reason)
             return
@@ -218,7 +218,7 @@ class MqttBridge:
             raise invalid("topic", f"{', '.join(self._broker.topics)}: {error}") from None
         self._notify(f"connected to {self._broker.url}, {', '.join(self._broker.topics)}")
 
-    def _subscribed(self, _: Any, __: Any, ___: Any, reasons: Sequence[Any], ____: Any) -> None:
+    def _on_subscribe(self, _: Any, __: Any, ___: Any, reasons: Sequence[Any], ____: Any) -> None:
         refused = [
             f"{topic} ({reason})"
             for topic, reason in zip(self._broker.topics, reasons, strict=False)
@@ -227,17 +227,17 @@ class MqttBridge:
         if refused:
             self._refused = f"no subscription to {', '.join(refused)}"
 
-    def _disconnected(self, *_: Any) -> None:
+    def _on_disconnect(self, *_: Any) -> None:
         self._session += 1
         if not self._stopping.is_set():
             self._notify("the connection to the broker is lost; trying again")
 
-    def _message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
+    def _on_message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
         """Take a message, in the thread of the connection; where many wait, so does the broker."""
         try:
             rows: Sequence[MessageRow] = self._form.rows(message.topic, bytes(message.payload))
         except BadMessageError as error:
-            self._reject(message, str(error))
+            self._reject_message(message, str(error))
             rows = ()
         arrived = _Arrived(message, self._session, rows)
         while not self._stopping.is_set():
@@ -259,25 +259,25 @@ class MqttBridge:
             pass
         return batch
 
-    def _store(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
+    def _store_batch(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
         """Push the rows of a batch and acknowledge its messages; halve the batch if a message is invalid."""
         try:
-            if not self._push(batch):
+            if not self._push_rows(batch):
                 return
         except (InvalidArgument, AlreadyExists) as error:
             if len(batch) == 1:
-                self._reject(batch[0].message, str(error))
+                self._reject_message(batch[0].message, str(error))
             else:
                 middle = len(batch) // 2
-                self._store(batch[:middle], connection)
-                self._store(batch[middle:], connection)
+                self._store_batch(batch[:middle], connection)
+                self._store_batch(batch[middle:], connection)
                 return
         for each in batch:
             if each.session == self._session:
                 connection.ack(each.message.mid, each.message.qos)
             self.tally.messages += 1
 
-    def _push(self, batch: Sequence[_Arrived]) -> bool:
+    def _push_rows(self, batch: Sequence[_Arrived]) -> bool:
         """Return whether the rows are committed; False if the bridge stops while the server is unreachable."""
         rows = [row for each in batch for row in each.rows]
         if not rows:
@@ -301,7 +301,7 @@ class MqttBridge:
                 self.tally.known += report.known
                 return True
 
-    def _reject(self, message: paho.MQTTMessage, reason: str) -> None:
+    def _reject_message(self, message: paho.MQTTMessage, reason: str) -> None:
         self.tally.rejected += 1
         self._notify(f"message of {message.topic} is no row: {reason}")
         if self._rejected is not None:

@@ -70,9 +70,11 @@ class MessageFormat:
         if not 1 <= len(entries) <= MAX_ROWS:
             raise BadMessageError(f"has {len(entries):,} rows, must have 1 to {MAX_ROWS:,}")
         digest = hashlib.sha256(topic.encode() + b"\0" + payload).hexdigest()[:32]
-        return [self._row(entry, digest if k == 0 else f"{digest}-{k}") for k, entry in enumerate(entries)]
+        return [
+            self._message_row(entry, digest if k == 0 else f"{digest}-{k}") for k, entry in enumerate(entries)
+        ]
 
-    def _row(self, entry: object, made_id: str) -> MessageRow:
+    def _message_row(self, entry: object, made_id: str) -> MessageRow:
         if not isinstance(entry, dict):
             raise BadMessageError(
                 f"has a row that is {type(entry).__name__}, must be an object of attributes"
@@ -82,11 +84,13 @@ class MessageFormat:
         if given is not None and not isinstance(given, str | int):
             raise BadMessageError(f"{self.id_field} is {given!r}, must be text or a whole number")
         label = fields.pop(self.label_field, None) if self.label_field else None
-        values = {name: _value(name, value) for name, value in fields.items() if name not in self.ignored}
+        values = {
+            name: _attribute_value(name, value) for name, value in fields.items() if name not in self.ignored
+        }
         return MessageRow(made_id if given is None else str(given), values, label)
 
 
-def _value(name: str, value: object) -> Value:
+def _attribute_value(name: str, value: object) -> Value:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

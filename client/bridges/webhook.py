@@ -16,7 +16,7 @@ from typing import IO, Final
 
 import urllib3
 
-from quercus.client.bridges.webhook_messages import CONTENT_TYPE, Signer, message
+from quercus.client.bridges.webhook_messages import CONTENT_TYPE, Signer, event_message
 from quercus.client.bridges.webhook_position import Position
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, invalid
@@ -149,10 +149,10 @@ class WebhookBridge:
             try:
                 poll_s = self._next_poll_s(poll_s, since)
                 since = self._position.sequence
-                with closing(self._watch(poll_s)) as events:
+                with closing(self._watch_events(poll_s)) as events:
                     for event in events:
                         attempt = 0
-                        if not self._deliver(event):
+                        if not self._deliver_event(event):
                             return self.tally
                         handled += 1
                         if handled == most:
@@ -167,7 +167,7 @@ class WebhookBridge:
                 self._stopping.wait(backoff_s(attempt, error))
         return self.tally
 
-    def _watch(self, timeout_s: float) -> Generator[LogEvent, None, None]:
+    def _watch_events(self, timeout_s: float) -> Generator[LogEvent, None, None]:
         return self._client.watch_events(
             self._model,
             self._position.sequence,
@@ -175,7 +175,7 @@ class WebhookBridge:
             with_values=self._with_values,
             model_uid=self._position.model_uid,
             timeout_s=timeout_s,
-            on_position=self._position.delivered,
+            on_position=self._position.record_delivered,
         )
 
     def _next_poll_s(self, poll_s: float, since: int) -> float:
@@ -185,14 +185,14 @@ class WebhookBridge:
         is_behind = self._client.get_model(self._model).sequence_committed > since
         return min(2 * poll_s, LONGEST_POLL_S) if is_behind else STOP_POLL_S
 
-    def _deliver(self, event: LogEvent) -> bool:
+    def _deliver_event(self, event: LogEvent) -> bool:
         """Post an event until it is taken or given up; False when the bridge is to stop before."""
-        body = message(event)
+        body = event_message(event)
         attempt = 0
         while not self._stopping.is_set():
             attempt += 1
             self.tally.attempts += 1
-            trouble, wish_s = self._post(event, body)
+            trouble, wish_s = self._post_event(event, body)
             if not trouble:
                 self.tally.delivered += 1
                 self._move_on(event)
@@ -205,7 +205,7 @@ class WebhookBridge:
             self._stopping.wait(pause_s)
         return False
 
-    def _post(self, event: LogEvent, body: bytes) -> tuple[str, float]:
+    def _post_event(self, event: LogEvent, body: bytes) -> tuple[str, float]:
         """Return why the receiver did not take an event, empty when it did, and how long it wants to be left alone."""
         headers = {"content-type": CONTENT_TYPE, "user-agent": "quercus-webhook"}
         headers |= self._signer.headers(event.id, int(time.time()), body)
@@ -239,5 +239,5 @@ class WebhookBridge:
         self._move_on(event)
 
     def _move_on(self, event: LogEvent) -> None:
-        self._position.delivered(event.model_uid, event.sequence)
+        self._position.record_delivered(event.model_uid, event.sequence)
         self.tally.sequence = event.sequence

@@ -60,7 +60,7 @@ class Signer:
         }
 
 
-def message(event: LogEvent) -> bytes:
+def event_message(event: LogEvent) -> bytes:
     """Return the body of a message about an event."""
     evidence = event.evidence
     data: dict[str, Any] = {

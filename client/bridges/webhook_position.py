@@ -45,7 +45,7 @@ class Position:
             raise invalid("state", f"cannot open {path}: {error.strerror}") from None
         self._base = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            self._begin()
+            self._open_base()
         except sqlite3.Error as error:
             self._base.close()
             is_held = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
@@ -55,7 +55,7 @@ class Position:
             self._base.close()
             raise
 
-    def _begin(self) -> None:
+    def _open_base(self) -> None:
         self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._base.execute("PRAGMA synchronous = FULL")
         self._base.execute("BEGIN EXCLUSIVE")  # the lock stays until the file is closed
@@ -72,7 +72,7 @@ class Position:
         if model != self._model:
             raise invalid("state", f"{self._path} is of the model {model!r}; name another file")
 
-    def delivered(self, model_uid: str, sequence: int) -> None:
+    def record_delivered(self, model_uid: str, sequence: int) -> None:
         """Remember that all up to an event is delivered; it is on the disk when this returns.
 
         Raises

@@ -55,7 +55,7 @@ class Connection:
         self._channel.close()
 
     def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
-        trial = self._outage.trial()
+        trial = self._outage.start_attempts()
         while True:
             try:
                 answer = method(request, timeout=timeout_s or self.timeout_s)
@@ -66,14 +66,14 @@ class Connection:
                     raise failed from None
                 sleep(pause_s)
             else:
-                trial.succeeded()
+                trial.note_success()
                 return answer
 
-    def _classes(self, model: str) -> tuple[str, ...]:
+    def _fetch_classes(self, model: str) -> tuple[str, ...]:
         request = model_pb2.GetModelRequest(name=convert.model_resource(model))
         return tuple(self._call(self._stubs.models.GetModel, request).specification.classes)
 
-    def _pages(self, method: Callable[..., Any], request: Any) -> Generator[Any, None, None]:
+    def _list_pages(self, method: Callable[..., Any], request: Any) -> Generator[Any, None, None]:
         """Yield the answers to a list call, page by page."""
         while True:
             page = self._call(method, request)
@@ -82,7 +82,7 @@ class Connection:
             if not request.page_token:
                 return
 
-    def _messages(
+    def _stream_messages(
         self,
         method: Callable[..., Any],
         request: Any,
@@ -102,13 +102,13 @@ class Connection:
             Function that returns whether a broken stream was complete.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        trial = self._outage.trial()
+        trial = self._outage.start_attempts()
         while True:
             left_s = None if until is None else max(0.0, until - time.monotonic())
             call = method(request, timeout=left_s)
             try:
                 for message in call:
-                    trial.succeeded()
+                    trial.note_success()
                     yield message
                 return
             except grpc.RpcError as error:

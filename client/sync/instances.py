@@ -10,7 +10,7 @@ from typing import Any
 from quercus.client import convert, pushing
 from quercus.client.events import EventWatch, LogEvent, OnPosition
 from quercus.client.results import Instance, PushReport
-from quercus.client.rows import Row, chunks
+from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.models import ModelCalls
 from quercus.client.sync.push_line import PushLine
 from quercus.proto.v1 import instance_pb2
@@ -63,47 +63,47 @@ class InstanceCalls(ModelCalls):
             refused. A broken connection is retried first.
         """
         pushing.check_sizes(batch_rows, window)
-        form = self._form(model)
+        form = self._row_format(model)
         batcher = pushing.Batcher(
             model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid, displays=displays
         )
         ledger = pushing.PushState(window, on_progress, self._outage.outage_s, on_rejected)
         with PushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
-                for chunk in chunks(rows, batcher.batch_rows):
+                for chunk in row_chunks(rows, batcher.batch_rows):
                     if batcher.wants_renewal(chunk):
-                        self._forms.forget(model)
-                        form = self._form(model)
-                        batcher.renew(form.specification)
-                    line.send(batcher.batch(chunk))
-                    line.settle(until=window - 1)
-                line.settle(until=0)
-                batcher.finish(ledger.report.rows + ledger.report.rejected)
+                        self._forms.forget_format(model)
+                        form = self._row_format(model)
+                        batcher.use_specification(form.specification)
+                    line.send_batch(batcher.encode_chunk(chunk))
+                    line.settle_batches(until=window - 1)
+                line.settle_batches(until=0)
+                batcher.check_leftovers(ledger.report.rows + ledger.report.rejected)
             except Exception as error:
-                self._forms.forget(model)
+                self._forms.forget_format(model)
                 if not pushing.is_final(error):  # a row is invalid: batches on their way still count
-                    line.settle(until=0)
-                raise ledger.failed(error) from error.__cause__
+                    line.settle_batches(until=0)
+                raise ledger.with_report(error) from error.__cause__
             finally:
                 report = ledger.report
                 if report.batches:
-                    self._sequences.record(model, report.model_uid, report.committed_sequence)
+                    self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
     def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple(self.get_model(model).specification.classes)
         request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
-        return convert.instance(self._call(self._stubs.instances.GetInstance, request), classes)
+        return convert.instance_from_proto(self._call(self._stubs.instances.GetInstance, request), classes)
 
     def instances(self, model: str) -> Iterator[Instance]:
         """Yield all rows with the history of their labels, in the order of the pushes."""
         classes = tuple(self.get_model(model).specification.classes)
         request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
-        with closing(self._pages(self._stubs.instances.ListInstances, request)) as pages:
+        with closing(self._list_pages(self._stubs.instances.ListInstances, request)) as pages:
             for page in pages:
                 for each in page.instances:
-                    yield convert.instance(each, classes)
+                    yield convert.instance_from_proto(each, classes)
 
     def watch_events(
         self,
@@ -144,9 +144,9 @@ class InstanceCalls(ModelCalls):
         watch = EventWatch(
             model, after, kinds, with_values=with_values, uid=model_uid, on_position=on_position
         )
-        watch.classes = self._classes(model)
-        stream = self._messages(self._stubs.instances.WatchEvents, watch.request, timeout_s)
+        watch.classes = self._fetch_classes(model)
+        stream = self._stream_messages(self._stubs.instances.WatchEvents, watch.request, timeout_s)
         with closing(stream) as pages:
             for page in pages:
-                for event in watch.take(page):
+                for event in watch.read_events(page):
                     yield event

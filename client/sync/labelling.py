@@ -15,9 +15,9 @@ from quercus.client.answers import (
     CorrectionRequest,
     Statement,
     StatementReport,
-    amendment,
+    amending_request,
     merge_reports,
-    report,
+    report_from_proto,
     statement_requests,
     taking_back,
 )
@@ -33,12 +33,12 @@ T = TypeVar("T")
 class LabellingCalls(Connection):
     """The calls for labellers, and the results about them."""
 
-    def _ask(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
+    def _send_call(self, ask: CallSpec[T], timeout_s: float | None = None) -> T:
         return ask.read(self._call(getattr(self._stubs.queries, ask.method), ask.request, timeout_s))
 
     def _call_and_record(self, model: str, ask: CallSpec[AnswerReport]) -> AnswerReport:
-        report = self._ask(ask)
-        self._sequences.record(model, report.model_uid, report.committed_sequence)
+        report = self._send_call(ask)
+        self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return report
 
     def answer(
@@ -86,15 +86,15 @@ class LabellingCalls(Connection):
 
     def skip(self, query: Query, *, comment: str = "") -> None:
         """Skip a query: other labellers get it, you are not asked about the instance again."""
-        self._ask(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
+        self._send_call(query_calls.give_back(query, query_calls.How.HOW_SKIP, comment=comment))
 
     def postpone(self, query: Query, delay_s: float = 600.0, *, comment: str = "") -> None:
         """Return a query for later: no labeller gets it within ``delay_s`` seconds (1 to 86,400)."""
-        self._ask(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
+        self._send_call(query_calls.give_back(query, query_calls.How.HOW_POSTPONE, delay_s, comment))
 
     def release(self, query: Query) -> None:
         """Return a query to the next labeller who asks."""
-        self._ask(query_calls.give_back(query))
+        self._send_call(query_calls.give_back(query))
 
     def end_lease(self, name: str, labeller: str = "", *, comment: str = "") -> None:
         """End the lease of the query ``models/{model}/queries/{number}`` of any labeller; for operators.
@@ -104,11 +104,11 @@ class LabellingCalls(Connection):
         labeller : end the lease only if this labeller holds it.
         comment : the reason, which is kept in the history.
         """
-        self._ask(query_calls.end_lease(name, labeller, comment))
+        self._send_call(query_calls.end_lease(name, labeller, comment))
 
     def extend_lease(self, query: Query, lease_s: float) -> None:
         """Hold a query for ``lease_s`` seconds from now."""
-        self._ask(query_calls.extend(query, lease_s))
+        self._send_call(query_calls.extend(query, lease_s))
 
     def correct(
         self,
@@ -141,7 +141,7 @@ class LabellingCalls(Connection):
 
     def neighbours(self, query: Query, limit: int = 5) -> list[Neighbour]:
         """Return rows of known class that are most like the row of a query you hold; those in its leaf first."""
-        return self._ask(query_calls.neighbours(query, limit))
+        return self._send_call(query_calls.neighbours(query, limit))
 
     def answers(
         self,
@@ -172,14 +172,14 @@ class LabellingCalls(Connection):
         with_values
             Whether answers contain the values of their rows.
         """
-        reader = AnswerReader(model, self._classes(model), wanted, limit, newest_first, with_values)
+        reader = AnswerReader(model, self._fetch_classes(model), wanted, limit, newest_first, with_values)
         reader.request.after_sequence = after
-        stream = self._messages(
+        stream = self._stream_messages(
             self._stubs.queries.StreamAnswers, reader.request, is_over=lambda: reader.is_over
         )
         with closing(stream) as messages:
             for message in messages:
-                yield reader.take(message)
+                yield reader.read_answer(message)
 
     def state(
         self,
@@ -202,11 +202,11 @@ class LabellingCalls(Connection):
         request_id
             Makes the call idempotent over restarts of the caller. If omitted, a random one.
         """
-        classes, method = self._classes(model), self._stubs.instances.StateEvidence
+        classes, method = self._fetch_classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        merged = merge_reports([report(self._call(method, request)) for request in requests])
+        merged = merge_reports([report_from_proto(self._call(method, request)) for request in requests])
         if merged.model_uid:
-            self._sequences.record(model, merged.model_uid, merged.committed_sequence)
+            self._sequences.record_sequence(model, merged.model_uid, merged.committed_sequence)
         return merged
 
     def correct_answer(
@@ -225,11 +225,11 @@ class LabellingCalls(Connection):
         change a statement.
         """
         words = CorrectionRequest(answer.labeller if labeller is None else labeller, reliability, comment)
-        request = amendment(model, self._classes(model), answer, label, words)
+        request = amending_request(model, self._fetch_classes(model), answer, label, words)
         if isinstance(request, Statement):
             return self.state(model, [request]).committed_sequence
         done = self._call(self._stubs.queries.CorrectAnswer, request)
-        self._sequences.record(model, done.model_uid, done.committed_sequence)
+        self._sequences.record_sequence(model, done.model_uid, done.committed_sequence)
         return int(done.committed_sequence)
 
     def undo_answer(
@@ -241,16 +241,16 @@ class LabellingCalls(Connection):
         if isinstance(request, Statement):
             return self.state(model, [request]).committed_sequence
         done = self._call(self._stubs.queries.UndoAnswer, request)
-        self._sequences.record(model, done.model_uid, done.committed_sequence)
+        self._sequences.record_sequence(model, done.model_uid, done.committed_sequence)
         return int(done.committed_sequence)
 
     def labellers(self, model: str) -> list[Labeller]:
         """Return the statistics of each labeller of a model, in order of name."""
-        return self._ask(query_calls.labellers(model))
+        return self._send_call(query_calls.labellers(model))
 
     def labelling_policy(self, model: str) -> LabellingPolicy:
         """Return the labelling policy of a model."""
-        return self._ask(query_calls.policy(model))
+        return self._send_call(query_calls.policy(model))
 
     def set_labelling_policy(
         self, model: str, policy: LabellingPolicy, fields: Iterable[str] = ()
@@ -259,20 +259,20 @@ class LabellingCalls(Connection):
 
         If ``fields`` are named (``["per_hour"]``), only these change, so concurrent changes of others are kept.
         """
-        return self._ask(query_calls.set_policy(model, policy, fields))
+        return self._send_call(query_calls.set_policy(model, policy, fields))
 
     def list_queries(self, model: str, states: Iterable[str] = ()) -> Iterator[Query]:
         """Yield the queries in the given states (open, leased, answered, refused, withdrawn; default: all)."""
         request = query_calls.list_queries(model, states)
-        with closing(self._pages(self._stubs.queries.ListQueries, request)) as pages:
+        with closing(self._list_pages(self._stubs.queries.ListQueries, request)) as pages:
             for page in pages:
                 for each in page.queries:
-                    yield convert.query(each)
+                    yield convert.query_from_proto(each)
 
     def query_history(self, model: str, number: int | None = None) -> Iterator[QueryStep]:
         """Yield every step of one query of a model, or of all its queries, in order of time."""
-        request = query_calls.history(model, number)
-        with closing(self._pages(self._stubs.queries.ListQueryHistory, request)) as pages:
+        request = query_calls.history_request(model, number)
+        with closing(self._list_pages(self._stubs.queries.ListQueryHistory, request)) as pages:
             for page in pages:
                 for each in page.steps:
-                    yield query_calls.step(each)
+                    yield query_calls.step_from_proto(each)

@@ -43,34 +43,34 @@ class PushLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self._close_stream()
 
-    def _close(self) -> None:
+    def _close_stream(self) -> None:
         if self._call is None:
             return
         if not self._ledger.pending:
             self._call.finish(pushing.CLOSE_S)
         self._call.cancel()
 
-    def send(self, batch: pushing.Batch) -> None:
-        """Send a batch; if the stream is broken, :meth:`settle` finds out and sends it again."""
+    def send_batch(self, batch: pushing.Batch) -> None:
+        """Send a batch; if the stream is broken, :meth:`settle_batches` finds out and sends it again."""
         is_alone = batch.is_all and self._call is None and not self._ledger.pending
-        self._ledger.sent(batch)
+        self._ledger.record_sent(batch)
         if is_alone:
-            return  # in `settle`, unless another comes before: an outbox has many that are all of a `put`
+            return  # in `settle_batches`, unless another comes before: an outbox has many that are all of a `put`
         if self._call is None:
             self._send_again()
         else:
             self._call.write(batch.request)
 
-    def settle(self, until: int) -> None:
+    def settle_batches(self, until: int) -> None:
         """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
-                self._receive()
+                self._receive_acknowledgement()
             except QuercusError as error:
-                pause_s = self._ledger.broken(error)
-                self._close()
+                pause_s = self._ledger.record_break(error)
+                self._close_stream()
                 sleep(pause_s)
                 if self._call is not None:
                     self._send_again()
@@ -82,28 +82,28 @@ class PushLine:
             batch.request.continue_on_error = True  # counts in the first
             self._call.write(batch.request)
 
-    def _receive(self) -> None:
+    def _receive_acknowledgement(self) -> None:
         if self._call is None:
             self._call_alone()
         else:
-            self._ledger.answered(self._next())
+            self._ledger.record_response(self._next_acknowledgement())
 
     def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
         try:
             stored: instance_pb2.PushBatchResponse = self._stub.PushBatch(
-                pushing.alone(batch), timeout=self._timeout_s
+                pushing.single_request(batch), timeout=self._timeout_s
             )
         except grpc.RpcError as error:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
                 self._ledger.alone_failed(batch, from_rpc(error, self._address))
                 return
             self._send_again()  # a server of an earlier version has streams only
-            self._ledger.answered(self._next())
+            self._ledger.record_response(self._next_acknowledgement())
         else:
-            self._ledger.answered(stored)
+            self._ledger.record_response(stored)
 
-    def _next(self) -> instance_pb2.PushInstancesResponse:
+    def _next_acknowledgement(self) -> instance_pb2.PushInstancesResponse:
         try:
             arrived = self._arrived.get(self._timeout_s)
         except TimeoutError:

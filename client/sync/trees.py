@@ -45,21 +45,21 @@ class TreeCalls(ModelCalls):
             Also return the mass function of every row, if the model has them.
         """
         wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
-        form = self._form(model)
+        form = self._row_format(model)
         try:
             answers = [
                 self._call(self._stubs.classify.Classify, request)
-                for request in form.requests(model, rows, wanted)
+                for request in form.classify_requests(model, rows, wanted)
             ]
         except QuercusError:
-            self._forms.forget(model)
+            self._forms.forget_format(model)
             raise
-        return form.result(answers, want_paths)
+        return form.merged_result(answers, want_paths)
 
     def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
         request = tree_pb2.GetTreeRequest(name=convert_trees.tree_resource(model, version), member=member)
-        return convert_trees.tree(self._call(self._stubs.trees.GetTree, request))
+        return convert_trees.tree_from_proto(self._call(self._stubs.trees.GetTree, request))
 
     def render(
         self,
@@ -87,9 +87,9 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is unreachable for longer than ``outage_s``.
         """
-        with closing(self._watch(model, timeout_s, WatchState(model), without_nodes=False)) as updates:
+        with closing(self._watch_trees(model, timeout_s, WatchState(model), without_nodes=False)) as updates:
             for update in updates:
-                yield TreeUpdate(convert_trees.tree(update.tree), update.committed_sequence)
+                yield TreeUpdate(convert_trees.tree_from_proto(update.tree), update.committed_sequence)
 
     def watch_versions(
         self, model: str, *, timeout_s: float | None = None
@@ -98,15 +98,15 @@ class TreeCalls(ModelCalls):
 
         A large tree costs no more than a small one. For the parameters, see :meth:`watch`.
         """
-        with closing(self._watch(model, timeout_s, WatchState(model), without_nodes=True)) as updates:
+        with closing(self._watch_trees(model, timeout_s, WatchState(model), without_nodes=True)) as updates:
             for update in updates:
                 yield TreeVersion(update.tree.version, update.tree.as_of, update.committed_sequence)
 
-    def _watch(
+    def _watch_trees(
         self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
     ) -> Generator[tree_pb2.WatchTreeResponse, None, None]:
         request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model), without_nodes=without_nodes)
-        with closing(self._messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
+        with closing(self._stream_messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
             for update in updates:
                 if watched.is_new(update):  # after an outage the newest comes again
                     yield update
@@ -123,11 +123,11 @@ class TreeCalls(ModelCalls):
         FailedPrecondition
             If the model was deleted, and another has its name.
         """
-        before, now = self._sequences.uid(model), self.get_model(model)
+        before, now = self._sequences.model_uid(model), self.get_model(model)
         wanted = wanted_sequence(before, now, sequence)
         try:
             watched = WatchState(model, now.uid)
-            with closing(self._watch(model, timeout_s, watched, without_nodes=True)) as updates:
+            with closing(self._watch_trees(model, timeout_s, watched, without_nodes=True)) as updates:
                 for update in updates:
                     if update.tree.as_of >= wanted:
                         return self.get_model(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quercus.client.algorithms import text as algorithm_text
+from quercus.client.algorithms import algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model

@@ -99,7 +99,7 @@ def test_a_client_waits_for_trees_with_its_corrections(client: Client) -> None:
     client.answer(client.lease("corrected", "ann", wait_s=30.0).queries[0], "o")
     for change in (partial(client.correct_answer, label="s"), client.undo_answer):
         (own,) = client.answers("corrected", AnswerFilter(states=["counts"]))
-        assert change("corrected", own) == client._sequences.newest("corrected")
+        assert change("corrected", own) == client._sequences.newest_sequence("corrected")
 
 
 @pytest.mark.slow

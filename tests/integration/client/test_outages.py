@@ -133,22 +133,22 @@ def test_what_must_not_be_done_twice_is_not() -> None:
         "WatchTree",
     }
     outage = Outage(30.0)
-    outage.end()
-    assert outage.trial().pause_s(Unavailable("gone"))
-    assert outage.trial().pause_s(Unavailable("gone"), is_repeated=False) is None
-    assert outage.trial().pause_s(ServerError("bug")) is None
+    outage.note_reached()
+    assert outage.start_attempts().pause_s(Unavailable("gone"))
+    assert outage.start_attempts().pause_s(Unavailable("gone"), is_repeated=False) is None
+    assert outage.start_attempts().pause_s(ServerError("bug")) is None
     busy = ResourceExhausted("busy")
     busy.retry_s = 1.5
-    assert outage.trial().pause_s(busy, is_repeated=False) == 1.5
+    assert outage.start_attempts().pause_s(busy, is_repeated=False) == 1.5
 
 
 def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     outage, gone = Outage(30.0), Unavailable("gone")
-    assert outage.trial().pause_s(gone) is None
-    trial = outage.trial()
-    trial.succeeded()
+    assert outage.start_attempts().pause_s(gone) is None
+    trial = outage.start_attempts()
+    trial.note_success()
     pauses = []
     while (pause_s := trial.pause_s(gone)) is not None:
         pauses.append(pause_s)
@@ -158,14 +158,14 @@ def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.Mon
     assert pauses[0] <= 0.1
     assert len(set(pauses)) == len(pauses)
     now += 1000
-    trial.succeeded()
+    trial.note_success()
     assert trial.pause_s(gone) is not None
 
 
 def test_an_outage_may_last_for_days() -> None:
     outage = Outage(float("inf"))
-    outage.end()
-    trial = outage.trial()
+    outage.note_reached()
+    trial = outage.start_attempts()
     assert all(trial.pause_s(Unavailable("gone")) for _ in range(2_000))
 
 

@@ -60,7 +60,7 @@ def test_who_pushed_to_the_first_gets_queries_of_the_second(
     assert [query.model for query in lease.queries] == [model.name]
     client.release(lease.queries[0])
     client.push(model.name, ROWS[:4], ids=["a", "b", "c", "d"])  # of the second: remembered anew
-    assert client._sequences.newest(model.name) == 8
+    assert client._sequences.newest_sequence(model.name) == 8
 
 
 def test_streams_of_queries_begin_anew(client: Client, second: Client, model: Model) -> None:
@@ -134,10 +134,10 @@ def test_for_asyncio_too(serving: Serving, second: Client, model: Model) -> None
                 await client.wait_grown(model.name, len(ROWS))
             await asyncio.to_thread(second.push, model.name, ROWS[:8])
             await asyncio.to_thread(second.wait_grown, model.name)
-            client._sequences.record(model.name, "that is gone", 10**6)
+            client._sequences.record_sequence(model.name, "that is gone", 10**6)
             (query,) = (await client.lease(model.name, "ann", wait_s=10)).queries
             await client.release(query)
-            client._sequences.record(model.name, "that is gone", 10**6)
+            client._sequences.record_sequence(model.name, "that is gone", 10**6)
             async with client.stream_queries(model.name, "ann") as stream:
                 assert (await anext(stream)).model == model.name
 

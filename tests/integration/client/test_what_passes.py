@@ -164,11 +164,11 @@ def test_a_lease_that_could_not_be_extended_just_now_is_not_given_up(
     break_for_a_while(proxy, "/ExtendLease", code, retry_s)
     assert queries.extend() == []
     assert queries.held == (query,)
-    assert behind._keep(query, WAIT_S)
+    assert behind._keep_lease(query, WAIT_S)
     proxy.broken = None
     client.end_lease(query.name)
     assert queries.extend() == [query.name]
-    assert not behind._keep(query, WAIT_S)
+    assert not behind._keep_lease(query, WAIT_S)
 
 
 @pytest.mark.parametrize(("code", "retry_s"), [PASSING[0], *PASSING[3:]])

@@ -32,8 +32,8 @@ def batch(number: int) -> Batch:
 def path(tmp_path: Path) -> Path:
     """A buffer with five batches."""
     file = File(tmp_path / "rows.buffer", "m")
-    file.begin(SPECIFICATION)
-    file.add([batch(number) for number in range(COUNT)])
+    file.set_specification(SPECIFICATION)
+    file.add_batches([batch(number) for number in range(COUNT)])
     file.close()
     return tmp_path / "rows.buffer"
 
@@ -54,26 +54,26 @@ def test_a_buffer_is_one_file_for_its_user_alone(path: Path) -> None:
 
 def test_what_is_acknowledged_is_gone_and_what_comes_later_stands_behind(path: Path) -> None:
     file = File(path, "m")
-    file.drop(2)
+    file.drop_first(2)
     file.close()
     file = File(path, "m")
-    file.add([batch(7)])
-    file.drop(1)
+    file.add_batches([batch(7)])
+    file.drop_first(1)
     file.close()
     assert numbers(path) == [3, 4, 7]
     file = File(path, "m")
-    file.drop(3)
+    file.drop_first(3)
     file.close()
     assert numbers(path) == []
 
 
 def test_closing_again_does_not_touch_the_file_of_a_successor(path: Path) -> None:
     file = File(path, "m")
-    file.drop(COUNT)
+    file.drop_first(COUNT)
     file.close()
     successor = File(path, "m")
-    successor.begin(SPECIFICATION)
-    successor.add([batch(7)])
+    successor.set_specification(SPECIFICATION)
+    successor.add_batches([batch(7)])
     file.close()
     successor.close()
     assert numbers(path) == [7]
@@ -85,10 +85,10 @@ def test_rows_of_other_columns_do_not_join_those_that_wait(path: Path) -> None:
     with pytest.raises(
         InvalidArgument, match="specification: has other attributes or classes than the 5 batches"
     ):
-        file.begin(other)
-    file.drop(COUNT)
-    file.begin(other, uid="u2")
-    file.add([batch(9)])
+        file.set_specification(other)
+    file.drop_first(COUNT)
+    file.set_specification(other, uid="u2")
+    file.add_batches([batch(9)])
     file.close()
     file = File(path, "m")
     assert (file.specification, file.uid) == (other, "u2")
@@ -101,13 +101,13 @@ def test_rows_that_wait_fit_a_model_that_has_learned_more_values(tmp_path: Path)
         return model_pb2.Specification(attributes=[attribute], classes=["o", "s"])
 
     file = File(tmp_path / "rows.buffer", "m")
-    file.begin(specification("a", "b"))
-    file.add([batch(1)])
+    file.set_specification(specification("a", "b"))
+    file.add_batches([batch(1)])
     for other in (specification("a"), specification("b", "a", "c"), specification("a", "b", name="Y")):
         with pytest.raises(InvalidArgument, match="other attributes or classes"):
-            file.begin(other)
-    file.begin(specification("a", "b", "c"), uid="u1")
-    file.add([batch(2)])
+            file.set_specification(other)
+    file.set_specification(specification("a", "b", "c"), uid="u1")
+    file.add_batches([batch(2)])
     file.close()
     file = File(tmp_path / "rows.buffer", "m")
     assert file.uid == "u1"
@@ -137,12 +137,12 @@ def test_a_passing_error_of_the_disk_is_not_damage(path: Path, monkeypatch: pyte
 
 def test_the_space_of_acknowledged_rows_is_given_back(path: Path) -> None:
     file = File(path, "m")
-    file.begin(SPECIFICATION)
+    file.set_specification(SPECIFICATION)
     for _ in range(200):
-        file.add([batch(number) for number in range(COUNT)])
+        file.add_batches([batch(number) for number in range(COUNT)])
     full = path.stat().st_size
-    file.drop(len(file.batches))
-    file.add([batch(8)])
+    file.drop_first(len(file.batches))
+    file.add_batches([batch(8)])
     file.close()
     assert path.stat().st_size < full / 20
     assert numbers(path) == [8]
@@ -151,7 +151,7 @@ def test_the_space_of_acknowledged_rows_is_given_back(path: Path) -> None:
 def test_what_a_crash_cuts_off_is_left_out(path: Path, tmp_path: Path) -> None:
     """Wherever the log of a put ends, the put is in as a whole or not at all."""
     file = File(path, "m")
-    file.add([batch(7), batch(8)])
+    file.add_batches([batch(7), batch(8)])
     crash = tmp_path / "crash"
     log = path.with_name(f"{path.name}-wal").read_bytes()
     data = path.read_bytes()
@@ -219,8 +219,8 @@ def test_where_the_specification_is_spoilt_the_batches_stay(path: Path) -> None:
         File(path, "m")
     file = File(path, "m")
     assert (len(file.batches), file.specification) == (COUNT, None)
-    file.begin(SPECIFICATION)
-    file.add([batch(7)])
+    file.set_specification(SPECIFICATION)
+    file.add_batches([batch(7)])
     file.close()
     file = File(path, "m")
     assert (len(file.batches), file.specification) == (COUNT + 1, SPECIFICATION)
@@ -253,10 +253,10 @@ from unit.client.test_buffers import File, SPECIFICATION, batch
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # what a full disk does
 file = File(Path(sys.argv[1]), "m")
-file.begin(SPECIFICATION)
+file.set_specification(SPECIFICATION)
 try:
     for number in range(1000):
-        file.add([batch(number), batch(number)])
+        file.add_batches([batch(number), batch(number)])
 except BufferFull as error:
     print(len(file.batches), error)
 file.drop(2)

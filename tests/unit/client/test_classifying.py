@@ -5,7 +5,7 @@ import pytest
 
 from quercus.client import Between, InvalidArgument, Nominal, Numeric, Specification
 from quercus.client.classifying import FRESH_S, ClassifyOptions, RowFormats
-from quercus.client.rows import RowEncoder, chunks
+from quercus.client.rows import RowEncoder, row_chunks
 from quercus.proto.v1 import values_pb2
 
 SPECIFICATION = Specification([Numeric("x"), Nominal("y", ("a", "b"))], ["yes", "no"])
@@ -14,47 +14,50 @@ SPECIFICATION = Specification([Numeric("x"), Nominal("y", ("a", "b"))], ["yes", 
 def test_a_form_is_good_for_a_second() -> None:
     now = [100.0]
     forms = RowFormats(lambda: now[0])
-    assert forms.fresh("m") is None
-    form = forms.learn("m", SPECIFICATION)
+    assert forms.get_fresh("m") is None
+    form = forms.remember_format("m", SPECIFICATION)
     now[0] += 0.9 * FRESH_S
-    assert forms.fresh("m") is form
-    assert forms.fresh("other") is None
+    assert forms.get_fresh("m") is form
+    assert forms.get_fresh("other") is None
     now[0] += 0.2 * FRESH_S
-    assert forms.fresh("m") is None
+    assert forms.get_fresh("m") is None
 
 
 def test_a_form_is_forgotten_on_demand() -> None:
     forms = RowFormats()
-    forms.learn("m", SPECIFICATION)
-    forms.forget("m")
-    forms.forget("m")
-    assert forms.fresh("m") is None
+    forms.remember_format("m", SPECIFICATION)
+    forms.forget_format("m")
+    forms.forget_format("m")
+    assert forms.get_fresh("m") is None
 
 
 def test_values_that_the_form_does_not_know_travel_by_name() -> None:
-    form = RowFormats().learn("m", SPECIFICATION)
-    (known,) = form.requests("m", [[1.0, "b"]], ClassifyOptions(7))
+    form = RowFormats().remember_format("m", SPECIFICATION)
+    (known,) = form.classify_requests("m", [[1.0, "b"]], ClassifyOptions(7))
     assert list(known.rows.packed.values) == [1.0, 1.0]
     assert (known.model, known.min_sequence) == ("models/m", 7)
-    (learned,) = form.requests("m", [[1.0, "c"]], ClassifyOptions(paths=True))
+    (learned,) = form.classify_requests("m", [[1.0, "c"]], ClassifyOptions(paths=True))
     assert learned.rows.named.rows[0].values["y"] == values_pb2.NamedValue(nominal="c")
     assert learned.want_paths
 
 
 def test_many_rows_take_several_requests_and_none_takes_no_request() -> None:
-    form = RowFormats().learn("m", SPECIFICATION)
+    form = RowFormats().remember_format("m", SPECIFICATION)
     rows = np.zeros((50_000, 2))
-    sizes = [len(request.rows.packed.values) // 2 for request in form.requests("m", rows, ClassifyOptions())]
+    sizes = [
+        len(request.rows.packed.values) // 2
+        for request in form.classify_requests("m", rows, ClassifyOptions())
+    ]
     assert sum(sizes) == 50_000
     assert len(sizes) > 1
-    assert not list(form.requests("m", [], ClassifyOptions()))
-    assert form.result([], False).classes == ("yes", "no")
+    assert not list(form.classify_requests("m", [], ClassifyOptions()))
+    assert form.merged_result([], False).classes == ("yes", "no")
 
 
 def test_uncertain_values_travel_by_name() -> None:
-    form = RowFormats().learn("m", SPECIFICATION)
+    form = RowFormats().remember_format("m", SPECIFICATION)
     rows = [[Between(1.0, 2.5), {"b", "a"}], [None, "a"]]
-    (request,) = form.requests("m", rows, ClassifyOptions(masses=True))
+    (request,) = form.classify_requests("m", rows, ClassifyOptions(masses=True))
     first, second = (row.values for row in request.rows.named.rows)
     assert (first["x"].range.low, first["x"].range.high) == (1.0, 2.5)
     assert list(first["y"].nominals.values) == ["a", "b"]
@@ -62,6 +65,6 @@ def test_uncertain_values_travel_by_name() -> None:
     assert request.want_masses
     for row, wrong in (([{"a"}, "a"], "x"), ([1.0, Between(0.0, 1.0)], "y"), ([Between("a", 1.0), "a"], "x")):
         with pytest.raises(InvalidArgument, match=wrong):
-            list(form.requests("m", [row], ClassifyOptions()))
+            list(form.classify_requests("m", [row], ClassifyOptions()))
     with pytest.raises(InvalidArgument, match="text"):  # a pushed value is certain
-        RowEncoder(SPECIFICATION).encode(next(chunks([[1.0, {"a"}]], 10)))
+        RowEncoder(SPECIFICATION).encode(next(row_chunks([[1.0, {"a"}]], 10)))

@@ -43,7 +43,7 @@ def nested(*thresholds: float) -> tree_pb2.Tree:
 
 def test_a_leaf_between_two_times_has_values() -> None:
     """Its rule was "no value of time", because both bounds were written 1.7e+09."""
-    tree = convert_trees.tree(nested(*TIMES))
+    tree = convert_trees.tree_from_proto(nested(*TIMES))
     texts = [path_text(tree.path(leaf)) for leaf in tree.leaves]
     assert sorted(texts) == [
         "1700000000.5 ≤ time < 1700000600.5",

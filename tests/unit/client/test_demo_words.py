@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
-from quercus.client.convert import moment
+from quercus.client.convert import to_datetime
 from quercus.demo.classifier import ClassifierState
 from quercus.demo.curve import Curves, caution, saving, verdict
 from quercus.demo.screen import DemoState, Screen
@@ -61,7 +61,7 @@ def test_the_other_splits_are_counted() -> None:
 
 
 def scene() -> DemoState:
-    now = moment(Timestamp())
+    now = to_datetime(Timestamp())
     model = Model("wine", Specification([Numeric("ash")], "ab", budget=31), now, 9, 7, 3, 100, 4, 0, 0, 5, 0)
     node = TreeNode(0, None, 0, None, None, "a", 9, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0), {}, False, None, ())
     reading = ClassifierState(3, 7, 4, 100, 0.75, 50, 6.0, 60.0)

@@ -16,7 +16,7 @@ from quercus.proto.v1 import query_pb2, tree_pb2
 
 LATER = 99
 """A value of an enum that only a later server knows."""
-QUERY = convert.query(query_pb2.Query(name="models/m/queries/1"))
+QUERY = convert.query_from_proto(query_pb2.Query(name="models/m/queries/1"))
 
 
 class Away(grpc.RpcError):
@@ -98,9 +98,12 @@ def test_a_call_that_ends_while_a_request_is_written_is_no_fault_of_the_server()
 def test_words_of_a_later_server_have_a_name() -> None:
     assert read_event(query_pb2.StreamQueriesResponse(idle=LATER), {}) == "nothing_to_ask"  # type: ignore[arg-type]
     lease = query_pb2.LeaseQueriesResponse(idle=LATER)  # type: ignore[arg-type]
-    assert convert.lease(lease).idle == "nothing_to_ask"
-    assert convert.query(query_pb2.Query(name="models/m/queries/1", state=LATER)).state == "unspecified"  # type: ignore[arg-type]
-    assert convert.word(tree_pb2.StopReason, LATER, "STOP_REASON") == "unspecified"
+    assert convert.lease_from_proto(lease).idle == "nothing_to_ask"
+    assert (
+        convert.query_from_proto(query_pb2.Query(name="models/m/queries/1", state=LATER)).state
+        == "unspecified"
+    )  # type: ignore[arg-type]
+    assert convert.enum_word(tree_pb2.StopReason, LATER, "STOP_REASON") == "unspecified"
 
 
 def test_who_leaves_a_loop_during_an_outage_tries_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,14 +134,14 @@ class Line(query_stream.QueryLine):
 
     end: QuercusError | str
 
-    def open(self, first: Any) -> None:
+    def open_call(self, first: Any) -> None:
         self.events: list[Query | str | QuercusError] = [QUERY, self.end]
         self.closed = False
 
-    def next(self, wait_s: float) -> Query | str | QuercusError:
+    def next_event(self, wait_s: float) -> Query | str | QuercusError:
         return self.events.pop(0)
 
-    def leave(self, query: Query) -> None:
+    def give_back(self, query: Query) -> None:
         pass
 
     def close(self) -> None:
@@ -166,7 +169,7 @@ def test_a_heart_stops_when_the_call_has_ended() -> None:
         line = query_stream.QueryLine(client, 1.0)
         written: list[Any] = []
         line._call = SimpleNamespace(write=written.append)  # type: ignore[assignment]
-        assert line._beat()
-        line._take(None)
-        assert not line._beat()
+        assert line._send_heartbeat()
+        line._take_response(None)
+        assert not line._send_heartbeat()
         assert len(written) == 1

@@ -19,11 +19,11 @@ Kind = instance_pb2.Evidence.Kind
     ],
 )
 def test_evidence_has_the_word_of_its_event(message: instance_pb2.Evidence, kind: str) -> None:
-    assert convert.evidence(message, ("o", "s")).kind == kind
+    assert convert.evidence_from_proto(message, ("o", "s")).kind == kind
     assert kind in KINDS
 
 
 def test_a_kind_that_only_a_later_server_knows() -> None:
     later = instance_pb2.Evidence.FromString(b"\x38\x63")  # field 7 is 99
     assert later.kind == 99
-    assert convert.evidence(later, ("o", "s")).kind == "unspecified"
+    assert convert.evidence_from_proto(later, ("o", "s")).kind == "unspecified"

@@ -2,11 +2,11 @@
 
 import re
 
-from quercus.client.generate_sync import GENERATED, modules
+from quercus.client.generate_sync import GENERATED, generated_modules
 
 
 def test_the_synchronous_client_is_current() -> None:
-    fresh = modules()
+    fresh = generated_modules()
     assert {path.name for path in fresh} == {path.name for path in GENERATED.glob("[!_]*.py")}
     stale = [path.name for path, content in fresh.items() if path.read_text() != content]
     assert not stale, "run `make client`"

@@ -24,18 +24,18 @@ ENCODER = LabelEncoder(["o", "s", "x"])
     ],
 )
 def test_a_label_survives_the_wire(label: object) -> None:
-    assert label_from_proto(ENCODER.one(label), ENCODER.classes) == label  # type: ignore[arg-type]
+    assert label_from_proto(ENCODER.encode_label(label), ENCODER.classes) == label  # type: ignore[arg-type]
 
 
 def test_other_forms_of_the_same_label() -> None:
-    assert ENCODER.one(["x", "o"]) == ENCODER.one({"o", "x"})
-    assert ENCODER.one({"s": 1.0}).contour.plausibilities == [0.0, 1.0, 0.0]
-    assert ENCODER.one(np.array([0.1, 0.2, 1.0])).contour.plausibilities == [0.1, 0.2, 1.0]
+    assert ENCODER.encode_label(["x", "o"]) == ENCODER.encode_label({"o", "x"})
+    assert ENCODER.encode_label({"s": 1.0}).contour.plausibilities == [0.0, 1.0, 0.0]
+    assert ENCODER.encode_label(np.array([0.1, 0.2, 1.0])).contour.plausibilities == [0.1, 0.2, 1.0]
     for missing in (math.nan, np.float32("nan"), pd.NA):
-        assert ENCODER.one(missing) == ENCODER.one(None)
-    assert ENCODER.batch(pd.Series(["s", None, "o"]).tolist()).sets.masks == [0b010, 0b111, 0b001]
+        assert ENCODER.encode_label(missing) == ENCODER.encode_label(None)
+    assert ENCODER.encode_labels(pd.Series(["s", None, "o"]).tolist()).sets.masks == [0b010, 0b111, 0b001]
     mass = MassFunction(3, ((0b010, 0.25), (0b111, 0.75)))
-    assert ENCODER.one(mass) == ENCODER.one({("s",): 0.25, ("o", "s", "x"): 0.75})
+    assert ENCODER.encode_label(mass) == ENCODER.encode_label({("s",): 0.25, ("o", "s", "x"): 0.75})
 
 
 @pytest.mark.parametrize(
@@ -55,25 +55,25 @@ def test_other_forms_of_the_same_label() -> None:
 )
 def test_a_bad_label_names_the_field(label: object, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words) as caught:
-        ENCODER.one(label, "answer")  # type: ignore[arg-type]
+        ENCODER.encode_label(label, "answer")  # type: ignore[arg-type]
     assert caught.value.violations[0].field == "answer"
 
 
 def test_batches_take_the_most_compact_form() -> None:
-    assert ENCODER.batch([None, {"o", "s", "x"}]).WhichOneof("kind") == "all_vacuous"
-    assert ENCODER.batch([None, "o", {"s", "x"}]).sets.masks == [0b111, 0b001, 0b110]
-    mixed = ENCODER.batch([None, {"o": 0.5, "s": 1.0}, "x"])
+    assert ENCODER.encode_labels([None, {"o", "s", "x"}]).WhichOneof("kind") == "all_vacuous"
+    assert ENCODER.encode_labels([None, "o", {"s", "x"}]).sets.masks == [0b111, 0b001, 0b110]
+    mixed = ENCODER.encode_labels([None, {"o": 0.5, "s": 1.0}, "x"])
     assert mixed.contours.plausibilities == [1, 1, 1, 0.5, 1, 0, 0, 0, 1]
-    masses = ENCODER.batch(["o", {frozenset({"o"}): 1.0}])
+    masses = ENCODER.encode_labels(["o", {frozenset({"o"}): 1.0}])
     assert [each.WhichOneof("kind") for each in masses.list.labels] == ["class_name", "mass"]
 
 
 def test_a_matrix_of_contours_is_packed_and_its_width_checked() -> None:
-    assert ENCODER.batch(np.eye(3)).contours.plausibilities == np.eye(3).ravel().tolist()
+    assert ENCODER.encode_labels(np.eye(3)).contours.plausibilities == np.eye(3).ravel().tolist()
     with pytest.raises(InvalidArgument, match=r"labels\[40\]: expected 3 plausibilities per row, got 2"):
-        ENCODER.batch(np.ones((5, 2)), start=40)
+        ENCODER.encode_labels(np.ones((5, 2)), start=40)
 
 
 def test_an_error_in_a_batch_names_the_row_of_the_whole_push() -> None:
     with pytest.raises(InvalidArgument, match=r"labels\[1001\]: 'q' is not a class"):
-        ENCODER.batch([None, "q"], start=1000)
+        ENCODER.encode_labels([None, "q"], start=1000)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from quercus.client import InvalidArgument, Nominal, Numeric, Specification
-from quercus.client.rows import Chunk, RowEncoder, chunks
+from quercus.client.rows import Chunk, RowEncoder, row_chunks
 
 SPECIFICATION = Specification([Nominal("colour", ["red", "blue"]), Numeric("size")], ["a", "b"])
 ENCODER = RowEncoder(SPECIFICATION)
@@ -16,7 +16,7 @@ PACKED = [1.0, 2.5, math.nan, 3.0, 0.0, math.nan]
 
 
 def packed(rows: object) -> list[float]:
-    (chunk,) = chunks(rows, 100)
+    (chunk,) = row_chunks(rows, 100)
     message, unknown = ENCODER.encode(chunk)
     assert not unknown
     return list(message.packed.values)
@@ -84,7 +84,7 @@ def test_arrays_and_frames_of_the_wrong_width_are_named() -> None:
 @pytest.mark.parametrize("rows", [{"colour": "red"}, "red", np.ones(3)])
 def test_one_row_is_not_taken_for_many(rows: object) -> None:
     with pytest.raises(InvalidArgument, match=r"rows: expected"):
-        list(chunks(rows, 10))
+        list(row_chunks(rows, 10))
 
 
 def test_an_iterable_is_read_no_further_than_the_piece_in_hand() -> None:
@@ -96,11 +96,11 @@ def test_an_iterable_is_read_no_further_than_the_piece_in_hand() -> None:
             read += 1
             yield [0.0]
 
-    pieces = chunks(source(), 10)
+    pieces = row_chunks(source(), 10)
     assert [(next(pieces).start, read), (next(pieces).start, read)] == [(0, 10), (10, 20)]
 
 
 def test_the_last_piece_is_shorter() -> None:
-    sizes = [(chunk.start, chunk.size) for chunk in chunks(np.ones((25, 2)), 10)]
+    sizes = [(chunk.start, chunk.size) for chunk in row_chunks(np.ones((25, 2)), 10)]
     assert sizes == [(0, 10), (10, 10), (20, 5)]
-    assert [(c.start, c.size) for c in chunks(pd.DataFrame({"x": range(25)}), 20)] == [(0, 20), (20, 5)]
+    assert [(c.start, c.size) for c in row_chunks(pd.DataFrame({"x": range(25)}), 20)] == [(0, 20), (20, 5)]

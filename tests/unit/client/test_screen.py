@@ -35,12 +35,12 @@ from quercus.client import (
     Specification,
     TextItem,
 )
-from quercus.client.convert import moment
+from quercus.client.convert import to_datetime
 
 
 def model(attributes: list[Nominal | Numeric], classes: tuple[str, ...]) -> Model:
     specification = Specification(attributes, classes, budget=9)
-    return Model("m", specification, moment(Timestamp()), 5, 5, 2, 5, 3, 1, 0, 4, 0)
+    return Model("m", specification, to_datetime(Timestamp()), 5, 5, 2, 5, 3, 1, 0, 4, 0)
 
 
 def query(values: dict[str, str | float | None], classes: tuple[str, ...], reason: Reason) -> Query:
@@ -123,7 +123,7 @@ def test_known_evidence_comes_first_and_is_drawn_hollow() -> None:
 
 def test_own_answers_are_listed_and_one_is_shown() -> None:
     given = Answer(
-        *(12, "row-7", "ann", moment(Timestamp()), "answered", "counts", "yes", "yes", 1.0, "", 3.0, 4),
+        *(12, "row-7", "ann", to_datetime(Timestamp()), "answered", "counts", "yes", "yes", 1.0, "", 3.0, 4),
         *(None, None, "", None, False, {"yes": 1.0, "no": 0.0}, "yes", {"hue": 0.5}),
     )
     console = Console(file=io.StringIO(), width=80, force_terminal=False)

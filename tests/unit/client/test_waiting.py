@@ -26,50 +26,50 @@ def idle(reason: str) -> Lease:
 
 
 def test_patience_ends_at_once_without_any_and_never_with_none_given() -> None:
-    assert requests.WaitPolicy(0.0).ended(idle("nothing_to_ask"), None)
-    assert not requests.WaitPolicy(None).ended(idle("nothing_to_ask"), None)
-    assert not requests.WaitPolicy(3600.0).ended(idle("all_leased"), None)
+    assert requests.WaitPolicy(0.0).is_over(idle("nothing_to_ask"), None)
+    assert not requests.WaitPolicy(None).is_over(idle("nothing_to_ask"), None)
+    assert not requests.WaitPolicy(3600.0).is_over(idle("all_leased"), None)
 
 
 def test_growing_does_not_count_as_idle_but_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     patience = requests.WaitPolicy(0.0)
-    assert not patience.ended(idle("growing"), None)
+    assert not patience.is_over(idle("growing"), None)
     assert patience.wait_s >= 1.0  # never a loop that asks without waiting
     monkeypatch.setattr(requests, "LONGEST_GROWTH_S", 0.0)
     with pytest.raises(DeadlineExceeded, match="did not catch up"):
-        patience.ended(idle("growing"), None)
+        patience.is_over(idle("growing"), None)
 
 
 @pytest.mark.parametrize(("idle_s", "longest_s"), [(0.0, 0.0), (2.0, 2.0), (None, requests.LONGEST_POLL_S)])
 def test_a_poll_is_never_longer_than_the_patience_left(idle_s: float | None, longest_s: float) -> None:
     patience = requests.WaitPolicy(idle_s)
     assert patience.wait_s == 0.0  # the first look: the budget may be spent already
-    patience.ended(idle("nothing_to_ask"), None)
+    patience.is_over(idle("nothing_to_ask"), None)
     assert longest_s - 1.0 <= patience.wait_s <= longest_s
 
 
 def test_an_update_names_its_fields_and_no_others() -> None:
-    message = requests.update("m", {"budget": 0, "max_depth": None})
+    message = requests.update_request("m", {"budget": 0, "max_depth": None})
     assert list(message.update_mask.paths) == ["budget", "max_depth"]
     assert message.specification.budget == 0
     assert not message.specification.HasField("max_depth")
     with pytest.raises(InvalidArgument, match="classes: cannot be changed"):
-        requests.update("m", {"classes": 3})
+        requests.update_request("m", {"classes": 3})
     with pytest.raises(InvalidArgument, match="budget"):
-        requests.update("m", {"budget": -1})
+        requests.update_request("m", {"budget": -1})
 
 
 def test_a_specification_that_cannot_be_written_down_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="specification"):
-        requests.specification(Specification([Numeric("x")], ["a", "b"], budget=-1))
+        requests.specification_message(Specification([Numeric("x")], ["a", "b"], budget=-1))
 
 
 def test_query_states_are_known_by_name() -> None:
-    assert len(requests.states(requests.STATES)) == 5
+    assert len(requests.state_numbers(requests.STATES)) == 5
     with pytest.raises(InvalidArgument, match="'done' is none of open, leased"):
-        requests.states(["done"])
+        requests.state_numbers(["done"])
 
 
 def test_classify_requests_stay_below_the_message_limit() -> None:
@@ -86,23 +86,23 @@ def test_backoff_grows_and_is_bounded() -> None:
 
 def test_the_newest_sequence_wins() -> None:
     sequences = transport.SeenSequences()
-    sequences.record("m", "uid", 5)
-    sequences.record("m", "uid", 3)
-    assert sequences.newest("m") == 5
-    assert sequences.newest("other") == 0
+    sequences.record_sequence("m", "uid", 5)
+    sequences.record_sequence("m", "uid", 3)
+    assert sequences.newest_sequence("m") == 5
+    assert sequences.newest_sequence("other") == 0
 
 
 def test_a_number_is_of_one_model_and_goes_with_it() -> None:
     sequences = transport.SeenSequences()
-    sequences.record("m", "first", 500)
+    sequences.record_sequence("m", "first", 500)
     sequences.record_uid("m", "first")
-    assert sequences.newest("m") == 500
-    sequences.record("m", "second", 3)
-    assert (sequences.newest("m"), sequences.uid("m")) == (3, "second")
+    assert sequences.newest_sequence("m") == 500
+    sequences.record_sequence("m", "second", 3)
+    assert (sequences.newest_sequence("m"), sequences.model_uid("m")) == (3, "second")
     sequences.record_uid("m", "third")
-    assert sequences.newest("m") == 0
-    sequences.forget("m")
-    assert sequences.uid("m") == ""
+    assert sequences.newest_sequence("m") == 0
+    sequences.forget_model("m")
+    assert sequences.model_uid("m") == ""
 
 
 def test_there_is_a_key_for_each_of_64_classes_and_none_is_a_command() -> None:
@@ -147,13 +147,13 @@ def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch)
 )
 def test_a_specification_of_the_wrong_types_is_refused(attributes: Any, classes: Any, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
-        requests.specification(Specification(attributes, classes))
+        requests.specification_message(Specification(attributes, classes))
 
 
 def test_only_max_depth_has_no_limit() -> None:
-    assert not requests.update("m", {"max_depth": None}).specification.HasField("max_depth")
+    assert not requests.update_request("m", {"max_depth": None}).specification.HasField("max_depth")
     with pytest.raises(InvalidArgument, match="budget: is None, must have a value"):
-        requests.update("m", {"budget": None})
+        requests.update_request("m", {"budget": None})
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
