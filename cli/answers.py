@@ -167,31 +167,31 @@ def answers(
         raise typer.BadParameter("--correct and --undo are mutually exclusive")
     wanted = AnswerFilter(
         labellers=labeller or (), classes=classes or (), instances=instance or (),
-        since=_time(since, "--since"), until=_time(until, "--until"),
+        since=_parse_time(since, "--since"), until=_parse_time(until, "--until"),
     )  # fmt: skip
     if as_json and output is None and form is None:
         form = "jsonl"
-    target = _target(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
+    target = _make_target(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
     with connect(server) as client:
         if correct is not None:
-            previous, number = _correct(client, model, correct[0], correct[1], name, comment)
+            previous, number = _correct_answer(client, model, correct[0], correct[1], name, comment)
             text = f"{previous.instance}: {correct[1]} in the place of {previous.text or 'nothing'} (number {number})"
             report(as_json, {"item": previous.instance, "corrected": previous.number, "number": number}, text)
         elif undo is not None:
-            previous, number = _undo(client, model, undo, name, comment)
+            previous, number = _undo_answer(client, model, undo, name, comment)
             text = f"{previous.instance}: {previous.text or previous.kind} is taken back (number {number})"
             report(as_json, {"item": previous.instance, "undone": previous.number, "number": number}, text)
         elif target is None:
-            _show(client, model, wanted, limit or DEFAULT_ANSWERS, has_limit=limit is not None)
+            _show_answers(client, model, wanted, limit or DEFAULT_ANSWERS, has_limit=limit is not None)
         else:
-            count = _write(client, model, wanted, limit, target)
+            count = _write_answers(client, model, wanted, limit, target)
             if target.file is not None and as_json:
                 print_json({"file": str(target.file), "answers": count})
             elif target.file is not None:
                 err.print(f"wrote {count:,} answers to {target.file}", soft_wrap=True)
 
 
-def _time(text: str | None, flag: str) -> datetime | None:
+def _parse_time(text: str | None, flag: str) -> datetime | None:
     """Parse a time: a date, a date and a time (UTC unless it has a zone), or how long ago."""
     if text is None:
         return None
@@ -207,7 +207,7 @@ def _time(text: str | None, flag: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _target(
+def _make_target(
     output: Path | None, form: str | None, *, values: bool, for_spreadsheets: bool, force: bool
 ) -> Target | None:
     if form is not None and form not in writing.FORMATS:
@@ -240,7 +240,7 @@ def _target(
 # On a screen
 
 
-def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:
+def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:
     answers = list(client.answers(model, wanted, limit=limit, newest_first=True))[::-1]
     if not answers:
         what = "there are no answers yet" if wanted == AnswerFilter() else "no answer passes the filter"
@@ -254,13 +254,13 @@ def _show(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_l
     table.add_column("")
     for each in answers:
         when = f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        table.add_row(str(each.number), when, each.instance, each.labeller, each.text, _remarks(each))
+        table.add_row(str(each.number), when, each.instance, each.labeller, each.text, _remarks_on(each))
     out.print(table)
     if not has_limit and len(answers) == limit:
         out.print(f"the newest {limit}; more with --newest, all with -o FILE", style="dim")
 
 
-def _remarks(each: Answer) -> str:
+def _remarks_on(each: Answer) -> str:
     """Return the remarks on an answer, in a few words."""
     words: list[str] = [] if each.kind == "answered" else [each.kind]
     if each.former is not None:
@@ -280,7 +280,9 @@ def _remarks(each: Answer) -> str:
 # In a file
 
 
-def _write(client: Client, model: str, wanted: AnswerFilter, limit: int | None, target: Target) -> int:
+def _write_answers(
+    client: Client, model: str, wanted: AnswerFilter, limit: int | None, target: Target
+) -> int:
     """Write the answers; return how many went into the file, 0 where there is none."""
     specification = client.get_model(model).specification
     if limit is None:
@@ -310,14 +312,14 @@ def _as_output(answers: Iterable[Answer], specification: Specification, target: 
     attributes = specification.attributes if target.values else ()
     names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
-    rows = _rows(answers, [each.name for each in attributes])
+    rows = _answer_rows(answers, [each.name for each in attributes])
     return OutputTable([*HEADER, *names], kinds, rows)
 
 
-def _rows(answers: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:
+def _answer_rows(answers: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:
     for each in answers:
         yield [
-            each.number, _iso(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
+            each.number, _iso_time(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
             each.reliability, each.comment or None, each.took_s, each.query, each.former,
             each.former_text or None, each.later, each.conflict, each.class_name,
             each.shown or None,
@@ -325,14 +327,14 @@ def _rows(answers: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list
         ]  # fmt: skip
 
 
-def _iso(at: datetime) -> str:
+def _iso_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # Corrections
 
 
-def _find(client: Client, model: str, number: int) -> Answer:
+def _find_answer(client: Client, model: str, number: int) -> Answer:
     answers = client.answers(model, limit=1, after=number - 1)
     answer = next(iter(answers), None)
     if answer is None or answer.number != number:
@@ -340,7 +342,7 @@ def _find(client: Client, model: str, number: int) -> Answer:
     return answer
 
 
-def _who(answer: Answer, name: str | None) -> str:
+def _changing_labeller(answer: Answer, name: str | None) -> str:
     who = default_labeller() if name is None else name
     if answer.query is None and answer.labeller != who:
         fail(
@@ -350,18 +352,24 @@ def _who(answer: Answer, name: str | None) -> str:
     return who
 
 
-def _correct(  # noqa: PLR0917 - one correction
+def _correct_answer(  # noqa: PLR0917 - one correction
     client: Client, model: str, number: int, text: str, name: str | None, comment: str
 ) -> tuple[Answer, int]:
-    answer = _find(client, model, number)
+    answer = _find_answer(client, model, number)
     classes = client.get_model(model).specification.classes
     try:
         label = label_in_words(text, classes)
     except ValueError as error:
         fail(str(error))
-    return answer, client.correct_answer(model, answer, label, labeller=_who(answer, name), comment=comment)
+    return answer, client.correct_answer(
+        model, answer, label, labeller=_changing_labeller(answer, name), comment=comment
+    )
 
 
-def _undo(client: Client, model: str, number: int, name: str | None, comment: str) -> tuple[Answer, int]:
-    answer = _find(client, model, number)
-    return answer, client.undo_answer(model, answer, labeller=_who(answer, name), comment=comment)
+def _undo_answer(
+    client: Client, model: str, number: int, name: str | None, comment: str
+) -> tuple[Answer, int]:
+    answer = _find_answer(client, model, number)
+    return answer, client.undo_answer(
+        model, answer, labeller=_changing_labeller(answer, name), comment=comment
+    )

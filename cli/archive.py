@@ -87,7 +87,9 @@ def archive(
     }
     report(as_json, content, f"archived to {target}; models: {len(archived):,}")
     if failed:
-        fail(f"{len(failed):,} of {len(archived) + len(failed):,} models were not archived: {_some(failed)}")
+        fail(
+            f"{len(failed):,} of {len(archived) + len(failed):,} models were not archived: {_first_names(failed)}"
+        )
 
 
 def _show_failure(name: str, error: str, *, as_json: bool) -> None:
@@ -95,7 +97,7 @@ def _show_failure(name: str, error: str, *, as_json: bool) -> None:
         err.print(f"{name}: {error}", markup=False, highlight=False)
 
 
-def _some(names: Collection[str]) -> str:
+def _first_names(names: Collection[str]) -> str:
     """Return the first names, and how many more there are."""
     more = len(names) - NAMED
     return ", ".join(islice(names, NAMED)) + (f" and {more:,} more" if more > 0 else "")

@@ -43,13 +43,13 @@ def ascii_form(character: str) -> str:
     return "*" if "\u2800" <= character <= "\u28ff" else "?"  # a spinner's dots
 
 
-def register() -> None:
+def register_handler() -> None:
     """Make the handler known to Python's codecs."""
 
-    def replace(error: UnicodeError) -> tuple[str, int]:
+    def replace_lacking(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
             raise error
         lacking = error.object[error.start : error.end]
         return "".join(map(ascii_form, lacking)), error.end
 
-    codecs.register_error(HANDLER, replace)
+    codecs.register_error(HANDLER, replace_lacking)

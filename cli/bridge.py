@@ -141,7 +141,7 @@ def mqtt(
         try:
             made.run(limit)
         finally:
-            _report(made.tally, as_json)
+            _report_tally(made.tally, as_json)
 
 
 @app.command("webhook")
@@ -265,7 +265,7 @@ def _report_events(tally: WebhookTally, as_json: bool) -> None:
         )
 
 
-def _report(tally: BridgeTally, as_json: bool) -> None:
+def _report_tally(tally: BridgeTally, as_json: bool) -> None:
     if as_json:
         print_json(asdict(tally))
     else:

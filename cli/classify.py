@@ -107,9 +107,9 @@ def classify(
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
         binding = Binding(table, specification, uncertain=True)
-        with _opened(output) as stream:
+        with _open_output(output) as stream:
             writer = _WRITERS[chosen](stream, classes, masses)
-            for records, answers in _answers(client, model, binding, masses):
+            for records, answers in _classify_chunks(client, model, binding, masses):
                 if at is not None:
                     truths = [class_of(table, record, at, classes) for record in records]
                     right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
@@ -125,7 +125,7 @@ def classify(
         err.print(share + lost, markup=False)
 
 
-def _answers(
+def _classify_chunks(
     client: Client, model: str, binding: Binding, masses: bool
 ) -> Iterator[tuple[list[FileRecord], Classifications]]:
     records = iter(binding.table)
@@ -149,7 +149,7 @@ def _check_output(output: Path | None, file: Path, force: bool) -> None:
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[_Stream]:
+def _open_output(path: Path | None) -> Iterator[_Stream]:
     if path is None:
         yield StandardOutput()
         return

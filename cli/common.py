@@ -42,15 +42,15 @@ class PlainConsole(Console):
             if segment.control or (text.isascii() and text.isprintable()):
                 yield segment
             else:
-                yield Segment(harmless(text), segment.style)
+                yield Segment(harmless_text(text), segment.style)
 
 
-def harmless(text: str) -> str:
+def harmless_text(text: str) -> str:
     r"""A text without characters that steer a terminal.
 
     Examples
     --------
-    >>> ascii(harmless("a\x1b[2Jb"))
+    >>> ascii(harmless_text("a\x1b[2Jb"))
     "'a\\ufffd[2Jb'"
     """
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -64,7 +64,7 @@ class StandardOutput:
 
     def write(self, text: str) -> int:
         """Write a text."""
-        return sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+        return sys.stdout.write(harmless_text(text) if sys.stdout.isatty() else text)
 
 
 out = PlainConsole()

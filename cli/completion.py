@@ -28,15 +28,15 @@ def complete_from(choices: Iterable[str]) -> Callable[[str], list[str]]:
 
 def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the models of the server that the command names."""
-    return _asked(ctx, incomplete, None)
+    return _fetch_names(ctx, incomplete, None)
 
 
 def complete_labeller(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the labellers of the command's model, or of all models if it names none."""
-    return _asked(ctx, incomplete, str(ctx.params.get("model") or ctx.params.get("name") or ""))
+    return _fetch_names(ctx, incomplete, str(ctx.params.get("model") or ctx.params.get("name") or ""))
 
 
-def _asked(ctx: typer.Context, incomplete: str, model: str | None) -> list[str]:
+def _fetch_names(ctx: typer.Context, incomplete: str, model: str | None) -> list[str]:
     """Return names that begin like the typed text: of models, or of the labellers of a model (empty: of all)."""
     from quercus.client.client import Client  # noqa: PLC0415  (gRPC takes long, and help needs none)
     from quercus.client.errors import QuercusError  # noqa: PLC0415

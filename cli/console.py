@@ -12,7 +12,7 @@ from quercus.specification import console as parameters
 from quercus.specification.parameter import Parameter
 
 
-def configured(parameter: Parameter, **more: Any) -> Any:
+def configured_option(parameter: Parameter, **more: Any) -> Any:
     """Return an option of the console; its environment variable is QUERCUS_CONSOLE_NAME."""
     return option(parameter, envvar=f"QUERCUS_CONSOLE_{parameter.name.upper()}", **more)
 
@@ -20,8 +20,8 @@ def configured(parameter: Parameter, **more: Any) -> Any:
 def console(
     *,
     server: ServerOption = DEFAULT_SERVER,
-    host: Annotated[str, configured(parameters.HOST)] = parameters.HOST.default,
-    port: Annotated[int, configured(parameters.PORT)] = parameters.PORT.default,
+    host: Annotated[str, configured_option(parameters.HOST)] = parameters.HOST.default,
+    port: Annotated[int, configured_option(parameters.PORT)] = parameters.PORT.default,
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,12 +50,14 @@ def console(
             "for the browser's address, which the proxy gives in X-Forwarded-For.",
         ),
     ] = None,
-    tls_cert: Annotated[str, configured(parameters.TLS_CERT, metavar="FILE")] = "",
-    tls_key: Annotated[str, configured(parameters.TLS_KEY, metavar="FILE")] = "",
-    plaintext: Annotated[bool, configured(parameters.PLAINTEXT)] = False,
-    access: Annotated[str, configured(parameters.ACCESS)] = parameters.ACCESS.default,
-    send_delay_s: Annotated[float, configured(parameters.SEND_DELAY_S)] = parameters.SEND_DELAY_S.default,
-    lease_s: Annotated[float, configured(parameters.LEASE_S)] = parameters.LEASE_S.default,
+    tls_cert: Annotated[str, configured_option(parameters.TLS_CERT, metavar="FILE")] = "",
+    tls_key: Annotated[str, configured_option(parameters.TLS_KEY, metavar="FILE")] = "",
+    plaintext: Annotated[bool, configured_option(parameters.PLAINTEXT)] = False,
+    access: Annotated[str, configured_option(parameters.ACCESS)] = parameters.ACCESS.default,
+    send_delay_s: Annotated[
+        float, configured_option(parameters.SEND_DELAY_S)
+    ] = parameters.SEND_DELAY_S.default,
+    lease_s: Annotated[float, configured_option(parameters.LEASE_S)] = parameters.LEASE_S.default,
 ) -> None:
     """Label rows, view trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
 

@@ -82,12 +82,12 @@ def demo(
         from quercus.demo.report import report  # noqa: PLC0415
     if quick:
         labeller_delay_s, rows_per_s, repeats = QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS
-    _prepare(output)
+    _prepare_folder(output)
     splits = QUICK_SPLITS if quick else SPLITS
     settings = Settings(output, seed, labeller_delay_s, rows_per_s, repeats, splits, timeout_s)
     try:
         with _terminated_like_interrupted():
-            outcome = _play(settings)
+            outcome = _play_demo(settings)
     except DemoFailure as error:
         fail(str(error))
     except KeyboardInterrupt:
@@ -98,7 +98,7 @@ def demo(
     report(outcome, output, out)
 
 
-def _prepare(folder: Path) -> None:
+def _prepare_folder(folder: Path) -> None:
     """Make the folder, or remove the files of an earlier demo from it; refuse a folder with other files."""
     from quercus.demo import report  # noqa: PLC0415  (the server extra)
     from quercus.demo.play import STORE  # noqa: PLC0415
@@ -122,11 +122,11 @@ def _prepare(folder: Path) -> None:
 def _terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM and SIGHUP end the block as an exception, so that it cleans up."""
 
-    def end(number: int, _frame: FrameType | None) -> None:
+    def exit_on_signal(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, end) for number in numbers}
+    before = {number: signal.signal(number, exit_on_signal) for number in numbers}
     try:
         yield
     finally:
@@ -134,7 +134,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _play(settings: Settings) -> Outcome:
+def _play_demo(settings: Settings) -> Outcome:
     from quercus.demo.family import ProcessGroup  # noqa: PLC0415  (the server extra)
     from quercus.demo.play import DemoRun  # noqa: PLC0415
     from quercus.demo.screen import Screen  # noqa: PLC0415

@@ -52,13 +52,13 @@ def doctor(
         quercus doctor --json
     """
 
-    def load() -> Config:
+    def load_config() -> Config:
         from quercus.server.config import Config  # noqa: PLC0415  (the server extra)
 
         flags = {"store": store, "host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
         return Config.load(flags, file=config)
 
-    findings = list(all_findings(load))
+    findings = list(all_findings(load_config))
     well = all(each.state != "fault" for each in findings)
     if as_json:
         print_json({"well": well, "checks": [asdict(each) for each in findings]})

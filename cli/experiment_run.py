@@ -112,7 +112,7 @@ def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = 
 
     parse_executor(executor_name)  # before any work
     agree_on(folder, grid.settings, grid.prints)
-    with Results(folder) as results, _progress() as progress, _terminated_like_interrupted():
+    with Results(folder) as results, _progress_bar() as progress, _terminated_like_interrupted():
         cells = list(grid.cells())
         missing = results.missing(cells)
         task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(missing))
@@ -133,7 +133,7 @@ def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = 
             typer.echo(f"\n{sweep} = {level:g}\n\n{markdown(rows, sweep, level)}")
 
 
-def _progress() -> Progress:
+def _progress_bar() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -167,10 +167,10 @@ def draw_figures(folder: Path) -> None:
 def _terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM ends the block as Ctrl-C does, so that it cleans up."""
 
-    def end(_number: int, _frame: FrameType | None) -> None:
+    def interrupt_on_signal(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, interrupt_on_signal)
     try:
         yield
     finally:

@@ -115,12 +115,12 @@ def induce(
         delimiter=delimiter,
         missing=words,
     )
-    labels = _contours(data)
+    labels = _label_contours(data)
     answers = None if truth_file is None else open_table(truth_file, delimiter=delimiter, missing=words)
-    oracle = _oracle(data, class_name, answers)
+    oracle = _make_oracle(data, class_name, answers)
     if budget and oracle is None and label_file is not None:
         raise typer.BadParameter("--budget needs answers: give --truth FILE")
-    induction, names = _induce(
+    induction, names = _grow_tree(
         data=data,
         labels=labels,
         bins=bins,
@@ -138,27 +138,29 @@ def induce(
         queries = [_query_json(query, names) for query in induction.queries]
         print_json({"tree": _node_json(induction.tree, names), "queries": queries})
     else:
-        _print(induction, names, depth)
+        _print_induction(induction, names, depth)
 
 
-def _contours(data: FileData) -> Floats:
+def _label_contours(data: FileData) -> Floats:
     """Return the labels of a file as contours (n, l)."""
     if data.labels is None:
         reason = "holds no labels: name the class column with --class, or give --label-file FILE"
         raise FileError(data.path, reason)
     if (data.weights != 1).any():
         fail(f"{data.path} gives weights to its rows; this command counts every row once")
-    return np.array([_contour(label, data.classes, f"row {row}") for row, label in enumerate(data.labels)])
+    return np.array(
+        [_label_contour(label, data.classes, f"row {row}") for row, label in enumerate(data.labels)]
+    )
 
 
-def _contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Floats:
+def _label_contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Floats:
     from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
     from quercus.belief.label import contour  # noqa: PLC0415
 
     return contour(LabelReader(classes).label(label, field), len(classes))
 
 
-def _oracle(
+def _make_oracle(
     data: FileData, class_name: str | None, table: FileTable | None
 ) -> Callable[[int], Floats | None] | None:
     answers = data.truth
@@ -170,10 +172,12 @@ def _oracle(
     if answers is None:
         return None
     known = answers
-    return lambda row: None if known[row] is None else _contour(known[row], data.classes, f"answer {row}")
+    return lambda row: (
+        None if known[row] is None else _label_contour(known[row], data.classes, f"answer {row}")
+    )
 
 
-def _induce(
+def _grow_tree(
     *,
     data: FileData,
     labels: Floats,
@@ -253,7 +257,7 @@ def _write_picture(path: Path, tree: Node, names: TreeNames, depth: int | None) 
     err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
 
 
-def _print(induction: Induction, names: TreeNames, depth: int | None) -> None:
+def _print_induction(induction: Induction, names: TreeNames, depth: int | None) -> None:
     from quercus.trees.tree.text_drawing import to_text  # noqa: PLC0415  (the server extra)
 
     if induction.queries:

@@ -153,7 +153,7 @@ def label(
         raise typer.BadParameter(
             f"--comment has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
         )
-    only = _filter(can_tell, where or [], tag or [])
+    only = _make_filter(can_tell, where or [], tag or [])
     console = err if as_json else out  # messages beside the JSON are for people
     with connect(server) as client:
         own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
@@ -175,7 +175,7 @@ def label(
                     TerminalLabeller(client, queue, out),
                 )
             else:
-                answers = _answers(
+                answers = _read_answers(
                     client, model, truth_file, class_name, id_column, delimiter, words_of(missing)
                 )
                 known = {id_prefix + key: value for key, value in answers.items()}
@@ -193,7 +193,7 @@ def label(
             raise typer.Exit(130) from None
         finally:  # also before an error is shown: answers must be sent
             if tally.has_any() or sys.exc_info()[0] in {None, typer.Exit}:
-                _report(tally, as_json)
+                _report_tally(tally, as_json)
 
 
 def _need_terminal() -> None:
@@ -201,7 +201,7 @@ def _need_terminal() -> None:
         raise typer.BadParameter("a person answers at a terminal and there is none: give --truth FILE")
 
 
-def _answers(  # noqa: PLR0917 - what a file of classes is read with
+def _read_answers(  # noqa: PLR0917 - what a file of classes is read with
     client: Client,
     model: str,
     file: Path,
@@ -226,14 +226,14 @@ def _by_flag(error: InvalidArgument) -> Exception:
     return error
 
 
-def _report(tally: Tally, as_json: bool) -> None:
+def _report_tally(tally: Tally, as_json: bool) -> None:
     if as_json:
         print_json(asdict(tally))
     else:
         out.print(f"{tally.labeller}: {tally.text()}" if tally.labeller else tally.text())
 
 
-def _filter(can_tell: str | None, where: list[str], tags: list[str]) -> Filter:
+def _make_filter(can_tell: str | None, where: list[str], tags: list[str]) -> Filter:
     values = {}
     for each in where:
         name, equals, value = each.partition("=")

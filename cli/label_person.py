@@ -17,12 +17,12 @@ from quercus.cli.label_screen import (
     answer_list,
     answer_screen,
     neighbour_list,
-    prompt,
+    print_parts,
+    prompt_line,
     query_screen,
     set_line,
-    show,
 )
-from quercus.cli.terminal import END, ENTER, ESCAPE, keys
+from quercus.cli.terminal import END, ENTER, ESCAPE, open_keyboard
 from quercus.client.answers import Answer as GivenAnswer
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
@@ -115,15 +115,15 @@ class TerminalLabeller:
         self.took_s = 0.0
 
     def __enter__(self) -> Self:
-        self._keyboard = self._stack.enter_context(keys(self._show_prompt, self._tick))
+        self._keyboard = self._stack.enter_context(open_keyboard(self._show_prompt, self._on_tick))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def ask(self, query: Query) -> Answer | Quit | TakenBack | EditEarlier:
+    def ask_query(self, query: Query) -> Answer | Quit | TakenBack | EditEarlier:
         """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is changed."""
-        self._show(query_screen(query, self._queue.model(query.model), self._console.width))
+        self._show_parts(query_screen(query, self._queue.counted_model(query.model), self._console.width))
         since = self._shown_at
         answer = self._read_answer(query.classes, query)
         if not isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier):
@@ -131,9 +131,9 @@ class TerminalLabeller:
         self.took_s = time.monotonic() - since
         return answer
 
-    def wait(self, query_s: float) -> Query | None:
+    def wait_for_query(self, query_s: float) -> Query | None:
         """Return the next query, or ``None`` after ``query_s`` seconds; show the notices of that time."""
-        query = self._queue.next(query_s)
+        query = self._queue.next_query(query_s)
         self.show_notices()
         return query
 
@@ -145,23 +145,23 @@ class TerminalLabeller:
 
     def show_notices(self) -> bool:
         """Show the notices of the background threads; return whether there were any."""
-        notices = self._queue.notices()
+        notices = self._queue.take_notices()
         for text, style in notices:
             self._console.print(text, style=style, markup=False, soft_wrap=True)
         return bool(notices)
 
-    def _tick(self, *, quietly: bool) -> None:
-        self._queue.touch(self._keyboard.pressed_at)
+    def _on_tick(self, *, quietly: bool) -> None:
+        self._queue.note_key_press(self._keyboard.pressed_at)
         if quietly:
             self._queue.raise_interrupt()
         elif self.show_notices():
             self._show_prompt()
 
-    def _show(self, parts: Sequence[RenderableType]) -> None:
+    def _show_parts(self, parts: Sequence[RenderableType]) -> None:
         """Show something to answer; keys typed before it appeared do not count."""
         self._console.print()
-        show(self._console, parts)
-        self._keyboard.forget()
+        print_parts(self._console, parts)
+        self._keyboard.drop_typed()
         self._shown_at = time.monotonic()
 
     def _read_answer(
@@ -178,19 +178,19 @@ class TerminalLabeller:
         finally:
             self._classes = outer
 
-    def comment(self) -> str:
+    def take_comment(self) -> str:
         """Return the comment that was typed since the last call."""
         comment, self._comment = self._comment, ""
         return comment
 
     def _show_prompt(self) -> None:
         if self._classes:
-            self._console.print(prompt(self._classes, self._console.width))
+            self._console.print(prompt_line(self._classes, self._console.width))
 
     def _read_key(self) -> str:
         """Return the next key that is meant for the shown query; ``b`` is for the previous one and may come at once."""
         while True:
-            key = self._keyboard.read()
+            key = self._keyboard.read_key()
             if key in BACK_KEYS or key == END or time.monotonic() - self._shown_at >= UNSEEN_S:
                 return key
 
@@ -204,10 +204,10 @@ class TerminalLabeller:
             return self._choose_class(key, classes)
         if command.name in _ENDINGS:
             word, ending = _ENDINGS[command.name]
-            self._echo(word)
+            self._echo_answer(word)
             return ending
         if asked is None and command.name in {"back", "own_answers", "neighbours"}:
-            self._warn("finish this correction first; k leaves it as it is")
+            self._print_warning("finish this correction first; k leaves it as it is")
             return None
         actions: dict[str, Callable[[], Answer | TakenBack | EditEarlier]] = {
             "set": lambda: self._choose_set(classes),
@@ -224,9 +224,9 @@ class TerminalLabeller:
     def _choose_class(self, key: str, classes: tuple[str, ...]) -> str | None:
         name = class_of(key, classes)
         if name is not None:
-            self._echo(name)
+            self._echo_answer(name)
         elif key.isprintable():
-            self._warn(f"{key!r} means nothing here; ? explains")
+            self._print_warning(f"{key!r} means nothing here; ? explains")
         return name
 
     def _go_back(self) -> TakenBack | EditEarlier | None:
@@ -237,10 +237,10 @@ class TerminalLabeller:
             self._console.print(f"taken back, and never sent: {waiting.text}", style="cyan", markup=False)
             return TakenBack()
         if self._last is None:
-            self._warn("there is no earlier answer in this session")
+            self._print_warning("there is no earlier answer in this session")
             return None
         query, previous = self._last
-        self._show(query_screen(query, self._queue.model(query.model), self._console.width))
+        self._show_parts(query_screen(query, self._queue.counted_model(query.model), self._console.width))
         answer = self._ask_again(query.classes, query.instance, previous)
         if answer is None:
             return None
@@ -251,12 +251,12 @@ class TerminalLabeller:
         try:
             neighbours = self._client.neighbours(asked)
         except QuercusError as error:
-            self._warn(str(error))
+            self._print_warning(str(error))
             return
         if neighbours:
             self._console.print(neighbour_list(neighbours))
         else:
-            self._warn("no row of known class was found")
+            self._print_warning("no row of known class was found")
 
     def _change_own_answer(self, asked: Query) -> EditEarlier | None:
         """List own answers and ask for a correction of one; None: nothing is changed."""
@@ -268,21 +268,21 @@ class TerminalLabeller:
         try:
             answers = [answer for answer in newest if answer.later is None]
         except QuercusError as error:
-            self._warn(str(error))
+            self._print_warning(str(error))
             return None
         if not answers:
-            self._warn("you gave no answer yet")
+            self._print_warning("you gave no answer yet")
             return None
         self._console.print(answer_list(answers))
         self._console.print("Type the number of an answer; Escape goes back.")
-        line = self._keyboard.line("> ")
+        line = self._keyboard.read_line("> ")
         if line is None:
             return None
         if not line.strip().isdecimal() or not 1 <= int(line) <= len(answers):
-            self._warn(f"{line!r} is no number from 1 to {len(answers)}")
+            self._print_warning(f"{line!r} is no number from 1 to {len(answers)}")
             return None
         chosen = answers[int(line) - 1]
-        self._show(answer_screen(chosen, self._queue.model(asked.model), self._console.width))
+        self._show_parts(answer_screen(chosen, self._queue.counted_model(asked.model), self._console.width))
         answer = self._ask_again(asked.classes, chosen.instance, chosen.text)
         if answer is None:
             return None
@@ -303,18 +303,18 @@ class TerminalLabeller:
 
     def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")
-        line = self._keyboard.line("> ", MAX_COMMENT_CHARACTERS)
+        line = self._keyboard.read_line("> ", MAX_COMMENT_CHARACTERS)
         self._comment = self._comment if line is None else line.strip()
 
     def _choose_set(self, classes: tuple[str, ...]) -> LabelLike:
         chosen: list[str] = []
         while True:
             self._console.print(set_line(classes, chosen, self._console.width))
-            key = self._keyboard.read()
+            key = self._keyboard.read_key()
             if key in (ESCAPE, END):
                 return None
             if key == ENTER and chosen:
-                self._echo(" or ".join(name for name in classes if name in chosen))
+                self._echo_answer(" or ".join(name for name in classes if name in chosen))
                 return frozenset(chosen)
             name = class_of(key, classes)
             if name is None:
@@ -324,22 +324,22 @@ class TerminalLabeller:
     def _type_plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
         self._console.print(
             f"How plausible is each class, from 0 to 1? {len(classes)} numbers, for "
-            f"{', '.join(classes)}; e.g. {_example(len(classes))}. Escape goes back.",
+            f"{', '.join(classes)}; e.g. {_example_input(len(classes))}. Escape goes back.",
             markup=False,
         )
-        while (line := self._keyboard.line("> ")) is not None:
+        while (line := self._keyboard.read_line("> ")) is not None:
             numbers = parse_plausibilities(line, len(classes))
             if isinstance(numbers, str):
-                self._warn(numbers)
+                self._print_warning(numbers)
                 continue
-            self._echo(", ".join(f"{name} {x:g}" for name, x in zip(classes, numbers, strict=True)))
+            self._echo_answer(", ".join(f"{name} {x:g}" for name, x in zip(classes, numbers, strict=True)))
             return dict(zip(classes, numbers, strict=True))
         return None
 
-    def _warn(self, text: str) -> None:
+    def _print_warning(self, text: str) -> None:
         self._console.print(text, style="yellow", markup=False)
 
-    def _echo(self, text: str) -> None:
+    def _echo_answer(self, text: str) -> None:
         self.answer_text = text
         self._console.print(f"→ {text}", style="bold green", markup=False)
 
@@ -371,5 +371,5 @@ def parse_plausibilities(line: str, size: int) -> list[float] | str:
     return numbers
 
 
-def _example(size: int) -> str:
+def _example_input(size: int) -> str:
     return " ".join(["1", "0.5", *["0"] * (size - 2)][:size])

@@ -100,7 +100,7 @@ class TerminalQueue:
         self._heart = Repeating(self._extend_leases, queries.lease_s / 3, "quercus-labelling-leases")
         self._threads = [
             threading.Thread(
-                target=self._run, args=(name, work), name=f"quercus-labelling-{name}", daemon=True
+                target=self._run_thread, args=(name, work), name=f"quercus-labelling-{name}", daemon=True
             )
             for name, work in (("answers", self._send_all), ("queries", self._fetch_all))
         ]
@@ -130,7 +130,7 @@ class TerminalQueue:
             self._is_interrupted = False
             raise KeyboardInterrupt
 
-    def notices(self) -> list[tuple[str, str]]:
+    def take_notices(self) -> list[tuple[str, str]]:
         """Return the notices since the last call, each with its style; raise the error that ended a thread."""
         self.raise_interrupt()
         notices = []
@@ -142,12 +142,12 @@ class TerminalQueue:
         return notices
 
     @property
-    def unsent(self) -> list[UnsentAnswer]:
+    def unsent_answers(self) -> list[UnsentAnswer]:
         """The actions that the server does not have yet, in order."""
         with self._changed:
             return list(self._unsent_answers)
 
-    def model(self, name: str) -> Model:
+    def counted_model(self, name: str) -> Model:
         """Return a model whose count of answers includes the unsent ones."""
         if name not in self._models:
             self._models[name] = self._client.get_model(name)
@@ -156,8 +156,8 @@ class TerminalQueue:
             waiting = sum(answer.model == name for answer in self._unsent_answers)
         return replace(known, queries_answered=known.queries_answered + waiting)
 
-    def next(self, wait_s: float) -> Query | None:
-        """Return the query to show; ``None``: none came within ``wait_s`` seconds, or `ended`."""
+    def next_query(self, wait_s: float) -> Query | None:
+        """Return the query to show; ``None``: none came within ``wait_s`` seconds, or `is_over`."""
         with self._changed:
             if self._shown is None:
                 self._changed.wait_for(lambda: self._unseen_query() or self._ended or self._failure, wait_s)
@@ -166,12 +166,12 @@ class TerminalQueue:
             return self._shown
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         """True if no more queries will come."""
         with self._changed:
             return self._ended
 
-    def touch(self, pressed_at: float) -> None:
+    def note_key_press(self, pressed_at: float) -> None:
         """Note when (monotonic) the person last pressed a key."""
         with self._changed:
             was_away, self._pressed_at = self._is_abandoned, max(self._pressed_at, pressed_at)
@@ -183,10 +183,10 @@ class TerminalQueue:
         """True if a query is shown and no key was pressed for longer than a lease."""
         return self._shown is not None and time.monotonic() - self._pressed_at > self._queries.lease_s
 
-    def submit(self, answer: UnsentAnswer) -> None:
+    def submit_answer(self, answer: UnsentAnswer) -> None:
         """Queue an action of the labeller; it is sent after the delay, and earlier ones at once."""
         with self._changed:
-            self._flush()
+            self._make_all_due()
             self._pressed_at = time.monotonic()
             if answer.query is not None:
                 answer.due = time.monotonic() + self._delay_s
@@ -208,7 +208,7 @@ class TerminalQueue:
     def is_sent(self, wait_s: float) -> bool:
         """Send all now, and return whether the server has it within ``wait_s`` seconds."""
         with self._changed:
-            self._flush()
+            self._make_all_due()
             self._changed.wait_for(lambda: not self._unsent_answers or "answers" in self._failed, wait_s)
             return not self._unsent_answers
 
@@ -224,7 +224,7 @@ class TerminalQueue:
 
     # Background threads
 
-    def _run(self, name: str, work: Callable[[], None]) -> None:
+    def _run_thread(self, name: str, work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
@@ -234,7 +234,7 @@ class TerminalQueue:
                     self._failed.add(name)
                 self._changed.notify_all()
 
-    def _flush(self) -> None:
+    def _make_all_due(self) -> None:
         for answer in self._unsent_answers:
             answer.due = 0.0
         self._changed.notify_all()
@@ -313,7 +313,7 @@ class TerminalQueue:
 
     def _check_for_end(self, now: Model | None) -> None:
         if self._unsent_answers:
-            self._flush()  # the next query may depend on waiting answers
+            self._make_all_due()  # the next query may depend on waiting answers
             return
         self._ended = self._patience.is_over(Lease((), self._queries.idle, 0), now)
 

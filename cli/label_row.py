@@ -39,16 +39,16 @@ def row_values(values: Mapping[str, Value], model: Model, width: int) -> Rendera
     parts: list[RenderableType] = []
     if shown:
         columns = math.ceil(len(shown) / BLOCK_VALUES)
-        while columns > 1 and _width(_blocks(shown, columns)) > width:
+        while columns > 1 and _blocks_width(_split_columns(shown, columns)) > width:
             columns -= 1  # a longer column rather than names that are cut
         grid = RichTable.grid(padding=(0, _GAP))
-        grid.add_row(*map(_block, _blocks(shown, columns)))
+        grid.add_row(*map(_block_table, _split_columns(shown, columns)))
         parts.append(grid)
     if len(views) > MOST_VALUES:
         parts.append(Text(f"and {len(views) - MOST_VALUES:,} more attributes", style="dim"))
     for curve in presentation.series:
-        numbers = [_number(values.get(name)) for name in curve.attributes]
-        parts.append(_curve(curve.title, numbers, curve.unit, width))
+        numbers = [_number_or_nan(values.get(name)) for name in curve.attributes]
+        parts.append(_curve_text(curve.title, numbers, curve.unit, width))
     return Group(*parts)
 
 
@@ -65,7 +65,7 @@ def display_lines(
 ) -> list[RenderableType]:
     """Return the display of a row and the media of the model's templates, as far as a terminal can show them."""
     presentation = model.specification.presentation or Presentation()
-    lines = [_item(item, width) for item in display]
+    lines = [_item_renderable(item, width) for item in display]
     for template in presentation.media:
         url = template.fill(instance, values)
         if url is not None:
@@ -73,12 +73,12 @@ def display_lines(
     return lines
 
 
-def _item(item: DisplayItem, width: int) -> RenderableType:
+def _item_renderable(item: DisplayItem, width: int) -> RenderableType:
     match item:
         case TextItem():
             return Text(f"{item.title}: {item.text}")
         case SeriesItem():
-            return _curve(item.title, item.values, item.unit, width)
+            return _curve_text(item.title, item.values, item.unit, width)
         case LinkItem():
             return Text(f"{item.title} (link): {item.url}")
         case MediaItem():
@@ -86,7 +86,7 @@ def _item(item: DisplayItem, width: int) -> RenderableType:
             return Text(f"{item.title} ({item.kind}): {item.alt + ', ' if item.alt else ''}{what}")
 
 
-def _curve(title: str, values: Sequence[float], unit: str, width: int) -> Text:
+def _curve_text(title: str, values: Sequence[float], unit: str, width: int) -> Text:
     known = [value for value in values if not math.isnan(value)]
     span = f"{min(known):.4g} to {max(known):.4g}" if known else "no value"
     room = min(_CURVE, max(8, width - 2))
@@ -94,22 +94,22 @@ def _curve(title: str, values: Sequence[float], unit: str, width: int) -> Text:
     return Text.assemble(head, (sparkline(values, room), "cyan"))
 
 
-def _number(value: Value) -> float:
+def _number_or_nan(value: Value) -> float:
     return value if isinstance(value, float) else math.nan
 
 
-def _blocks(shown: Sequence[_Row], columns: int) -> list[Sequence[_Row]]:
+def _split_columns(shown: Sequence[_Row], columns: int) -> list[Sequence[_Row]]:
     size = math.ceil(len(shown) / columns)
     return [shown[k : k + size] for k in range(0, len(shown), size)]
 
 
-def _width(blocks: Sequence[Sequence[_Row]]) -> int:
+def _blocks_width(blocks: Sequence[Sequence[_Row]]) -> int:
     """Return the width of blocks side by side, in cells."""
     widths = [max(name.cell_len for name, _ in b) + 2 + max(value.cell_len for _, value in b) for b in blocks]
     return sum(widths) + _GAP * len(widths)
 
 
-def _block(rows: Sequence[_Row]) -> RenderableType:
+def _block_table(rows: Sequence[_Row]) -> RenderableType:
     table = RichTable(box=None, show_header=False, pad_edge=False)
     for row in rows:
         table.add_row(*row)

@@ -48,12 +48,12 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
     answer = f"answer {model.queries_answered + 1} of {model.budget}"
     title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
     panels = [
-        _panel(row_values(query.values, model, width - _FRAME), "instance"),
-        _panel(_known(query.classes, query.contour), "known so far"),
+        _titled_panel(row_values(query.values, model, width - _FRAME), "instance"),
+        _titled_panel(_evidence_text(query.classes, query.contour), "known so far"),
     ]
-    why = _panel(_why(query, nominal_names(model), width - _FRAME), "why this one", "dim")
+    why = _titled_panel(_reason_text(query, nominal_names(model), width - _FRAME), "why this one", "dim")
     beside = display_lines(query.instance, query.values, query.display, model, width - _FRAME)
-    shown = [_panel(Group(*beside), "beside it")] if beside else []
+    shown = [_titled_panel(Group(*beside), "beside it")] if beside else []
     return [Rule(title, style="bold cyan", align="left"), why, *shown, Columns(panels)]
 
 
@@ -63,8 +63,8 @@ def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableTy
         f"{answer.text or 'nobody can tell'}  ({answer.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC)", style="bold"
     )
     panels = [
-        _panel(row_values(answer.values, model, width - _FRAME), "instance"),
-        _panel(answer_text, "your answer"),
+        _titled_panel(row_values(answer.values, model, width - _FRAME), "instance"),
+        _titled_panel(answer_text, "your answer"),
     ]
     return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
 
@@ -97,11 +97,11 @@ def nominal_names(model: Model) -> frozenset[str]:
     return frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
 
 
-def _panel(content: RenderableType, title: str, style: str = "cyan") -> Panel:
+def _titled_panel(content: RenderableType, title: str, style: str = "cyan") -> Panel:
     return Panel(content, title=title, title_align="left", border_style=style)
 
 
-def prompt(classes: Sequence[str], width: int) -> Text:
+def prompt_line(classes: Sequence[str], width: int) -> Text:
     """Return the line of keys; it wraps only between keys."""
     parts = [Text("class?  ", style="bold")]
     if len(classes) > MOST_KEYS:
@@ -110,7 +110,7 @@ def prompt(classes: Sequence[str], width: int) -> Text:
         for key, name in zip(CLASS_KEYS, classes, strict=False):
             parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))
     commands = (Text(f"· {command.key} {command.label} ", style="dim") for command in COMMANDS)
-    return _flow([*parts, *commands], width)
+    return _flow_parts([*parts, *commands], width)
 
 
 def set_line(classes: Sequence[str], chosen: Sequence[str], width: int) -> Text:
@@ -121,10 +121,12 @@ def set_line(classes: Sequence[str], chosen: Sequence[str], width: int) -> Text:
             parts.append(Text(f"[x] {key} {name}   ", style="bold green"))
         elif len(classes) <= MOST_KEYS:
             parts.append(Text(f"[ ] {key} {name}   "))
-    return _flow([*parts, Text("· Enter sends, ", style="dim"), Text("Escape goes back", style="dim")], width)
+    return _flow_parts(
+        [*parts, Text("· Enter sends, ", style="dim"), Text("Escape goes back", style="dim")], width
+    )
 
 
-def _flow(parts: Sequence[Text], width: int) -> Text:
+def _flow_parts(parts: Sequence[Text], width: int) -> Text:
     """Return parts in a row, with a line break before a part that does not fit."""
     text, used = Text(), 0
     for part in parts:
@@ -137,7 +139,7 @@ def _flow(parts: Sequence[Text], width: int) -> Text:
     return text
 
 
-def _known(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:
+def _evidence_text(classes: Sequence[str], contour: Sequence[float]) -> RenderableType:
     """Return the evidence about the class: in words, and as hollow bars unless it is vacuous."""
     text = Text(known_text(classes, contour))
     vacuous = not contour or is_vacuous(contour)
@@ -164,14 +166,14 @@ def hollow_bar(value: float, width: int = 20) -> str:
     return "▯" * (max(1, round(value * width)) if value > 0 else 0)
 
 
-def _why(query: Query, nominal: Collection[str], width: int) -> RenderableType:
+def _reason_text(query: Query, nominal: Collection[str], width: int) -> RenderableType:
     """Return the reason of a query: in sentences, and with the rivals' intervals if tests compete."""
     reason = query.reason
     lines = [Text(why_text(query, nominal)), Text(place_text(reason, nominal), style="dim")]
-    return Group(*lines, *_rivals(reason, width))
+    return Group(*lines, *_rival_table(reason, width))
 
 
-def _rivals(reason: Reason, width: int) -> list[RenderableType]:
+def _rival_table(reason: Reason, width: int) -> list[RenderableType]:
     shown = reason.rivals[:MOST_RIVALS]
     if not shown:
         return []
@@ -182,14 +184,14 @@ def _rivals(reason: Reason, width: int) -> list[RenderableType]:
     room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - taken))
     grid = RichTable.grid(padding=(0, 2))
     for rival, text in zip(shown, texts, strict=True):
-        drawn = Text(_interval(rival, low, high, room), style="yellow")
+        drawn = Text(_interval_drawing(rival, low, high, room), style="yellow")
         grid.add_row(Text(f"  {rival.name}"), drawn, Text(text))
     if len(reason.rivals) <= MOST_RIVALS:
         return [grid]
     return [grid, Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim")]
 
 
-def _interval(rival: Rival, low: float, high: float, width: int) -> str:
+def _interval_drawing(rival: Rival, low: float, high: float, width: int) -> str:
     """Return the drawing of an interval on the scale of all."""
     span = (high - low) or 1.0
     start = round((rival.lower - low) / span * (width - 1))
@@ -197,7 +199,7 @@ def _interval(rival: Rival, low: float, high: float, width: int) -> str:
     return " " * start + "├" + "─" * max(0, end - start - 1) + "┤"
 
 
-def show(console: Console, parts: Sequence[RenderableType]) -> None:
+def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
     """Print several parts."""
     for part in parts:
         console.print(part)

@@ -99,7 +99,7 @@ def answer_from_file(session: LabellingSession, answerer: Answerer) -> None:
     with closing(queries):
         for query in queries:
             session.tally.labeller = query.labeller
-            _send_and_report(session, partial(_send, session, query, answerer(query), session.comment))
+            _send_and_report(session, partial(_send_answer, session, query, answerer(query), session.comment))
             if session.reached_limit:
                 return
     _tell_end(session)
@@ -111,7 +111,7 @@ def label_by_hand(session: LabellingSession, queue: TerminalQueue, person: Termi
         queue.open()
         try:
             with person:
-                is_left = _label(session, queue, person)
+                is_left = _label_queries(session, queue, person)
                 person.send_all()
         except KeyboardInterrupt:
             _send_rest(session, queue, person)
@@ -126,26 +126,26 @@ def label_by_hand(session: LabellingSession, queue: TerminalQueue, person: Termi
         _tell_end(session)
 
 
-def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> bool:
+def _label_queries(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> bool:
     """Ask until there is nothing to ask; return whether the person left before."""
-    while (query := _next(session, queue, person)) is not None:
+    while (query := _next_query(session, queue, person)) is not None:
         session.tally.labeller = query.labeller
-        answer = person.ask(query)
+        answer = person.ask_query(query)
         if isinstance(answer, Quit):
             return True
         if isinstance(answer, TakenBack):
             continue
-        comment = person.comment() or session.comment
+        comment = person.take_comment() or session.comment
         if isinstance(answer, EditEarlier):
-            queue.submit(
+            queue.submit_answer(
                 UnsentAnswer(
                     person.answer_text,
-                    partial(_send_and_report, session, partial(_amend, session, answer, comment)),
+                    partial(_send_and_report, session, partial(_amend_answer, session, answer, comment)),
                 )
             )
             continue
-        shown = shown_text(query, queue.model(query.model))
-        send = partial(_send, session, query, answer, comment, took_s=person.took_s, shown=shown)
+        shown = shown_text(query, queue.counted_model(query.model))
+        send = partial(_send_answer, session, query, answer, comment, took_s=person.took_s, shown=shown)
         spends = "" if isinstance(answer, Skip | Postpone | CannotTell) else query.model
         unsent = UnsentAnswer(
             f"{person.answer_text}, instance {query.instance}",
@@ -154,18 +154,18 @@ def _label(session: LabellingSession, queue: TerminalQueue, person: TerminalLabe
             spends,
             comment,
         )
-        queue.submit(unsent)
-        if session.limit is not None and session.tally.answered + len(queue.unsent) >= session.limit:
+        queue.submit_answer(unsent)
+        if session.limit is not None and session.tally.answered + len(queue.unsent_answers) >= session.limit:
             person.send_all()
             if session.reached_limit:
                 return True
     return False
 
 
-def _next(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
+def _next_query(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
     """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
     since, is_shown = time.monotonic(), False
-    while (query := person.wait(SENT_POLL_S)) is None and not queue.ended:
+    while (query := person.wait_for_query(SENT_POLL_S)) is None and not queue.is_over:
         if not is_shown and time.monotonic() - since > TELL_AFTER_S:
             is_shown = True
             session.print_note(_waiting_text(session), "dim")
@@ -187,7 +187,7 @@ def _send_rest(session: LabellingSession, queue: TerminalQueue, person: Terminal
     if queue.is_sent(1.0):
         return
     session.console.print(
-        f"{len(queue.unsent)} answers wait for the server; Ctrl-C gives them up", style="yellow"
+        f"{len(queue.unsent_answers)} answers wait for the server; Ctrl-C gives them up", style="yellow"
     )
     try:
         person.send_all()
@@ -196,7 +196,7 @@ def _send_rest(session: LabellingSession, queue: TerminalQueue, person: Terminal
 
 
 def _tell_unsent(session: LabellingSession, queue: TerminalQueue) -> None:
-    for answer in queue.unsent:
+    for answer in queue.unsent_answers:
         session.console.print(f"not sent: {answer.text}", style="yellow", markup=False)
 
 
@@ -233,7 +233,7 @@ def _send_and_report(session: LabellingSession, call: Callable[[], None]) -> Non
         session.print_note(f"not taken: {error}", "yellow")
 
 
-def _send(
+def _send_answer(
     session: LabellingSession,
     query: Query,
     answer: Answer,
@@ -267,7 +267,7 @@ def _send(
             session.print_note("others are asked about this row too; your labels are combined", "dim")
 
 
-def _amend(session: LabellingSession, back: EditEarlier, comment: str) -> None:
+def _amend_answer(session: LabellingSession, back: EditEarlier, comment: str) -> None:
     client, tally, earlier = session.client, session.tally, back.earlier
     if isinstance(back.answer, CannotTell):
         if isinstance(earlier, Query):

@@ -83,12 +83,12 @@ def evict(
         for each in names:
             for query in client.list_queries(each, ["leased"]):
                 if query.labeller == name:
-                    ended += _ended(client, query.name, name, comment)
+                    ended += _end_lease(client, query.name, name, comment)
     text = f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}"
     report(as_json, {"labeller": name, "ended": ended}, text)
 
 
-def _ended(client: Client, query: str, labeller: str, comment: str) -> int:
+def _end_lease(client: Client, query: str, labeller: str, comment: str) -> int:
     try:
         client.end_lease(query, labeller, comment=comment)
     except FailedPrecondition:  # it was answered or given back at this moment
@@ -279,10 +279,10 @@ def history(
                 print_json_line(asdict(step) | {"at": step.at.isoformat()})
             return
         for step in steps:
-            out.print(_line(step), markup=False, soft_wrap=True)
+            out.print(_step_line(step), markup=False, soft_wrap=True)
 
 
-def _line(step: QueryStep) -> str:
+def _step_line(step: QueryStep) -> str:
     who = f" by {step.labeller}" if step.labeller else ""
     why = f": {' '.join(step.why.split())}" if step.why else ""
     state = f" ({step.state})" if step.state != step.kind else ""

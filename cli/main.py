@@ -116,7 +116,7 @@ class _LazyCommand(typer.core.TyperCommand):
     """A substitute for a command in help and completion; the command itself is imported when it runs."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        return command(str(self.name)).make_context(info_name, args, parent, **extra)
+        return load_command(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
 class _Commands(typer.core.TyperGroup):
@@ -135,16 +135,16 @@ def _is_there(module: str) -> bool:
     return module != "demo" or importlib.util.find_spec(f"{_FOLDER}.{module}") is not None
 
 
-def command(name: str) -> Any:
+def load_command(name: str) -> Any:
     """Import and return the command with a name."""
     module, attribute, _ = COMMANDS[name]
     function = getattr(importlib.import_module(f"{_FOLDER}.{module}"), attribute)
     if isinstance(function, typer.Typer):
         for each in function.registered_commands:
-            each.help = unwrapped((each.callback and each.callback.__doc__) or "")
+            each.help = unwrapped_help((each.callback and each.callback.__doc__) or "")
         return typer.main.get_group(function)
     alone = typer.Typer(add_completion=False)
-    alone.command(name, help=unwrapped(function.__doc__ or ""))(function)
+    alone.command(name, help=unwrapped_help(function.__doc__ or ""))(function)
     return typer.main.get_command(alone)
 
 
@@ -157,7 +157,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from quercus import __version__  # noqa: PLC0415  (reads the package's metadata)
 
@@ -168,7 +168,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def quercus(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     token_file: Annotated[
         Path | None,
@@ -225,14 +225,14 @@ def quercus(
             os.environ[f"QUERCUS_{name}"] = str(path)
 
 
-def unwrapped(text: str) -> str:
+def unwrapped_help(text: str) -> str:
     """Return a docstring for ``--help``: paragraphs without their line breaks, indented examples unchanged."""
     paragraphs = inspect.cleandoc(text.replace("``", "")).split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
 
 
 if app.registered_callback is not None:
-    app.registered_callback.help = unwrapped(quercus.__doc__ or "")
+    app.registered_callback.help = unwrapped_help(quercus.__doc__ or "")
 
 
 def main() -> None:
@@ -240,8 +240,8 @@ def main() -> None:
 
     Exit code 0 when all went well, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C: see `failures.EXIT_CODES`.
     """
-    _encode(sys.stdout)
-    _encode(sys.stderr)
+    _accept_all_characters(sys.stdout)
+    _accept_all_characters(sys.stderr)
     as_json = wants_json(sys.argv[1:])
     try:
         try:
@@ -271,7 +271,7 @@ def _end_failed(error: Exception, as_json: bool) -> NoReturn:
     if as_json:
         print_error_json(error)
     else:
-        _report(error)
+        _report_error(error)
     sys.exit(1)
 
 
@@ -314,7 +314,7 @@ def _is_expected(error: Exception) -> bool:
     return isinstance(error, QuercusError | FileError | CommandFailure | InvalidInput | OSError)
 
 
-def _encode(stream: TextIO) -> None:
+def _accept_all_characters(stream: TextIO) -> None:
     """Make a stream accept every character in any locale.
 
     A terminal gets an ASCII form of characters that it cannot show. A file or a pipe gets UTF-8, unless configured
@@ -323,13 +323,13 @@ def _encode(stream: TextIO) -> None:
     if not isinstance(stream, io.TextIOWrapper):
         return
     if stream.isatty() or "PYTHONIOENCODING" in os.environ:
-        ascii_form.register()
+        ascii_form.register_handler()
         stream.reconfigure(errors=ascii_form.HANDLER)
     else:
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
 
 
-def _report(error: Exception) -> None:
+def _report_error(error: Exception) -> None:
     from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
 
     err.print("error:", style="bold red", end=" ")

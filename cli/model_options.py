@@ -70,13 +70,16 @@ def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | No
             raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
         if above:
             base = algorithm.get("base", {"name": Forest().base.name})
-            algorithm["base"] = {**({"name": base} if isinstance(base, str) else base), key: _value(value)}
+            algorithm["base"] = {
+                **({"name": base} if isinstance(base, str) else base),
+                key: _parse_value(value),
+            }
         else:
-            algorithm[key] = _value(value)
+            algorithm[key] = _parse_value(value)
     return algorithm
 
 
-def _value(text: str) -> bool | int | float | str:
+def _parse_value(text: str) -> bool | int | float | str:
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -177,8 +177,8 @@ def push(
         if shown:
             records, shown_records = itertools.tee(records)
         records, id_records = itertools.tee(records)
-        id_source = _ids(table, id_records, ids, id_prefix)
-        with _progress(table.path) as advance:
+        id_source = _row_ids(table, id_records, ids, id_prefix)
+        with _progress_bar(table.path) as advance:
             try:
                 report = client.push(
                     model,
@@ -237,14 +237,16 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
     return table.names.index(column)
 
 
-def _ids(table: FileTable, records: Iterator[FileRecord], column: str | None, prefix: str) -> Iterator[str]:
+def _row_ids(
+    table: FileTable, records: Iterator[FileRecord], column: str | None, prefix: str
+) -> Iterator[str]:
     if column is None:
         return (f"{prefix}{row}" for row, _ in enumerate(records))
     k = table.position(column, "--id-column")
-    return (prefix + _id(table, record, k) for record in records)
+    return (prefix + _row_id(table, record, k) for record in records)
 
 
-def _id(table: FileTable, record: FileRecord, position: int) -> str:
+def _row_id(table: FileTable, record: FileRecord, position: int) -> str:
     cell = record.cells[position]
     if cell is None:
         raise table.error(record, position, "the id is missing")
@@ -259,16 +261,16 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def _progress(path: Path) -> Iterator[Callable[[PushReport], None]]:
+def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate())
     with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
         task = progress.add_task(path.name, total=_expected_rows(path), rate=0.0)
 
-        def advance(report: PushReport) -> None:
+        def show_progress(report: PushReport) -> None:
             rate = report.rows / report.seconds if report.seconds else 0.0
             progress.update(task, completed=report.rows, rate=rate)
 
-        yield advance
+        yield show_progress
 
 
 def _expected_rows(path: Path) -> int | None:

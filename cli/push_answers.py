@@ -52,9 +52,9 @@ def state_answers(
 ) -> None:
     """State the answers of a file, and report their number; ``labeller`` is the labeller of answers that name none."""
     reports: list[StatementReport] = []
-    with _progress(path.name, len(answers)) as advance:
-        for batch in _batches(answers):
-            reports.append(_send(client, model, batch, labeller, path))
+    with _progress_bar(path.name, len(answers)) as advance:
+        for batch in _answer_batches(answers):
+            reports.append(_send_batch(client, model, batch, labeller, path))
             advance(len(batch))
     report = merge_reports(reports)
     items, who = {each.item for each in answers}, {each.labeller or labeller for each in answers}
@@ -68,7 +68,7 @@ def state_answers(
     )
 
 
-def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
+def _answer_batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
     """Yield batches with all answers of an item together, as many items as one request may hold."""
     by_item: dict[str, list[FileAnswer]] = {}
     for each in answers:
@@ -82,7 +82,7 @@ def _batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]:
     yield batch
 
 
-def _send(
+def _send_batch(
     client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, path: Path
 ) -> StatementReport:
     statements = [
@@ -110,7 +110,7 @@ def _name_of(batch: Sequence[FileAnswer], labeller: str) -> str:
 
 
 @contextmanager
-def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+def _progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
         task = progress.add_task(name, total=total)

@@ -13,7 +13,7 @@ from quercus.specification import server
 from quercus.specification.parameter import Parameter
 
 
-def configured(parameter: Parameter, **more: Any) -> Any:
+def configured_option(parameter: Parameter, **more: Any) -> Any:
     """Return an option that sets a key of the server's configuration; the help shows its default."""
     default = "" if parameter.default == "" or parameter.kind is bool else f" ({parameter.default})"
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
@@ -22,24 +22,24 @@ def configured(parameter: Parameter, **more: Any) -> Any:
 
 def serve(
     *,
-    store: Annotated[str | None, configured(server.STORE, metavar="URL")] = None,
-    host: Annotated[str | None, configured(server.HOST)] = None,
-    port: Annotated[int | None, configured(server.PORT)] = None,
-    access: Annotated[str | None, configured(server.ACCESS)] = None,
-    tls_cert: Annotated[str | None, configured(server.TLS_CERT, metavar="FILE")] = None,
-    tls_key: Annotated[str | None, configured(server.TLS_KEY, metavar="FILE")] = None,
-    tls_client_ca: Annotated[str | None, configured(server.TLS_CLIENT_CA, metavar="FILE")] = None,
-    plaintext: Annotated[bool | None, configured(server.PLAINTEXT)] = None,
+    store: Annotated[str | None, configured_option(server.STORE, metavar="URL")] = None,
+    host: Annotated[str | None, configured_option(server.HOST)] = None,
+    port: Annotated[int | None, configured_option(server.PORT)] = None,
+    access: Annotated[str | None, configured_option(server.ACCESS)] = None,
+    tls_cert: Annotated[str | None, configured_option(server.TLS_CERT, metavar="FILE")] = None,
+    tls_key: Annotated[str | None, configured_option(server.TLS_KEY, metavar="FILE")] = None,
+    tls_client_ca: Annotated[str | None, configured_option(server.TLS_CLIENT_CA, metavar="FILE")] = None,
+    plaintext: Annotated[bool | None, configured_option(server.PLAINTEXT)] = None,
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", metavar="FILE", help="TOML file with a table \\[server].", envvar="QUERCUS_CONFIG"
         ),
     ] = None,
-    log_level: Annotated[str | None, configured(server.LOG_LEVEL)] = None,
-    log_format: Annotated[str | None, configured(server.LOG_FORMAT)] = None,
-    metrics_port: Annotated[int | None, configured(server.METRICS_PORT)] = None,
-    grace_s: Annotated[float | None, configured(server.GRACE_S)] = None,
+    log_level: Annotated[str | None, configured_option(server.LOG_LEVEL)] = None,
+    log_format: Annotated[str | None, configured_option(server.LOG_FORMAT)] = None,
+    metrics_port: Annotated[int | None, configured_option(server.METRICS_PORT)] = None,
+    grace_s: Annotated[float | None, configured_option(server.GRACE_S)] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,7 +48,7 @@ def serve(
             help=f"Set a bound; again for another. Keys: {', '.join(each.name for each in server.LIMITS)}.",
         ),
     ] = None,
-    snapshot_interval_s: Annotated[float | None, configured(server.SNAPSHOT_INTERVAL_S)] = None,
+    snapshot_interval_s: Annotated[float | None, configured_option(server.SNAPSHOT_INTERVAL_S)] = None,
 ) -> None:
     """Run a server until Ctrl-C or SIGTERM.
 

@@ -53,13 +53,13 @@ def read_specification(path: Path) -> Specification:
     FileError
         Naming the line of malformed text, or the key that is wrong.
     """
-    content = _content(path)
+    content = _parsed_content(path)
     if isinstance(content, dict) and isinstance(content.get("specification"), dict):
         content = content["specification"]  # as `quercus models show --json` prints it
     return from_dict(path, content)
 
 
-def _content(path: Path) -> Any:
+def _parsed_content(path: Path) -> Any:
     """Return the parsed content of a ``.toml`` or ``.json`` file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -81,43 +81,43 @@ def _content(path: Path) -> Any:
 
 def from_dict(path: Path, content: Any) -> Specification:
     """Return the specification in the content of a file; ``path`` is for errors."""
-    table = _table(path, content, "the file", _KEYS)
+    table = _check_table(path, content, "the file", _KEYS)
     for key in ("attributes", "classes"):
         if key not in table:
             raise FileError(path, f"{key} is not given")
-    with _at(path):
+    with _naming_key(path):
         given = {key: table[key] for key in _OPTIONS if table.get(key) is not None}
         options = {key: _OPTIONS[key].check(value) for key, value in given.items()}
-    attributes = _list(path, table["attributes"], "attributes")
+    attributes = _check_list(path, table["attributes"], "attributes")
     return Specification(
-        [_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
-        _names(path, table["classes"], "classes"),
+        [_read_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
+        _check_names(path, table["classes"], "classes"),
         **options,
-        pruning=_pruning(path, table["pruning"]) if "pruning" in table else None,
-        algorithm=_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
+        pruning=_read_pruning(path, table["pruning"]) if "pruning" in table else None,
+        algorithm=_read_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
         presentation=presentation_of(path, table["presentation"]) if "presentation" in table else None,
     )
 
 
 def read_presentation(path: Path) -> Presentation:
     """Read a presentation from a ``.toml`` or ``.json`` file: tables ``attributes``, ``series`` and ``media``."""
-    return presentation_of(path, _content(path), "the file")
+    return presentation_of(path, _parsed_content(path), "the file")
 
 
 def presentation_of(path: Path, content: Any, where: str = "presentation") -> Presentation:
     """Return the presentation in the content of a file."""
-    table = _table(path, content, where, (*_VIEWS, "withheld"))
-    withheld = tuple(_names(path, table.get("withheld", []), f"withheld of {where}"))
+    table = _check_table(path, content, where, (*_VIEWS, "withheld"))
+    withheld = tuple(_check_names(path, table.get("withheld", []), f"withheld of {where}"))
     views: dict[str, list[Any]] = {}
     for key, kind in _VIEWS.items():
         known = tuple(each.name for each in fields(kind))
         views[key] = []
-        for i, entry in enumerate(_list(path, table.get(key, []), f"{key} of {where}")):
-            given = _table(path, entry, f"{key}[{i}]", known)
-            with _at(path, f"{key}[{i}]."):
+        for i, entry in enumerate(_check_list(path, table.get(key, []), f"{key} of {where}")):
+            given = _check_table(path, entry, f"{key}[{i}]", known)
+            with _naming_key(path, f"{key}[{i}]."):
                 required = {each.name: None for each in fields(kind) if each.default is MISSING}
                 views[key].append(kind(**(required | given)))
-    with _at(path):
+    with _naming_key(path):
         return Presentation(**{key: tuple(entries) for key, entries in views.items()}, withheld=withheld)
 
 
@@ -138,21 +138,21 @@ def _presentation_dict(given: Presentation) -> dict[str, Any]:
     }
 
 
-def _algorithm(path: Path, content: Any) -> dict[str, Any]:
+def _read_algorithm(path: Path, content: Any) -> dict[str, Any]:
     try:
         return algorithms.from_proto(algorithms.to_proto(content))
     except InvalidArgument as error:
         raise FileError(path, str(error)) from None
 
 
-def _pruning(path: Path, content: Any) -> Pruning:
-    table = _table(path, content, "pruning", ("kind", "level"))
-    with _at(path, "pruning."):
+def _read_pruning(path: Path, content: Any) -> Pruning:
+    table = _check_table(path, content, "pruning", ("kind", "level"))
+    with _naming_key(path, "pruning."):
         return Pruning(**({"kind": None} | table))
 
 
-def _attribute(path: Path, content: Any, where: str) -> Attribute:
-    table = _table(path, content, where, _ATTRIBUTE_KEYS)
+def _read_attribute(path: Path, content: Any, where: str) -> Attribute:
+    table = _check_table(path, content, where, _ATTRIBUTE_KEYS)
     kind = table.get("kind", "nominal" if "values" in table else "numeric")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise FileError(path, f'{where}.kind must be "nominal" or "numeric", is {kind!r}')
@@ -162,15 +162,15 @@ def _attribute(path: Path, content: Any, where: str) -> Attribute:
         if key not in known:
             raise FileError(path, f"{where}.{key} has no meaning for a {kind} attribute")
     if "values" in given:
-        _names(path, given["values"], f"{where}.values")
+        _check_names(path, given["values"], f"{where}.values")
     if "edges" in given:
-        _list(path, given["edges"], f"{where}.edges")
-    with _at(path, f"{where}."):
+        _check_list(path, given["edges"], f"{where}.edges")
+    with _naming_key(path, f"{where}."):
         return _KINDS[kind](**({"name": None} | given))
 
 
 @contextmanager
-def _at(path: Path, above: str = "") -> Iterator[None]:
+def _naming_key(path: Path, above: str = "") -> Iterator[None]:
     """Name the file and the key of a value that is refused."""
     try:
         yield
@@ -178,7 +178,7 @@ def _at(path: Path, above: str = "") -> Iterator[None]:
         raise FileError(path, f"{above}{error.field} {error.reason}") from None
 
 
-def _table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
+def _check_table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FileError(path, f"{where} must be a table of {', '.join(keys)}, is {content!r}")
     unknown = [key for key in content if key not in keys]
@@ -187,14 +187,14 @@ def _table(path: Path, content: Any, where: str, keys: Collection[str]) -> dict[
     return content
 
 
-def _list(path: Path, content: Any, where: str) -> list[Any]:
+def _check_list(path: Path, content: Any, where: str) -> list[Any]:
     if not isinstance(content, list):
         raise FileError(path, f"{where} must be a list, is {content!r}")
     return content
 
 
-def _names(path: Path, content: Any, where: str) -> list[str]:
-    for each in _list(path, content, where):
+def _check_names(path: Path, content: Any, where: str) -> list[str]:
+    for each in _check_list(path, content, where):
         if not isinstance(each, str):
             raise FileError(path, f"{where} must be text, has {each!r} (write it in quotes)")
     return list(content)

@@ -45,18 +45,18 @@ def status(
     if as_json:
         print_json(asdict(state) | {"well": state.is_healthy})
     else:
-        _print(address, state)
+        _print_status(address, state)
     if not state.is_healthy:
         raise typer.Exit(1)
 
 
-def _print(address: str, state: Status) -> None:
+def _print_status(address: str, state: Status) -> None:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
     grower = state.grower
     if state.grower_at:
         grower += f" at model {state.grower_at}"
     if state.kernels:
-        grower += _compiling(state)
+        grower += _compiling_text(state)
     if state.grower_restarts:
         grower += f", started again {state.grower_restarts} time{'' if state.grower_restarts == 1 else 's'}"
     if state.lag_s:
@@ -64,15 +64,15 @@ def _print(address: str, state: Status) -> None:
     access = "TLS, " if state.tls else "no TLS, "
     access += "tokens asked for" if state.tokens else "no tokens asked for"
     rows = [
-        ("server", f"{address}, quercus {state.version}, up {_length(state.uptime_s)}"),
+        ("server", f"{address}, quercus {state.version}, up {_duration_text(state.uptime_s)}"),
         ("access", access),
-        ("store", state.store_trouble or f"{_size(state.store_bytes)}, schema {state.store_revision}"),
+        ("store", state.store_trouble or f"{_size_text(state.store_bytes)}, schema {state.store_revision}"),
         ("grower", grower),
-        *([("growers", _growers(state))] if state.growers else []),
-        *([("learning", _learning(state))] if state.learning or state.waiting_count else []),
+        *([("growers", _growers_line(state))] if state.growers else []),
+        *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
         ("models", f"{state.models:,}"),
         ("calls", f"{state.calls:,} under way, {state.writes_waiting:,} writes waiting"),
-        ("memory", _size(state.memory_bytes)),
+        ("memory", _size_text(state.memory_bytes)),
         ("log level", state.log_level),
     ]
     for key, value in rows:
@@ -81,7 +81,7 @@ def _print(address: str, state: Status) -> None:
     out.print(grid)
 
 
-def _growers(state: Status) -> str:
+def _growers_line(state: Status) -> str:
     """Return a line about the growers that share the store."""
     return "; ".join(
         f"{each.place}: {each.models:,} model{'' if each.models == 1 else 's'}{' (this server)' if each.own else ''}"
@@ -89,7 +89,7 @@ def _growers(state: Status) -> str:
     )
 
 
-def _learning(state: Status) -> str:
+def _learning_line(state: Status) -> str:
     """Return a line about the models that learn from all evidence, and those that wait."""
     learning = ", ".join(state.learning)
     if not state.waiting_count:
@@ -99,7 +99,7 @@ def _learning(state: Status) -> str:
     return f"{learning}; waiting for their turn: {names}"
 
 
-def _compiling(state: Status) -> str:
+def _compiling_text(state: Status) -> str:
     """Return the progress of compiling, and which models wait for it."""
     waiting = "trees wait" if state.grower == "compiling" else "trees of imprecise labels wait"
     verb = "" if state.grower == "compiling" else ", compiling"
@@ -108,12 +108,12 @@ def _compiling(state: Status) -> str:
     )
 
 
-def _length(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Return a length of time in its two largest units.
 
     Examples
     --------
-    >>> [_length(s) for s in (4.2, 75, 3700, 200_000)]
+    >>> [_duration_text(s) for s in (4.2, 75, 3700, 200_000)]
     ['4 s', '1 min 15 s', '1 h 1 min', '2 d 7 h']
     """
     total = int(seconds)
@@ -123,5 +123,5 @@ def _length(seconds: float) -> str:
     return " ".join(shown) or "0 s"
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count < 1e9 else f"{count / 1e9:,.2f} GB"

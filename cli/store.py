@@ -198,7 +198,10 @@ def import_log(
         quercus import wine.jsonl.gz --store copy.db --create
     """
     create_flag = "" if create else "--create"
-    with opened_store("import", store, create=create_flag) as opened, _text(file, file.name, "rt") as lines:
+    with (
+        opened_store("import", store, create=create_flag) as opened,
+        _open_text(file, file.name, "rt") as lines,
+    ):
         from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
@@ -211,7 +214,7 @@ def import_log(
 
 def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
     events = -1  # the first line is no event
-    with _text(part, file.name, "wt") as stream:
+    with _open_text(part, file.name, "wt") as stream:
         for line in opened.dump(name):
             stream.write(line + "\n")
             events += 1
@@ -231,7 +234,7 @@ def _write_table(
         fail(str(error))
 
 
-def _text(path: Path, name: str, mode: str) -> IO[Any]:
+def _open_text(path: Path, name: str, mode: str) -> IO[Any]:
     if name.lower().endswith(".gz"):
         return cast(IO[Any], gzip.open(path, mode, encoding="utf-8", newline=""))
     return path.open(mode, encoding="utf-8", newline="")

@@ -36,7 +36,7 @@ class Tick(Protocol):
 
 
 class Keys:
-    """Reads keys one at a time, without Enter and without echo; use inside :func:`keys`."""
+    """Reads keys one at a time, without Enter and without echo; use inside :func:`open_keyboard`."""
 
     def __init__(self, terminal: Terminal, on_return: Callable[[], None], on_tick: Tick) -> None:
         self._terminal = terminal
@@ -46,7 +46,7 @@ class Keys:
             False  # set by a signal handler, which must not print: it may have interrupted a print
         )
 
-    def read(self, *, quietly: bool = False) -> str:
+    def read_key(self, *, quietly: bool = False) -> str:
         """Return the next key: a character, ``ESCAPE``, ``ENTER``, ``BACKSPACE``, or ``END`` if the terminal is gone.
 
         Arrow and function keys are ignored. ``quietly``: show nothing, because a line is being typed.
@@ -68,38 +68,38 @@ class Keys:
             if key and not key.is_sequence:
                 return str(key)
 
-    def forget(self) -> None:
+    def drop_typed(self) -> None:
         """Drop typed keys that were not read yet."""
         self._terminal.flushinp()
 
-    def line(self, echo: str = "", most: int = sys.maxsize) -> str | None:
+    def read_line(self, echo: str = "", most: int = sys.maxsize) -> str | None:
         """Read a line of at most ``most`` characters with echo; ``None`` if Escape cancels it or the terminal is gone.
 
         Further characters are neither taken nor shown.
         """
         text = ""
-        _show(echo)
-        while (key := self.read(quietly=True)) != ENTER:
+        _write_out(echo)
+        while (key := self.read_key(quietly=True)) != ENTER:
             if key in (ESCAPE, END):
-                _show("\n")
+                _write_out("\n")
                 return None
             if key == BACKSPACE:
-                _show("\b \b" * cell_len(text[-1:]))
+                _write_out("\b \b" * cell_len(text[-1:]))
                 text = text[:-1]
             elif key.isprintable() and len(text) < most:
                 text += key
-                _show(key)
-        _show("\n")
+                _write_out(key)
+        _write_out("\n")
         return text
 
 
-def _show(text: str) -> None:
+def _write_out(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 @contextmanager
-def keys(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
+def open_keyboard(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
     """Yield the keyboard of a terminal in single-key mode; the previous mode is always restored.
 
     Parameters

@@ -93,8 +93,8 @@ def create_token(
     with needs_server_extra("tokens"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
         from quercus.server.gate.access import issue_token  # noqa: PLC0415
-    duration_s = None if expires is None else _seconds(expires)
-    with opened_store("tokens", store) as opened, _private(token_path) as stream:
+    duration_s = None if expires is None else _parse_lifetime(expires)
+    with opened_store("tokens", store) as opened, _private_file(token_path) as stream:
         try:
             token, record = issue_token(opened.access, name, role, model, duration_s)
         except InvalidInput as error:
@@ -103,7 +103,7 @@ def create_token(
             stream.write(token + "\n")
     shown = {"token": token} if token_path is None else {"file": str(token_path)}
     if as_json:
-        print_json(shown | {"id": record.id, "name": name, "expires_at": _time(record.expires_at)})
+        print_json(shown | {"id": record.id, "name": name, "expires_at": _iso_time(record.expires_at)})
         return
     head = f"token {record.id} of {name}, {', '.join(sorted(record.roles))}"
     if token_path is not None:
@@ -114,7 +114,7 @@ def create_token(
 
 
 @contextmanager
-def _private(path: Path | None) -> Iterator[IO[str] | None]:
+def _private_file(path: Path | None) -> Iterator[IO[str] | None]:
     """Create a file that only this user may read; remove it if the block fails."""
     if path is None:
         yield None
@@ -177,9 +177,9 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
             "name": record.name,
             "roles": sorted(record.roles),
             "models": None if record.models is None else sorted(record.models),
-            "created_at": _time(record.created_at),
-            "expires_at": _time(record.expires_at),
-            "revoked_at": _time(record.revoked_at),
+            "created_at": _iso_time(record.created_at),
+            "expires_at": _iso_time(record.expires_at),
+            "revoked_at": _iso_time(record.revoked_at),
         }
         for record in records
     ]
@@ -192,11 +192,16 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
     table = RichTable("id", "name", "roles", "models", "created", "counts", box=None)
     for record in records:
         models = "all" if record.models is None else ", ".join(sorted(record.models))
-        state = "until revoked" if record.expires_at is None else f"until {_day(record.expires_at)}"
+        state = "until revoked" if record.expires_at is None else f"until {_minute_text(record.expires_at)}"
         if not record.is_live(now):
             state = "expired" if record.revoked_at is None else "revoked"
         table.add_row(
-            record.id, record.name, ", ".join(sorted(record.roles)), models, _day(record.created_at), state
+            record.id,
+            record.name,
+            ", ".join(sorted(record.roles)),
+            models,
+            _minute_text(record.created_at),
+            state,
         )
     out.print(table)
 
@@ -250,7 +255,7 @@ def audit(
         print_json(
             [
                 {
-                    "at": _time(r.at),
+                    "at": _iso_time(r.at),
                     "who": r.who,
                     "action": r.action,
                     "target": r.target,
@@ -268,7 +273,7 @@ def audit(
     out.print(table)
 
 
-def _seconds(text: str) -> float:
+def _parse_lifetime(text: str) -> float:
     match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
     if match is None:
         raise typer.BadParameter(
@@ -277,9 +282,9 @@ def _seconds(text: str) -> float:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _time(seconds: float | None) -> str | None:
+def _iso_time(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _day(seconds: float) -> str:
+def _minute_text(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

@@ -91,7 +91,7 @@ def tree(
         for path, content in ((dot, "dot"), (svg, "svg")):
             if path is not None:
                 form = "dot" if content == "dot" else "svg"
-                _write(path, client.render(model, form, version, member, depth))  # type: ignore[arg-type]
+                _write_file(path, client.render(model, form, version, member, depth))  # type: ignore[arg-type]
         if rules and not as_json:
             shown_tree = client.tree(model, version, member or 0)
             StandardOutput().write("".join(f"{line}\n" for line in rule_lines(shown_tree)))
@@ -110,7 +110,7 @@ def rule_lines(tree: Tree) -> Iterator[str]:
         yield f"{where}: {leaf.class_name if known else 'nothing is known'} ({rows})"
 
 
-def _write(path: Path, content: str) -> None:
+def _write_file(path: Path, content: str) -> None:
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as error:

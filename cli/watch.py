@@ -18,7 +18,7 @@ from quercus.cli.common import (
     out,
     print_json_line,
 )
-from quercus.cli.watch_picture import MAX_MOMENTS, WatchedMoment, picture
+from quercus.cli.watch_picture import MAX_MOMENTS, WatchedMoment, watch_picture
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model
@@ -53,7 +53,7 @@ def watch(
         try:
             with Live(console=out, auto_refresh=False, transient=False) if view.live else _nothing() as live:
                 for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):
-                    view.show(update, live)
+                    view.show_update(update, live)
                     if count == limit:
                         break
         except KeyboardInterrupt:
@@ -81,20 +81,20 @@ class _View:
         self._moments: list[WatchedMoment] = []
         self._started = time.monotonic()
 
-    def show(self, update: TreeUpdate, live: Live | None) -> None:
+    def show_update(self, update: TreeUpdate, live: Live | None) -> None:
         """Show one update."""
         model = self._client.get_model(self._model)
         now = time.monotonic() - self._started
         self._moments = [*self._moments[-MAX_MOMENTS + 1 :], WatchedMoment(now, update, model)]
         if self._json:
-            print_json_line(_numbers(update, model))
+            print_json_line(_update_numbers(update, model))
         elif live is None:
-            out.print(_line(update, model), markup=False, soft_wrap=True)
+            out.print(_update_line(update, model), markup=False, soft_wrap=True)
         else:
-            live.update(picture(self._moments), refresh=True)
+            live.update(watch_picture(self._moments), refresh=True)
 
 
-def _numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
+def _update_numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
     tree = update.tree
     return {
         "model": model.name,
@@ -116,6 +116,6 @@ def _numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
     }
 
 
-def _line(update: TreeUpdate, model: Model) -> str:
-    numbers = _numbers(update, model)
+def _update_line(update: TreeUpdate, model: Model) -> str:
+    numbers = _update_numbers(update, model)
     return "  ".join(f"{key} {value}" for key, value in numbers.items() if key != "model")

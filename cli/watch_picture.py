@@ -51,12 +51,18 @@ def rising_line(values: Sequence[float]) -> str:
     return sparkline([(value - low) / (high - low) if high > low else 0.0 for value in values])
 
 
-def picture(moments: Sequence[WatchedMoment]) -> RenderableType:
+def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
     """Return the picture of the newest moment and those before it."""
-    return Group(_head(moments[-1]), Text(), _numbers(moments), Text(), _top(moments[-1].update.tree))
+    return Group(
+        _head_table(moments[-1]),
+        Text(),
+        _numbers_table(moments),
+        Text(),
+        _top_of_tree(moments[-1].update.tree),
+    )
 
 
-def _head(now: WatchedMoment) -> RenderableType:
+def _head_table(now: WatchedMoment) -> RenderableType:
     model = now.model
     spent = model.queries_answered / model.budget if model.budget else 0.0
     refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
@@ -69,7 +75,7 @@ def _head(now: WatchedMoment) -> RenderableType:
     return head
 
 
-def _numbers(moments: Sequence[WatchedMoment]) -> RenderableType:
+def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
     series = {
         "rows": [each.model.instance_count for each in moments],
         "answers": [each.model.queries_answered for each in moments],
@@ -91,7 +97,7 @@ def _numbers(moments: Sequence[WatchedMoment]) -> RenderableType:
     return table
 
 
-def _top(tree: Tree) -> RenderableType:
+def _top_of_tree(tree: Tree) -> RenderableType:
     drawn = Branches(_node_text(tree.root, ""), guide_style="dim")
     _add_below(drawn, tree, tree.root)
     return drawn

@@ -23,7 +23,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.util.docutils import SphinxDirective
 
 from quercus.cli.failures import EXIT_CODES
-from quercus.cli.main import COMMANDS, command
+from quercus.cli.main import COMMANDS, load_command
 from quercus.client import errors
 from quercus.server.gate.access import PERMISSIONS, ROLES
 from quercus.server.gate.statuses import ANY_CALL, OWN
@@ -176,7 +176,7 @@ class Commands(Generated):
         """Return a section for each command."""
         parts = []
         for name in COMMANDS:
-            found = command(name)
+            found = load_command(name)
             verbs = getattr(found, "commands", None) or {"": found}
             parts.append(f"## quercus {name}\n")
             for verb, each in verbs.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from sklearn.datasets import load_wine
 
-from quercus.cli.label_screen import prompt, query_screen
+from quercus.cli.label_screen import prompt_line, query_screen
 from quercus.client import Client, Numeric, Specification
 
 WIDTH, ANSWERED = 88, 9
@@ -30,7 +30,7 @@ def main() -> None:
             client.answer(query, WINES[bottles.target[int(query.instance.removeprefix("bottle-"))]])
         for part in query_screen(query, client.get_model("wine"), WIDTH):
             console.print(part)
-        console.print(prompt(query.classes, WIDTH))
+        console.print(prompt_line(query.classes, WIDTH))
     Path("label.svg").write_text(console.export_svg(title="quercus label wine"))
 
 

@@ -27,7 +27,7 @@ def test_who_leaves_the_keyboard_holds_one_query_and_not_the_next(client: Client
         queue = TerminalQueue(mine, HeldQueries(mine, name, "ann", lease_s=LEASE_S), None)
         with closing(queue):
             queue.open()
-            shown = queue.next(WAIT_S)
+            shown = queue.next_query(WAIT_S)
             assert shown is not None
             client.lease(name, "bob", lease_s=WAIT_S, wait_s=WAIT_S)  # one is left, besides what ann has
             (taken,) = client.lease(name, "bob", lease_s=WAIT_S, wait_s=WAIT_S / 2).queries
@@ -35,8 +35,8 @@ def test_who_leaves_the_keyboard_holds_one_query_and_not_the_next(client: Client
             assert leased[shown.name] == "ann"
             assert leased[taken.name] == "bob"
             client.release(taken)
-            queue.submit(UnsentAnswer("o", partial(answer, mine, shown), shown, name))
-            following = queue.next(WAIT_S)
+            queue.submit_answer(UnsentAnswer("o", partial(answer, mine, shown), shown, name))
+            following = queue.next_query(WAIT_S)
             assert following is not None
             assert following.name == taken.name
 

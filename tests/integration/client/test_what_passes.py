@@ -142,10 +142,10 @@ def test_a_person_at_a_terminal_loses_nothing_to_what_passes(
     with closing(queue):
         queue.open()
         for code, retry_s in PASSING[1:4]:
-            shown = queue.next(WAIT_S)
+            shown = queue.next_query(WAIT_S)
             assert shown is not None
             break_for_a_while(proxy, "/AnswerQuery", code, retry_s)
-            queue.submit(UnsentAnswer("o", partial(behind.answer, shown, "o"), shown, asking))
+            queue.submit_answer(UnsentAnswer("o", partial(behind.answer, shown, "o"), shown, asking))
             until(lambda: proxy.refused >= 2 or "answers" in queue._failed)
             assert not queue._failed, code
             mend(proxy)

@@ -12,7 +12,7 @@ import pytest
 from support.checkout import ROOT
 
 from quercus.cli import demo, failures, main
-from quercus.cli.main import COMMANDS, command
+from quercus.cli.main import COMMANDS, load_command
 
 WITHOUT_JSON = {
     "serve",  # prints where it listens, and logs: --log-format json
@@ -28,7 +28,7 @@ KEYS = ["kind", "message", "exit_code", "hints", "fields", "retry_s"]
 
 def every_command() -> Iterator[tuple[str, Any]]:
     for name in COMMANDS:
-        found = command(name)
+        found = load_command(name)
         verbs = getattr(found, "commands", None)
         yield from (
             [(name, found)] if verbs is None else [(f"{name} {verb}", each) for verb, each in verbs.items()]
@@ -91,15 +91,15 @@ def test_the_demo_removes_nothing_from_a_folder_of_others(
     (tmp_path / "quercus.db").write_text("the store of quercus serve")
     monkeypatch.chdir(tmp_path)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(demo, "_play", lambda _: pytest.fail("the demo has begun"))
+        patched.setattr(demo, "_play_demo", lambda _: pytest.fail("the demo has begun"))
         assert run(monkeypatch, "demo", "-o", ".") == 1
     assert "has files, and no mark of an earlier demo" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["quercus.db"]
     own = tmp_path / "new"
-    demo._prepare(own)
+    demo._prepare_folder(own)
     (own / "quercus.db").touch()
     (own / "notes.txt").touch()
-    demo._prepare(own)
+    demo._prepare_folder(own)
     assert sorted(each.name for each in own.iterdir()) == [demo.MARK, "notes.txt"]
 
 
@@ -117,7 +117,7 @@ def test_text_that_is_not_utf_8_is_an_error_in_words_and_can_be_printed(
     assert run(monkeypatch, "models", "show", "caf\udce9", "--server", "127.0.0.1:1") == 1
     assert capsys.readouterr().err == "error: 'models/caf\\udce9' is not text in UTF-8\n"
     stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    main._encode(stream)
+    main._accept_all_characters(stream)
     stream.write("wrote caf\udce9.db")
     stream.flush()
     assert stream.buffer.getvalue() == rb"wrote caf\udce9.db"  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from quercus.cli.watch_picture import DRAWN_BRANCHES, MAX_MOMENTS, WatchedMoment, picture, rising_line
+from quercus.cli.watch_picture import DRAWN_BRANCHES, MAX_MOMENTS, WatchedMoment, rising_line, watch_picture
 from quercus.client.results import Model, Specification
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
 from quercus.specification.attributes import Numeric
@@ -51,7 +51,7 @@ def moment(seconds: float, nodes: tuple[TreeNode, ...], answered: int) -> Watche
 
 def drawn(moments: list[WatchedMoment]) -> list[str]:
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(picture(moments))
+    console.print(watch_picture(moments))
     return console.export_text().splitlines()
 
 

@@ -76,4 +76,4 @@ def test_brackets_are_shown_as_they_are() -> None:
 
 def test_the_list_of_commands_says_what_each_command_says() -> None:
     for name, (_, _, line) in main.COMMANDS.items():
-        assert main.command(name).help.split("\n\n")[0] == line
+        assert main.load_command(name).help.split("\n\n")[0] == line

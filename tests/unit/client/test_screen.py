@@ -9,13 +9,13 @@ from rich.console import Console
 
 from quercus.cli.common import bar
 from quercus.cli.label_screen import (
-    _known,
+    _evidence_text,
     answer_list,
     answer_screen,
-    prompt,
+    print_parts,
+    prompt_line,
     query_screen,
     set_line,
-    show,
 )
 from quercus.cli.terminal import BACKSPACE, ENTER, Keys
 from quercus.client import (
@@ -52,8 +52,10 @@ def query(values: dict[str, str | float | None], classes: tuple[str, ...], reaso
 
 def screen(asked: Query, of: Model, width: int = 110) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    show(console, query_screen(asked, of, width))
-    show(console, [prompt(asked.classes, width), set_line(asked.classes, asked.classes[:1], width)])
+    print_parts(console, query_screen(asked, of, width))
+    print_parts(
+        console, [prompt_line(asked.classes, width), set_line(asked.classes, asked.classes[:1], width)]
+    )
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -114,7 +116,7 @@ def test_nothing_breaks_on_a_narrow_screen() -> None:
 def test_known_evidence_comes_first_and_is_drawn_hollow() -> None:
     names = ("Barolo", "Grignolino", "Barbera")
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
-    show(console, [_known(names, (1.0, 0.4, 0.0))])
+    print_parts(console, [_evidence_text(names, (1.0, 0.4, 0.0))])
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines[0].rstrip() == "ruled out: Barbera; less plausible: Grignolino; open: Barolo"
     assert "plausibility" in lines[1]
@@ -127,7 +129,9 @@ def test_own_answers_are_listed_and_one_is_shown() -> None:
         *(None, None, "", None, False, {"yes": 1.0, "no": 0.0}, "yes", {"hue": 0.5}),
     )
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
-    show(console, [answer_list([given]), *answer_screen(given, model([Numeric("hue")], ("yes", "no")), 80)])
+    print_parts(
+        console, [answer_list([given]), *answer_screen(given, model([Numeric("hue")], ("yes", "no")), 80)]
+    )
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "1  row-7     yes" in shown
     assert "your answer" in shown.partition("instance row-7")[2]
@@ -200,7 +204,7 @@ def test_keys_are_never_parted_from_their_names() -> None:
     names = [f"some kind of class {c}" for c in range(6)]
     asked = query({"a": 1.0}, tuple(names), Reason((), (), "a", "x", 0.0, 1))
     for width in (30, 50, 80):
-        lines = prompt(asked.classes, width).plain.splitlines()
+        lines = prompt_line(asked.classes, width).plain.splitlines()
         assert max(map(len, (line.rstrip() for line in lines))) <= width
         for key, name in enumerate(names, 1):
             assert any(f" {key}  {name}" in line for line in lines)
@@ -209,7 +213,7 @@ def test_keys_are_never_parted_from_their_names() -> None:
 
 def test_many_classes_have_their_keys_in_the_list_alone() -> None:
     asked = query({"a": 1.0}, tuple(f"class-{c:02d}" for c in range(20)), Reason((), (), "a", "x", 0.0, 1))
-    assert len(prompt(asked.classes, 80).plain.splitlines()) <= 3
+    assert len(prompt_line(asked.classes, 80).plain.splitlines()) <= 3
     chosen = set_line(asked.classes, ["class-03", "class-19"], 80).plain
     assert (
         chosen.splitlines()[0].rstrip()
@@ -224,12 +228,12 @@ class Typed(Keys):
     def __init__(self, text: str) -> None:
         self._text = iter(text)
 
-    def read(self, *, quietly: bool = False) -> str:
+    def read_key(self, *, quietly: bool = False) -> str:
         return next(self._text)
 
 
 def test_a_line_is_bounded_and_a_wide_character_is_erased_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Typed(f"a観{BACKSPACE}b{ENTER}").line() == "ab"
+    assert Typed(f"a観{BACKSPACE}b{ENTER}").read_line() == "ab"
     assert capsys.readouterr().out == "a観" + "\b \b" * 2 + "b\n"
-    assert Typed(f"{BACKSPACE}abcd{BACKSPACE}e{ENTER}").line(most=3) == "abe"
+    assert Typed(f"{BACKSPACE}abcd{BACKSPACE}e{ENTER}").read_line(most=3) == "abe"
     assert capsys.readouterr().out == "abc\b \be\n"
