@@ -90,7 +90,7 @@ class ReportedLabel(NamedTuple, Generic[K]):
     reliability: float = 1.0
     replaces: bool = False
 
-    def converted(self, convert: Callable[[K], J]) -> "ReportedLabel[J]":
+    def with_label(self, convert: Callable[[K], J]) -> "ReportedLabel[J]":
         """Return the same with another kind of label."""
         label = None if self.label is None else convert(self.label)
         return ReportedLabel(label, self.reliability, self.replaces)
@@ -113,15 +113,15 @@ def known_after(pushed: K, known: K, reported: ReportedLabel[K], combine: Callab
     Examples
     --------
     >>> pushed = np.array([1.0, 1.0])
-    >>> known = known_after(pushed, pushed, ReportedLabel(np.array([0.0, 1.0])), combined)
-    >>> known.tolist(), known_after(pushed, known, ReportedLabel(None, replaces=True), combined).tolist()
+    >>> known = known_after(pushed, pushed, ReportedLabel(np.array([0.0, 1.0])), combined_contour)
+    >>> known.tolist(), known_after(pushed, known, ReportedLabel(None, replaces=True), combined_contour).tolist()
     ([0.0, 1.0], [1.0, 1.0])
     """
     before = pushed if reported.replaces else known
     return before if reported.label is None else combine(before, reported.label, reported.reliability)
 
 
-def combined(
+def combined_contour(
     known: NDArray[np.float64], answer: NDArray[np.float64], reliability: float
 ) -> NDArray[np.float64]:
     """Return the contour after an answer, see `update`."""

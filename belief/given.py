@@ -34,11 +34,11 @@ class LabelReader:
     Examples
     --------
     >>> reader = LabelReader(("o", "s", "x"))
-    >>> reader.label("s"), reader.label({"o", "x"}), reader.label(None)
+    >>> reader.read_label("s"), reader.read_label({"o", "x"}), reader.read_label(None)
     (ClassSet(mask=2), ClassSet(mask=5), ClassSet(mask=7))
-    >>> reader.label({"o": 1, "s": 0.5})
+    >>> reader.read_label({"o": 1, "s": 0.5})
     Plausibilities(values=(1.0, 0.5, 0.0))
-    >>> reader.label({("o",): 0.25, ("o", "x"): 0.75}).mass.focal
+    >>> reader.read_label({("o",): 0.25, ("o", "x"): 0.75}).mass.focal
     ((1, 0.25), (5, 0.75))
     """
 
@@ -48,7 +48,7 @@ class LabelReader:
         if not MIN_CLASSES <= len(self._bits) == len(self.classes):
             raise InvalidInput("classes", f"are {shown(self.classes)}, must be two or more, none twice")
 
-    def label(self, given: Any, field: str = "label") -> Label:
+    def read_label(self, given: Any, field: str = "label") -> Label:
         """Return the label that `given` says.
 
         Parameters
@@ -74,11 +74,11 @@ class LabelReader:
         if isinstance(given, np.ndarray) and given.ndim:
             return Plausibilities(tuple(check_contour(given, size, field).tolist()))
         if isinstance(given, Mapping):
-            return self._mapping(given, field)
+            return self._read_mapping(given, field)
         several = isinstance(given, Collection) and not isinstance(given, str | bytes)
-        return ClassSet(self.mask(given if several else [given], field))
+        return ClassSet(self.class_mask(given if several else [given], field))
 
-    def mask(self, names: Collection[Hashable], field: str = "label") -> int:
+    def class_mask(self, names: Collection[Hashable], field: str = "label") -> int:
         """Return the bit mask of a set of classes that is not empty.
 
         Raises
@@ -98,14 +98,14 @@ class LabelReader:
             raise InvalidInput(field, "is the empty set of classes, must name at least one; None: not known")
         return mask
 
-    def _mapping(self, given: Mapping[Any, Any], field: str) -> Label:
+    def _read_mapping(self, given: Mapping[Any, Any], field: str) -> Label:
         if given and all(isinstance(key, frozenset | tuple) for key in given):
-            sets = [self.mask(key, field) for key in given]
+            sets = [self.class_mask(key, field) for key in given]
             try:
                 return Masses(MassFunction(len(self.classes), tuple(zip(sets, given.values(), strict=True))))
             except InvalidInput as error:
                 raise InvalidInput(f"{field}.{error.field}", error.reason) from None
-        self.mask(list(given), field)
+        self.class_mask(list(given), field)
         values = [given.get(name, 0.0) for name in self.classes]
         return Plausibilities(tuple(check_contour(values, len(self.classes), field).tolist()))
 

@@ -91,7 +91,7 @@ def combine_repeatedly(times: Mapping[MassFunction, int]) -> MassFunction:
         raise InvalidInput("times", f"are on frames of {sorted(sizes)} classes, must be on one frame")
     if list(times.values()) == [1]:
         return next(iter(times))  # to the last digit
-    together = reduce(_combine_logs, (_power(mass, count) for mass, count in times.items()))
+    together = reduce(_combine_logs, (_repeated_combination(mass, count) for mass, count in times.items()))
     return _scaled_masses(sizes.pop(), together.masks, np.exp(together.logs), allow_empty=False)
 
 
@@ -103,7 +103,7 @@ class _LogMasses:
     logs: NDArray[np.float64]
 
 
-def _power(mass: MassFunction, times: int) -> _LogMasses:
+def _repeated_combination(mass: MassFunction, times: int) -> _LogMasses:
     """Combine a mass function with itself, `times` in all: by squares, as the rule associates."""
     masks, masses = mass.arrays()
     square = _LogMasses(masks, np.log(masses) - np.log(masses.max()))
@@ -119,7 +119,7 @@ def _power(mass: MassFunction, times: int) -> _LogMasses:
 
 def _combine_logs(a: _LogMasses, b: _LogMasses) -> _LogMasses:
     """Combine by Dempster's rule: a sum of products, so no digit cancels."""
-    masks, where = _meetings(a.masks, b.masks, np.bitwise_and)
+    masks, where = _distinct_meetings(a.masks, b.masks, np.bitwise_and)
     sums = np.add.outer(a.logs, b.logs).ravel()
     top = np.full(len(masks), -np.inf)
     np.maximum.at(top, where, sums)
@@ -183,12 +183,12 @@ def _combine_with(
             "size", f"the mass functions have {a.size} and {b.size} classes, must have the same"
         )
     (masks_a, masses_a), (masks_b, masses_b) = a.arrays(), b.arrays()
-    masks, where = _meetings(masks_a, masks_b, meet)
+    masks, where = _distinct_meetings(masks_a, masks_b, meet)
     products = np.multiply.outer(masses_a, masses_b).ravel()
     return masks, np.bincount(where, weights=products).astype(np.float64)
 
 
-def _meetings(
+def _distinct_meetings(
     a: NDArray[np.uint64], b: NDArray[np.uint64], meet: np.ufunc
 ) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
     """Return the sets ``meet(B, C)`` of focal sets, each once, rising, and which of them each pair makes."""

@@ -58,10 +58,10 @@ class TimedShardWorkers(_ProcessShardWorkers):
         self.path = 0.0
         self.resident = [0] * shards
 
-    def _call(self, shard, method, arguments):
+    def _begin_call(self, shard, method, arguments):
         return shard, give_out(self._pools[shard], timed_call, shard, method, arguments)
 
-    def _results(self, calls):
+    def _collect_results(self, calls):
         found, slowest = [], 0.0
         for shard, call in calls:
             value, seconds, self.resident[shard] = call.result()

@@ -31,7 +31,7 @@ class TimedGrowth(_Growth):
     def _grow(self, tree, counts):
         workers = self._workers
         started, workers.path = time.process_time(), 0.0
-        super()._grow(tree, counts)
+        super()._grow_levels(tree, counts)
         self.seconds = time.process_time() - started
         self.path = self.seconds + workers.path
 

@@ -301,7 +301,7 @@ def _write_answers(
     packed = writing.is_packed(target.file)
     try:
         with written_whole(target.file) as part:
-            return writing.write(
+            return writing.write_table(
                 output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets
             )
     except writing.CannotWrite as error:

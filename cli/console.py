@@ -73,7 +73,7 @@ def console(
     """
     with needs_extra("console", "console"):
         from quercus.console.config import ConsoleConfig  # noqa: PLC0415  (the console extra)
-        from quercus.console.run import listen, refuse_own_token, serve, url  # noqa: PLC0415
+        from quercus.console.run import console_url, listen, refuse_own_token, serve  # noqa: PLC0415
     refuse_own_token()
     config = ConsoleConfig(
         server=server,
@@ -98,5 +98,5 @@ def console(
     err.print(
         f"server {config.server}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
     )
-    out.print(f"console at {url(config, listening)}", soft_wrap=True)
+    out.print(f"console at {console_url(config, listening)}", soft_wrap=True)
     serve(config, listening)

@@ -349,17 +349,17 @@ def table(
     """
     with failing_in_words():
         from quercus.experiments.results import RESULTS, read_rows  # noqa: PLC0415  (the server extra)
-        from quercus.experiments.summary import markdown, sweeps  # noqa: PLC0415
+        from quercus.experiments.summary import markdown_table, measured_sweeps  # noqa: PLC0415
 
         rows = list(read_rows(folder / RESULTS))
         shown_json = []
-        for sweep in sweeps(rows):
+        for sweep in measured_sweeps(rows):
             levels = {row.key.level for row in rows if row.key.sweep == sweep}
             at = max(levels) if level is None else level
             if at not in levels:
                 shown = ", ".join(f"{known:g}" for known in sorted(levels))
                 fail(f"{sweep} was not measured at {at:g}; the levels are {shown}")
-            text = markdown(rows, sweep, at)
+            text = markdown_table(rows, sweep, at)
             shown_json.append({"sweep": sweep, "level": at, "markdown": text})
             if not as_json:
                 typer.echo(f"{sweep} = {at:g}\n\n{text}\n")

@@ -107,18 +107,18 @@ def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = 
     """Run the missing cells of a grid, with progress, and draw it."""
     from quercus.compute import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
     from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
-    from quercus.experiments.running import run  # noqa: PLC0415
-    from quercus.experiments.summary import markdown  # noqa: PLC0415
+    from quercus.experiments.running import run_cells  # noqa: PLC0415
+    from quercus.experiments.summary import markdown_table  # noqa: PLC0415
 
     parse_executor(executor_name)  # before any work
-    agree_on(folder, grid.settings, grid.prints)
+    agree_on(folder, grid.settings, grid.data_fingerprints)
     with Results(folder) as results, _progress_bar() as progress, _terminated_like_interrupted():
         cells = list(grid.cells())
-        missing = results.missing(cells)
+        missing = results.missing_cells(cells)
         task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(missing))
         try:
             with open_executor(executor_name) as executor:
-                refusals = run(grid, missing, results, executor, lambda _cell: progress.advance(task))
+                refusals = run_cells(grid, missing, results, executor, lambda _cell: progress.advance(task))
         except KeyboardInterrupt:
             progress.stop()
             err.print(
@@ -130,7 +130,7 @@ def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = 
     if table:
         rows = list(results.rows.values())
         for sweep, level in sorted({(row.key.sweep, row.key.level) for row in rows}):
-            typer.echo(f"\n{sweep} = {level:g}\n\n{markdown(rows, sweep, level)}")
+            typer.echo(f"\n{sweep} = {level:g}\n\n{markdown_table(rows, sweep, level)}")
 
 
 def _progress_bar() -> Progress:

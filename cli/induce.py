@@ -157,7 +157,7 @@ def _label_contour(label: FileLabel, classes: tuple[str, ...], field: str) -> Fl
     from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
     from quercus.belief.label import contour  # noqa: PLC0415
 
-    return contour(LabelReader(classes).label(label, field), len(classes))
+    return contour(LabelReader(classes).read_label(label, field), len(classes))
 
 
 def _make_oracle(

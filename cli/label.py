@@ -36,7 +36,7 @@ from quercus.client.labelling_results import ANY, Filter
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
 from quercus.client.sync.held_queries import HeldQueries
-from quercus.files.labels import truth
+from quercus.files.labels import read_truth
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 
 
@@ -214,7 +214,7 @@ def _read_answers(  # noqa: PLR0917 - what a file of classes is read with
     if model == ANY:
         raise typer.BadParameter("--truth has the rows of one model: name it")
     classes = client.get_model(model).specification.classes
-    return truth(file, class_name, classes, id_column=id_column, delimiter=delimiter, missing=missing)
+    return read_truth(file, class_name, classes, id_column=id_column, delimiter=delimiter, missing=missing)
 
 
 def _by_flag(error: InvalidArgument) -> Exception:

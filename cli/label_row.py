@@ -67,7 +67,7 @@ def display_lines(
     presentation = model.specification.presentation or Presentation()
     lines = [_item_renderable(item, width) for item in display]
     for template in presentation.media:
-        url = template.fill(instance, values)
+        url = template.fill_url(instance, values)
         if url is not None:
             lines.append(Text(f"{template.title} ({template.kind}): {url}"))
     return lines

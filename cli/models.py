@@ -47,7 +47,7 @@ from quercus.cli.options import option, server_option
 from quercus.cli.specfile import read_presentation
 from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
-from quercus.files.schema import class_column, infer
+from quercus.files.schema import class_column, infer_schema
 from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
 
@@ -229,7 +229,9 @@ def _from_data(
         raise typer.BadParameter(
             "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
         )
-    schema = infer(table, class_column=column, ignore=ignore, nominal=nominal, attributes=kept, frame=frame)
+    schema = infer_schema(
+        table, class_column=column, ignore=ignore, nominal=nominal, attributes=kept, frame=frame
+    )
     attributes = [
         replace(a, bins=bins, cuts=cuts) if isinstance(a, Numeric) else a for a in schema.attributes
     ]

@@ -229,7 +229,7 @@ def _write_table(
     table = export_table(opened, name)
     output = writing.OutputTable(table.header, table.kinds, table.rows)
     try:
-        return writing.write(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
+        return writing.write_table(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
     except writing.CannotWrite as error:
         fail(str(error))
 

@@ -44,7 +44,7 @@ class RemoteFunction:
     place
         A file that holds the pickled function, or the bytes themselves.
     environment
-        Description of the calling process's environment, see `environment`.
+        Description of the calling process's environment, see `environment_properties`.
     """
 
     digest: str
@@ -76,7 +76,7 @@ class ChunkPlan:
         self._again: deque[TaskChunk] = deque()
         self._completed_tasks, self._seconds = 0, 0.0
 
-    def take(self, workers: int) -> TaskChunk | None:
+    def next_chunk(self, workers: int) -> TaskChunk | None:
         """Return the next chunk, None when all tasks are assigned. No worker gets more than its share of the rest."""
         if self._again:
             return self._again.popleft()
@@ -90,12 +90,12 @@ class ChunkPlan:
         self._next += count
         return TaskChunk(self._next - count, count)
 
-    def learn(self, tasks: int, seconds: float) -> None:
+    def record_time(self, tasks: int, seconds: float) -> None:
         """Note the time that tasks took."""
         self._completed_tasks += tasks
         self._seconds += seconds
 
-    def lose(self, chunk: TaskChunk, executor: str, why: BaseException) -> None:
+    def return_lost(self, chunk: TaskChunk, executor: str, why: BaseException) -> None:
         """Return a chunk to the plan after its worker was lost.
 
         Raises
@@ -113,7 +113,7 @@ class ChunkPlan:
         self._again.append(TaskChunk(chunk.first, chunk.count, losses))
 
 
-def do(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def run_task(fn: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Return the result of a task, or `FailedChunk`."""
     try:
         return fn(*arguments)
@@ -147,23 +147,23 @@ def do_chunk(job: RemoteFunction, tasks: bytes) -> tuple[float, bytes]:
     ExecutorError
         When this process is not like the one that asks.
     """
-    if environment() != job.environment:
+    if environment_properties() != job.environment:
         raise ExecutorError(
-            f"a worker runs {', '.join(environment())}; the tasks come from {', '.join(job.environment)}"
+            f"a worker runs {', '.join(environment_properties())}; the tasks come from {', '.join(job.environment)}"
         )
     fn = _function_of(job)
     arguments = pickle.loads(tasks)  # noqa: S301 - of the process that started this one, or over TLS
     started = time.perf_counter()
     outcomes: list[Any] = []
     for each in arguments:
-        outcomes.append(do(fn, each))
+        outcomes.append(run_task(fn, each))
         if isinstance(outcomes[-1], FailedChunk):
-            outcomes[-1] = _sendable(outcomes[-1])
+            outcomes[-1] = _sendable_failure(outcomes[-1])
             break
     return time.perf_counter() - started, pickle.dumps(outcomes)
 
 
-def environment() -> tuple[str, ...]:
+def environment_properties() -> tuple[str, ...]:
     """Return the properties that may affect results besides the arguments: versions, and the kind of processor."""
     import numpy as np  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def _function_of(job: RemoteFunction) -> Callable[..., Any]:
     return known[1]
 
 
-def _sendable(failed: FailedChunk) -> FailedChunk:
+def _sendable_failure(failed: FailedChunk) -> FailedChunk:
     """Return a failure that survives pickling, with the trace of where it happened."""
     error = failed.error
     where = "".join(traceback.format_exception(error)).rstrip()
@@ -202,6 +202,6 @@ def _sendable(failed: FailedChunk) -> FailedChunk:
     return FailedChunk(error)
 
 
-def pickled(tasks: Sequence[tuple[Any, ...]], chunk: TaskChunk) -> bytes:
+def pickled_chunk(tasks: Sequence[tuple[Any, ...]], chunk: TaskChunk) -> bytes:
     """Return the pickled arguments of a chunk."""
     return pickle.dumps(list(tasks[chunk.first : chunk.first + chunk.count]))

@@ -103,7 +103,7 @@ class DaskExecutor(PooledExecutor):
         return sorted(self._threads)
 
     @property
-    def lost(self) -> tuple[type[BaseException], ...]:
+    def loss_errors(self) -> tuple[type[BaseException], ...]:
         """Exceptions that mean that a worker was lost."""
         return self._lost
 
@@ -111,7 +111,7 @@ class DaskExecutor(PooledExecutor):
         """Raise `ExecutorError` if the scheduler is lost."""
         self._check_workers()
 
-    def keep(self, address: str, fn: Callable[..., Any], data: bytes) -> Any:
+    def keep_result(self, address: str, fn: Callable[..., Any], data: bytes) -> Any:
         """Call a function at one worker, which keeps the result; return a handle for it."""
         sent = self._client.scatter(data, workers=[address], hash=False, timeout=NO_WORKER_S)
         return self._client.submit(fn, sent, workers=[address], pure=False)
@@ -146,12 +146,12 @@ class DaskExecutor(PooledExecutor):
                 f"executor {self.name}: the scheduler has had no worker for {NO_WORKER_S:g} s"
             )
 
-    def _share(self, digest: str, function: bytes) -> "_SharedJob":
-        return _SharedJob(self._client, self._job(digest, function))
+    def _share_function(self, digest: str, function: bytes) -> "_SharedJob":
+        return _SharedJob(self._client, self._remote_function(digest, function))
 
-    def _submit(self, shared: "_SharedJob", tasks: bytes) -> "Future[tuple[float, bytes]]":
+    def _submit_chunk(self, shared: "_SharedJob", tasks: bytes) -> "Future[tuple[float, bytes]]":
         try:
-            future: Future[tuple[float, bytes]] = self._pool.submit(do_chunk, shared.future(), tasks)
+            future: Future[tuple[float, bytes]] = self._pool.submit(do_chunk, shared.function_future(), tasks)
         except (OSError, TimeoutError, RuntimeError) as error:  # Dask's words for a client that is cut off
             self._check_workers()
             raise ExecutorError(f"executor {self.name}: {error}") from error
@@ -166,7 +166,7 @@ class _SharedJob:
         self._job = job
         self._future: Any = None
 
-    def future(self) -> Any:
+    def function_future(self) -> Any:
         if self._future is None or self._future.status != "finished":
             self._future = self._client.scatter(self._job, broadcast=True, hash=False, timeout=NO_WORKER_S)
         return self._future

@@ -26,21 +26,21 @@ class Executor(ABC):
         tasks = list(zip(*iterables, strict=False))
         early: dict[int, Any] = {}
         due = 0
-        with closing(self._outcomes(fn, tasks)) as outcomes:
+        with closing(self._run_tasks(fn, tasks)) as outcomes:
             for number, outcome in outcomes:
                 early[number] = outcome
                 while due in early:
-                    yield _result(early.pop(due))
+                    yield _result_or_raise(early.pop(due))
                     due += 1
 
-    def finished(self, fn: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes:
+    def as_finished(self, fn: Callable[[Any], Any], tasks: Sequence[Any]) -> Outcomes:
         """Yield the number and the result of each task, as they finish. The first that raises raises here."""
-        with closing(self._outcomes(fn, [(task,) for task in tasks])) as outcomes:
+        with closing(self._run_tasks(fn, [(task,) for task in tasks])) as outcomes:
             for number, outcome in outcomes:
-                yield number, _result(outcome)
+                yield number, _result_or_raise(outcome)
 
     @abstractmethod
-    def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
+    def _run_tasks(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
         """Yield the number of each task and its result or `FailedChunk`, as they finish."""
 
     def close(self, *, at_once: bool = False) -> None:  # noqa: B027 - most, but not all, have something to end
@@ -55,7 +55,7 @@ class Executor(ABC):
         self.close(at_once=error is not None)
 
 
-def _result(outcome: Any) -> Any:
+def _result_or_raise(outcome: Any) -> Any:
     if isinstance(outcome, FailedChunk):
         raise outcome.error
     return outcome

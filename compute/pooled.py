@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from typing import Any
 
-from quercus.compute.chunks import ChunkPlan, RemoteFunction, TaskChunk, environment, pickled
+from quercus.compute.chunks import ChunkPlan, RemoteFunction, TaskChunk, environment_properties, pickled_chunk
 from quercus.compute.errors import ExecutorError
 from quercus.compute.executor import Executor, Outcomes
 
@@ -38,28 +38,28 @@ class PooledExecutor(Executor):
         """Number of chunks that run at once."""
 
     @abstractmethod
-    def _share(self, digest: str, function: bytes) -> Any:
-        """Return the handle of a pickled function for `_submit`."""
+    def _share_function(self, digest: str, function: bytes) -> Any:
+        """Return the handle of a pickled function for `_submit_chunk`."""
 
     @abstractmethod
-    def _submit(self, shared: Any, tasks: bytes) -> "Future[tuple[float, bytes]]":
+    def _submit_chunk(self, shared: Any, tasks: bytes) -> "Future[tuple[float, bytes]]":
         """Submit a chunk."""
 
     def _check_workers(self) -> None:
         """Raise `ExecutorError` if no worker is left."""
 
-    def _outcomes(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
+    def _run_tasks(self, fn: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Outcomes:
         function = pickle.dumps(fn)
-        shared = self._share(hashlib.sha256(function).hexdigest(), function)
+        shared = self._share_function(hashlib.sha256(function).hexdigest(), function)
         plan = ChunkPlan(len(tasks))
         running: dict[Future[tuple[float, bytes]], TaskChunk] = {}
         try:
             while True:
                 while (
                     len(running) < CHUNKS_PER_WORKER * self.workers
-                    and (chunk := plan.take(self.workers)) is not None
+                    and (chunk := plan.next_chunk(self.workers)) is not None
                 ):
-                    running[self._submit(shared, pickled(tasks, chunk))] = chunk
+                    running[self._submit_chunk(shared, pickled_chunk(tasks, chunk))] = chunk
                 if not running:
                     return
                 for future in self._first_completed(running):
@@ -86,7 +86,7 @@ class PooledExecutor(Executor):
             seconds, data = future.result()
         except self._lost as error:
             self._check_workers()
-            plan.lose(chunk, self.name, error)
+            plan.return_lost(chunk, self.name, error)
             return None
         except ExecutorError as error:
             raise ExecutorError(f"executor {self.name}: {error}") from error
@@ -95,9 +95,9 @@ class PooledExecutor(Executor):
                 f"executor {self.name}: a worker cannot do tasks: {type(error).__name__}: {error}"
             ) from error
         outcomes: list[Any] = pickle.loads(data)  # noqa: S301 - of a process that this one started, or over TLS
-        plan.learn(len(outcomes), seconds)
+        plan.record_time(len(outcomes), seconds)
         return outcomes
 
     @staticmethod
-    def _job(digest: str, place: Any) -> RemoteFunction:
-        return RemoteFunction(digest, place, environment())
+    def _remote_function(digest: str, place: Any) -> RemoteFunction:
+        return RemoteFunction(digest, place, environment_properties())

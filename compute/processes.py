@@ -44,16 +44,16 @@ class ProcessExecutor(PooledExecutor):
     def close(self, *, at_once: bool = False) -> None:
         """End the processes."""
         if at_once:
-            self._pool.end()
+            self._pool.end_processes()
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
-    def _share(self, digest: str, function: bytes) -> RemoteFunction:
+    def _share_function(self, digest: str, function: bytes) -> RemoteFunction:
         path = Path(self._folder.name) / digest  # in a folder of this user alone
         path.write_bytes(function)
-        return self._job(digest, path)
+        return self._remote_function(digest, path)
 
-    def _submit(self, shared: RemoteFunction, tasks: bytes) -> "Future[tuple[float, bytes]]":
+    def _submit_chunk(self, shared: RemoteFunction, tasks: bytes) -> "Future[tuple[float, bytes]]":
         try:
             return give_out(self._pool, do_chunk, shared, tasks)
         except BrokenProcessPool:  # one process died, and took the others with it
@@ -73,9 +73,9 @@ class ProcessPool(ProcessPoolExecutor):
 
     def __init__(self, processes: int) -> None:
         self._own = _CountingContext()
-        super().__init__(processes, mp_context=self._own, initializer=_start)
+        super().__init__(processes, mp_context=self._own, initializer=_watch_parent)
 
-    def end(self) -> None:
+    def end_processes(self) -> None:
         """End its processes at once, and no other children of this process."""
         for child in self._own.children:
             if child.is_alive():
@@ -106,7 +106,7 @@ def give_out(pool: ProcessPoolExecutor, fn: Callable[..., T], /, *arguments: Any
         signal.signal(signal.SIGINT, before)
 
 
-def _start() -> None:
+def _watch_parent() -> None:
     threading.Thread(target=_end_with_parent, name="quercus-parent", daemon=True).start()
 
 

@@ -21,7 +21,7 @@ from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
 from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
 from quercus.console.sessions import Sessions
-from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, page, status_of, wants_json
+from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
 
 EXPIRY_S = 60.0
 _TITLES = {
@@ -49,12 +49,12 @@ ROUTES = [
     Route("/m/{model}/label", label.label),
     Route("/m/{model}/label/history", history.history),
     Route("/m/{model}/label/next", label.next_query, methods=["POST"]),
-    Route("/m/{model}/label/grown", label.grown, methods=["POST"]),
+    Route("/m/{model}/label/grown", label.newer_tree, methods=["POST"]),
     Route("/m/{model}/label/exchange", label.exchange, methods=["POST"]),
-    Route("/m/{model}/label/beat", label.beat, methods=["POST"]),
+    Route("/m/{model}/label/beat", label.heartbeat, methods=["POST"]),
     Route("/m/{model}/label/neighbours/{of}/{number:int}", label.neighbours),
-    Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.beside),
-    Route("/m/{model}/label/{act}", label.act, methods=["POST"]),
+    Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
+    Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
     Route("/m/{model}", model.model),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
@@ -84,20 +84,20 @@ def application(config: ConsoleConfig) -> ASGIApp:
         lifespan=lifespan,
         exception_handlers={
             SignInNeeded: _sign_in_first,
-            errors.QuercusError: _failed,
-            InvalidInput: _failed,
-            HTTPException: _refused,
+            errors.QuercusError: _show_failure,
+            InvalidInput: _show_failure,
+            HTTPException: _show_refusal,
         },
     )
     app.state.console = console
-    return RequestGuard(app, config.allowed_names, config.media, config.encrypted)
+    return RequestGuard(app, config.allowed_names, config.media, config.is_encrypted)
 
 
 async def _expire_sessions(sessions: Sessions) -> None:
     """End idle sessions every minute, so that no token stays in memory longer than its session."""
     while True:
         await asyncio.sleep(EXPIRY_S)
-        await sessions.expire()
+        await sessions.expire_idle()
 
 
 async def _sign_in_first(request: Request, _: Exception) -> Response:
@@ -107,21 +107,23 @@ async def _sign_in_first(request: Request, _: Exception) -> Response:
     return RedirectResponse(f"/sign-in?next={quote(request.url.path + query)}", 303)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _show_failure(request: Request, error: Exception) -> Response:
     """Show an error of the server, or of the input."""
     if isinstance(error, errors.Unauthenticated):  # the token was revoked, or it expired
         console = console_of(request)
-        await console.sessions.end(request.cookies.get(console.cookie, ""))
+        await console.sessions.end_session(request.cookies.get(console.cookie_name, ""))
         return await _sign_in_first(request, error)
-    return _error(request, status_of(error), str(error))
+    return _error_page(request, status_of(error), str(error))
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _show_refusal(request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
-    return _error(request, status, "There is no such page." if status in (404, 405) else detail)
+    return _error_page(request, status, "There is no such page." if status in (404, 405) else detail)
 
 
-def _error(request: Request, status: int, message: str) -> Response:
+def _error_page(request: Request, status: int, message: str) -> Response:
     if wants_json(request):
         return JSONResponse({"error": message}, status)
-    return page(request, "error.html", status, title=_TITLES.get(status, "That failed"), message=message)
+    return render_page(
+        request, "error.html", status, title=_TITLES.get(status, "That failed"), message=message
+    )

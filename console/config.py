@@ -93,7 +93,7 @@ class ConsoleConfig:
         return is_loopback(self.host)
 
     @property
-    def encrypted(self) -> bool:
+    def is_encrypted(self) -> bool:
         """True if browsers use TLS, with the console or with a proxy in front of it."""
         return bool(self.tls_cert) or self.plaintext
 

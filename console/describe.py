@@ -51,7 +51,7 @@ class QueryDescription:
     bars: list[tuple[str, float]]
 
 
-def describe(query: Query, model: Model, origins: Collection[str], data_url: str) -> QueryDescription:
+def describe_query(query: Query, model: Model, origins: Collection[str], data_url: str) -> QueryDescription:
     """Return the parts of a query that a page shows; ``origins`` and ``data_url`` as in `shown_items`."""
     nominal = frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
     presentation = model.specification.presentation
@@ -68,17 +68,17 @@ def describe(query: Query, model: Model, origins: Collection[str], data_url: str
         query.reason.forest is not None,
         interval_bars([(each.name, each.lower, each.upper) for each in query.reason.rivals[:MOST_RIVALS]]),
         known[:1].upper() + known[1:] + ("" if not known or known.endswith(".") else "."),
-        graded(query.classes, query.contour) if query.contour else [],
+        graded_classes(query.classes, query.contour) if query.contour else [],
     )
 
 
-def graded(classes: Sequence[str], contour: Sequence[float]) -> list[tuple[str, float]]:
+def graded_classes(classes: Sequence[str], contour: Sequence[float]) -> list[tuple[str, float]]:
     """Return classes with their plausibilities, if there is more to see than which are ruled out.
 
     Examples
     --------
-    >>> graded(("a", "b"), (1.0, 0.25)), graded(("a", "b"), (1.0, 0.0)), graded(("a", "b"), (1.0, 1.0))
-    ([('a', 1.0), ('b', 0.25)], [], [])
+    >>> [graded_classes(("a", "b"), (1.0, low)) for low in (0.25, 0.0, 1.0)]
+    [[('a', 1.0), ('b', 0.25)], [], []]
     """
     if is_vacuous(contour) or len({value for value in contour if value > 0}) <= 1:
         return []

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from quercus.client.query_results import Query
 from quercus.client.results import Model, Value
-from quercus.console.draw.curve import Curve, curves
+from quercus.console.draw.curve import Curve, draw_curves
 from quercus.console.web import number_text
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
 from quercus.specification.presentation import Presentation, SeriesView
@@ -80,7 +80,7 @@ def shown_items(query: Query, model: Model, origins: Collection[str], data_url: 
     presentation = model.specification.presentation or Presentation()
     items = _presented_curves(query.values, presentation.series)
     for template in presentation.media:
-        url = template.fill(query.instance, query.values)
+        url = template.fill_url(query.instance, query.values)
         if url is not None:
             items.append(_by_url(template.kind, template.title, url, "", origins))
     for number, item in enumerate(query.display):
@@ -91,7 +91,7 @@ def shown_items(query: Query, model: Model, origins: Collection[str], data_url: 
                 items.append(ShownItem("link", item.title, item.url))
             case SeriesItem():
                 curve = Curve(item.title, item.values, item.start, item.step, item.unit, item.step_unit)
-                items.append(_picture(item.title, [curve]))
+                items.append(_curves_item(item.title, [curve]))
             case MediaItem() if item.url:
                 items.append(_by_url(item.kind, item.title, item.url, item.alt, origins))
             case MediaItem():
@@ -140,16 +140,16 @@ def _presented_curves(values: Mapping[str, Value], series: Sequence[SeriesView])
         ]
         curve = Curve(view.title, numbers, view.start, view.step, view.unit, view.step_unit)
         plots.setdefault(view.plot or f"\0{view.title}", []).append(curve)
-    return [_picture(" and ".join(curve.title for curve in plot), plot) for plot in plots.values()]
+    return [_curves_item(" and ".join(curve.title for curve in plot), plot) for plot in plots.values()]
 
 
-def _picture(title: str, plot: Sequence[Curve]) -> ShownItem:
+def _curves_item(title: str, plot: Sequence[Curve]) -> ShownItem:
     known = [value for curve in plot for value in curve.values if not math.isnan(value)]
     unit = " ".join(dict.fromkeys(curve.unit for curve in plot if curve.unit))
     first, last = min(curve.start for curve in plot), max(curve.end for curve in plot)
     span = f"{number_text(min(known))} to {number_text(max(known))} {unit}".rstrip() if known else "no value"
     along = f"along {number_text(first)} to {number_text(last)} {plot[0].step_unit}".rstrip()
-    return ShownItem("curve", title, curves(plot), note=f"{span}, {along}")
+    return ShownItem("curve", title, draw_curves(plot), note=f"{span}, {along}")
 
 
 def _by_url(kind: str, title: str, url: str, alt: str, origins: Collection[str]) -> ShownItem:

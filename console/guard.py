@@ -71,14 +71,14 @@ class RequestGuard:
             raise RuntimeError(f"the console does not speak {scope['type']}")
         headers = Headers(scope=scope)
         sent = self._with_headers(scope, send)
-        fault = self.fault(scope["method"], scope["path"], headers)
+        fault = self.find_fault(scope["method"], scope["path"], headers)
         if fault is not None:
             await PlainTextResponse(fault[1] + "\n", fault[0])(scope, receive, sent)
             return
         bound = MAX_UPLOAD_BYTES if scope["path"] in UPLOADS else MAX_BODY_BYTES
-        await self._app(scope, _bounded(receive, bound), sent)
+        await self._app(scope, _bounded_body(receive, bound), sent)
 
-    def fault(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+    def find_fault(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
         """Return the status and the reason of a refusal; None: the request may pass."""
         host = headers.get("host", "")
         if _without_port(host).lower() not in self._names:
@@ -98,7 +98,7 @@ class RequestGuard:
     def _with_headers(self, scope: Scope, send: Send) -> Send:
         is_static = scope["path"].startswith("/static/")
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
@@ -106,7 +106,7 @@ class RequestGuard:
                 headers.setdefault("Cache-Control", "no-cache" if is_static else "no-store")
             await send(message)
 
-        return sent
+        return send_with_headers
 
 
 def _without_port(host: str) -> str:
@@ -133,11 +133,11 @@ def _is_own(headers: Headers, host: str) -> bool:
     return bool(host) and origin == host
 
 
-def _bounded(receive: Receive, bound: int) -> Receive:
+def _bounded_body(receive: Receive, bound: int) -> Receive:
     """Return a source of a request's body that ends with an error beyond ``bound`` bytes."""
     taken = 0
 
-    async def counted() -> Message:
+    async def receive_counted() -> Message:
         nonlocal taken
         message = await receive()
         if message["type"] == "http.request":
@@ -146,4 +146,4 @@ def _bounded(receive: Receive, bound: int) -> Receive:
                 raise HTTPException(413, f"a request may have {bound:,} bytes")
         return message
 
-    return counted
+    return receive_counted

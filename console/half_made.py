@@ -31,7 +31,7 @@ class HalfMadeModel:
     name: str
     uid: str = ""
 
-    def describe(self) -> str:
+    def describe_left(self) -> str:
         """Return what is left, and how to finish or remove it."""
         if self.uid:
             left = f"The model {self.name} got only a part of its rows, and the server did not confirm its removal."
@@ -51,7 +51,7 @@ class ModelMaking:
     def __init__(self) -> None:
         self.left: HalfMadeModel | None = None
 
-    async def create(self, client: Client, name: str, specification: Specification) -> Model:
+    async def create_model(self, client: Client, name: str, specification: Specification) -> Model:
         """Create a model in the place of what was left of an earlier attempt.
 
         Raises
@@ -61,7 +61,7 @@ class ModelMaking:
         """
         before = self.left if self.left is not None and self.left.name == name else None
         if before is not None and before.uid:
-            await _delete(client, before)
+            await _delete_left(client, before)
             self.left = before = None
         try:
             model = await client.create_model(name, specification, exist_ok=before is not None)
@@ -72,21 +72,21 @@ class ModelMaking:
             raise AlreadyExists(f"a model {name} is there, with {model.instance_count:,} rows")
         return model
 
-    async def remove(self, client: Client, model: Model) -> None:
+    async def remove_model(self, client: Client, model: Model) -> None:
         """Remove a model that cannot be finished; remember it if that fails."""
         left = HalfMadeModel(model.name, model.uid)
         try:
-            await _delete(client, left)
+            await _delete_left(client, left)
         except QuercusError:
             self.left = left
 
-    def finish(self, name: str) -> None:
+    def forget_left(self, name: str) -> None:
         """Forget what was left of a model: it is complete now."""
         if self.left is not None and self.left.name == name:
             self.left = None
 
 
-async def _delete(client: Client, left: HalfMadeModel) -> None:
+async def _delete_left(client: Client, left: HalfMadeModel) -> None:
     """Delete a model, but none that has taken its name since."""
     try:
         if (await client.get_model(left.name)).uid == left.uid:

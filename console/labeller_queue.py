@@ -70,30 +70,30 @@ class LabellerQueue:
         self._shown: dict[str, float] = {}
 
     @property
-    def idle(self) -> str:
+    def idle_reason(self) -> str:
         """The reason why there is no query."""
         return self._queries.idle
 
-    async def next(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
+    async def next_query(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
         """Return a query that is not among ``have``: one that is held, else one more."""
         query = self._queries.first_except(have)
         if query is None:
             async with self._lock:
                 query = self._queries.first_except(have) or await self._queries.take(wait_s)
-        return None if query is None else self._seen(query)
+        return None if query is None else self._note_shown(query)
 
-    async def first(self) -> Query | None:
+    async def first_query(self) -> Query | None:
         """Return the query to show on a page that is loaded, without a long wait for one."""
         if self._lock.locked():  # another page waits for one: it is for this page too
             query = self._queries.first_except(())
-            return None if query is None else self._seen(query)
-        return await self.next(wait_s=FIRST_WAIT_S)
+            return None if query is None else self._note_shown(query)
+        return await self.next_query(wait_s=FIRST_WAIT_S)
 
-    def find(self, name: str) -> Query | None:
+    def find_held(self, name: str) -> Query | None:
         """Return a query that is held."""
         return next((query for query in self._queries.held if query.name == name), None)
 
-    def _seen(self, query: Query) -> Query:
+    def _note_shown(self, query: Query) -> Query:
         """Note when a query was first shown, by its lease: a labeller who leases it again has seen it since then."""
         held = {each.lease_token for each in self._queries.held}
         self._shown = {token: at for token, at in self._shown.items() if token in held}
@@ -104,26 +104,26 @@ class LabellerQueue:
         """Return whether a new tree contains this labeller's answers; each such tree is reported once."""
         return await self._queries.has_newer_tree(wait_s)
 
-    async def exchange(self, unseen: str) -> Query | None:
+    async def exchange_unseen(self, unseen: str) -> Query | None:
         """Exchange an unseen query for the one that the newest tree asks first."""
         async with self._lock:
-            known = self.find(unseen)
+            known = self.find_held(unseen)
             query = None if known is None else await self._queries.exchange(known)
-            return None if query is None else self._seen(query)
+            return None if query is None else self._note_shown(query)
 
-    async def extend(self) -> list[str]:
+    async def extend_leases(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""
         return await self._queries.extend()
 
-    async def submit(self, action: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
+    async def submit_action(self, action: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
         """Send an action on a query, which an earlier console may have leased."""
-        query = self._query(action, classes)
-        report = await self._send(action, query)
+        query = self._query_for_call(action, classes)
+        report = await self._send_action(action, query)
         self._queries.forget(query.name)
         self._shown.pop(query.lease_token, None)
         return report
 
-    async def _send(self, action: PendingAnswer, query: Query) -> AnswerReport | None:
+    async def _send_action(self, action: PendingAnswer, query: Query) -> AnswerReport | None:
         client, comment = self._client, action.comment
         if action.act == "answer":
             took_s = self._took_s(action)
@@ -150,7 +150,7 @@ class LabellerQueue:
         shown = self._shown.get(action.lease_token)
         return None if shown is None else min(time.monotonic() - shown, MOST_REPORTED_S)
 
-    def _query(self, action: PendingAnswer, classes: tuple[str, ...]) -> Query:
+    def _query_for_call(self, action: PendingAnswer, classes: tuple[str, ...]) -> Query:
         """Return the query for a call: its name, its lease, and the frame of the label."""
         model, _, number = action.query.removeprefix("models/").partition("/queries/")
         if not (model and number.isascii() and number.isdigit()):
@@ -190,24 +190,26 @@ def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
     (True, {'a': 1.0, 'b': 0.4})
     """
     if isinstance(given, str):
-        return _known(given, classes)
+        return _check_class(given, classes)
     if isinstance(given, list) and given:
-        return frozenset(_known(each, classes) for each in given)
+        return frozenset(_check_class(each, classes) for each in given)
     if isinstance(given, Mapping) and given:
-        plausibilities = {_known(name, classes): _plausibility(name, value) for name, value in given.items()}
+        plausibilities = {
+            _check_class(name, classes): _check_plausibility(name, value) for name, value in given.items()
+        }
         if not any(plausibilities.values()):
             raise InvalidInput("label", "is 0 for every class; refuse if nobody can tell")
         return plausibilities
     raise InvalidInput("label", "is none of a class, a list of classes, plausibilities by class")
 
 
-def _known(name: object, classes: tuple[str, ...]) -> str:
+def _check_class(name: object, classes: tuple[str, ...]) -> str:
     if not isinstance(name, str) or name not in classes:
         raise InvalidInput("label", f"{str(name)[:80]!r} is not a class of this model")
     return name
 
 
-def _plausibility(name: str, value: Any) -> float:
+def _check_plausibility(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidInput("label", f"the plausibility of {name!r} is {str(value)[:40]}, must lie in [0, 1]")
     return float(value)

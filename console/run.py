@@ -46,7 +46,7 @@ def serve(config: ConsoleConfig, listening: socket.socket) -> None:
     )
 
 
-def url(config: ConsoleConfig, listening: socket.socket) -> str:
+def console_url(config: ConsoleConfig, listening: socket.socket) -> str:
     """Return the address to open in a browser."""
     port = listening.getsockname()[1]
     name = config.names[0] if config.names else f"[{config.host}]" if ":" in config.host else config.host

@@ -56,7 +56,7 @@ class Session:
         flash, self.flash = self.flash, ""
         return flash
 
-    def accepts(self, form_token: str) -> bool:
+    def accepts_form(self, form_token: str) -> bool:
         """Return whether a token belongs to this session: then a form or a script of it sends the request."""
         return hmac.compare_digest(form_token.encode(), self.form_token.encode())
 
@@ -90,53 +90,53 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def now(self) -> float:
+    def current_time(self) -> float:
         """Return the time of the clock."""
         return self._clock()
 
-    async def add(self, session: Session) -> str:
+    async def add_session(self, session: Session) -> str:
         """Add a session, and return its secret for the cookie; the least recently used ones make room."""
-        await self.expire()
+        await self.expire_idle()
         mine = [key for key, each in self._open.items() if each.labeller == session.labeller]
-        await self._trim(mine, MAX_PER_CALLER)
-        await self._trim(list(self._open), MAX_SESSIONS)
+        await self._make_room(mine, MAX_PER_CALLER)
+        await self._make_room(list(self._open), MAX_SESSIONS)
         secret = secrets.token_urlsafe(32)
-        self._open[_digest(secret)] = session
+        self._open[_secret_key(secret)] = session
         return secret
 
-    async def _trim(self, keys: list[str], most: int) -> None:
+    async def _make_room(self, keys: list[str], most: int) -> None:
         for key in sorted(keys, key=lambda key: self._open[key].used)[: max(0, len(keys) - most + 1)]:
-            await self._end(key)
+            await self._close_session(key)
 
-    def get(self, secret: str) -> Session | None:
+    def find_session(self, secret: str) -> Session | None:
         """Return the session of a cookie, if it is open; it counts as used."""
-        session = self._open.get(_digest(secret))
+        session = self._open.get(_secret_key(secret))
         if session is None or self._clock() - session.used > IDLE_S:
             return None
         session.used = self._clock()
         return session
 
-    async def end(self, secret: str) -> None:
+    async def end_session(self, secret: str) -> None:
         """Sign out."""
-        await self._end(_digest(secret))
+        await self._close_session(_secret_key(secret))
 
-    async def expire(self) -> None:
+    async def expire_idle(self) -> None:
         """End the sessions that were idle for ``IDLE_S``."""
         now = self._clock()
         for key in [key for key, each in self._open.items() if now - each.used > IDLE_S]:
-            await self._end(key)
+            await self._close_session(key)
 
     async def close(self) -> None:
         """End all sessions at the same time: one that waits for the server delays no other."""
-        await asyncio.gather(*map(self._end, list(self._open)))
+        await asyncio.gather(*map(self._close_session, list(self._open)))
 
-    async def _end(self, key: str) -> None:
+    async def _close_session(self, key: str) -> None:
         session = self._open.pop(key, None)
         if session is not None:
             await session.close()
 
 
-def _digest(secret: str) -> str:
+def _secret_key(secret: str) -> str:
     """Return a key that reveals nothing about the secret, not even by the time of a look-up."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -148,7 +148,7 @@ class FailureThrottle:
     --------
     >>> throttle = FailureThrottle(clock=lambda: 0.0)
     >>> for _ in range(MAX_FAILURES):
-    ...     throttle.failed("10.0.0.7")
+    ...     throttle.count_failure("10.0.0.7")
     >>> throttle.wait_s("10.0.0.7"), throttle.wait_s("10.0.0.8")
     (300.0, 0.0)
     """
@@ -157,22 +157,22 @@ class FailureThrottle:
         self._clock = clock
         self._failed: dict[str, list[float]] = {}
 
-    def failed(self, address: str) -> None:
+    def count_failure(self, address: str) -> None:
         """Count a failure."""
-        recent = self._recent(address)
+        recent = self._recent_failures(address)
         if address not in self._failed and len(self._failed) >= MAX_ADDRESSES:
             self._failed.pop(next(iter(self._failed)))
         self._failed[address] = [*recent, self._clock()][-MAX_FAILURES:]
 
-    def succeeded(self, address: str) -> None:
+    def forget_failures(self, address: str) -> None:
         """Forget the failures."""
         self._failed.pop(address, None)
 
     def wait_s(self, address: str) -> float:
         """Return the seconds until the address may try again."""
-        recent = self._recent(address)
+        recent = self._recent_failures(address)
         return 0.0 if len(recent) < MAX_FAILURES else FAILURES_S - (self._clock() - recent[0])
 
-    def _recent(self, address: str) -> list[float]:
+    def _recent_failures(self, address: str) -> list[float]:
         now = self._clock()
         return [at for at in self._failed.get(address, []) if now - at < FAILURES_S]

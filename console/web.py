@@ -53,9 +53,9 @@ class Console:
     throttle: FailureThrottle = field(default_factory=FailureThrottle)
 
     @property
-    def cookie(self) -> str:
+    def cookie_name(self) -> str:
         """Name of the session cookie; its prefix makes browsers insist on TLS."""
-        return "__Host-quercus-console" if self.config.encrypted else "quercus-console"
+        return "__Host-quercus-console" if self.config.is_encrypted else "quercus-console"
 
     def connect(self, token: str | None = None) -> Client:
         """Return a new connection to the server. It does not wait for an unreachable server: pages report it."""
@@ -107,8 +107,8 @@ def console_of(request: Request) -> Console:
 def session_or_none(request: Request) -> Session | None:
     """Return the session of a request's cookie."""
     console = console_of(request)
-    secret = request.cookies.get(console.cookie)
-    return console.sessions.get(secret) if secret else None
+    secret = request.cookies.get(console.cookie_name)
+    return console.sessions.find_session(secret) if secret else None
 
 
 def session_of(request: Request) -> Session:
@@ -137,15 +137,15 @@ def check_may(session: Session, method: str) -> None:
         raise errors.PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
 
 
-def fragment(name: str, **context: Any) -> str:
+def render_fragment(name: str, **context: Any) -> str:
     """Return a piece of a page."""
     return _templates.get_template(name).render(**context)
 
 
-def page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+def render_page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
     """Return a page."""
     shared = {"session": session_or_none(request), "path": request.url.path, "model": None, "tab": ""}
-    return HTMLResponse(fragment(template, **(shared | context)), status)
+    return HTMLResponse(render_fragment(template, **(shared | context)), status)
 
 
 def status_of(error: Exception) -> int:
@@ -169,7 +169,7 @@ def own_path(given: str | None) -> str:
     return given if given and _OWN_PATH.fullmatch(given) else "/"
 
 
-async def posted(request: Request, session: Session) -> dict[str, Any]:
+async def read_posted(request: Request, session: Session) -> dict[str, Any]:
     """Check the secret, and return the content of a form (lists of texts by name) or of a script (a JSON object).
 
     Raises
@@ -180,7 +180,7 @@ async def posted(request: Request, session: Session) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     content: dict[str, Any]
     if kind == "application/json":
-        content = await _json(request)
+        content = await _read_json(request)
         secret = request.headers.get("x-form-token", "")
     elif kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         form = await request.form(max_files=1, max_fields=MAX_FIELDS)
@@ -188,12 +188,12 @@ async def posted(request: Request, session: Session) -> dict[str, Any]:
         secret = str(form.get("form_token", ""))
     else:
         raise HTTPException(415, "a request must be application/json or a form")
-    if not session.accepts(secret):
+    if not session.accepts_form(secret):
         raise HTTPException(403, "the page is of an earlier session: load it again")
     return content
 
 
-async def _json(request: Request) -> dict[str, Any]:
+async def _read_json(request: Request) -> dict[str, Any]:
     try:
         content = json.loads(await request.body())
     except (ValueError, RecursionError):

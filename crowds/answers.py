@@ -75,26 +75,26 @@ class CrowdAnswers:
     def __len__(self) -> int:
         return len(self.instances)
 
-    def informative(self) -> Self:
+    def informative_answers(self) -> Self:
         """Return the answers that are not vacuous."""
-        return self._where(self._says)
+        return self._select_answers(self._says_something)
 
-    def shared(self) -> Self:
+    def shared_answers(self) -> Self:
         """Return the informative answers about instances with informative answers of two or more labellers.
 
         Only these tell how reliable anybody is.
         """
-        says = self._says
+        says = self._says_something
         pairs = np.unique(np.column_stack([self.instances, self.labellers])[says], axis=0)
         voices = np.bincount(pairs[:, 0], minlength=self.instance_count)
-        return self._where(says & (voices[self.instances] > 1))
+        return self._select_answers(says & (voices[self.instances] > 1))
 
     @property
-    def _says(self) -> NDArray[np.bool_]:
+    def _says_something(self) -> NDArray[np.bool_]:
         says: NDArray[np.bool_] = self.contours.min(axis=1)[self.kinds] < 1.0
         return says
 
-    def _where(self, kept: NDArray[np.bool_]) -> Self:
+    def _select_answers(self, kept: NDArray[np.bool_]) -> Self:
         return type(self)(
             self.instances[kept], self.labellers[kept], self.kinds[kept], self.contours,
             self.instance_count, self.labeller_count,
@@ -110,7 +110,7 @@ def sum_by(numbers: Ints, values: Floats, count: int) -> Floats:
     return found
 
 
-def normalised(log_joint: Floats) -> tuple[Floats, Floats]:
+def normalise_log_joint(log_joint: Floats) -> tuple[Floats, Floats]:
     """Return the probabilities (n, l) that are proportional to the exponentials, and the logs of their sums (n,)."""
     top = log_joint.max(axis=1, keepdims=True)
     joint = np.exp(log_joint - top)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from quercus.belief.errors import InvalidInput
-from quercus.crowds.answers import CrowdAnswers, Floats, Ints, normalised, sum_by
+from quercus.crowds.answers import CrowdAnswers, Floats, Ints, normalise_log_joint, sum_by
 from quercus.crowds.coin import PRIOR_RELIABILITY, likeliest_coins, log_prior, prior_cells
 
 ROUNDS: Final = 100
@@ -86,7 +86,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
     >>> found.matrices[2].round(2).tolist(), found.answer_evidence(2, np.array([0.0, 1.0])).round(2).tolist()
     ([[0.08, 0.92], [0.03, 0.97]], [0.95, 1.0])
     """
-    shared = answers.shared()
+    shared = answers.shared_answers()
     pairs = _LabellerContours.of(shared)
     coins = np.full(answers.labeller_count, PRIOR_RELIABILITY)
     prior = prior_cells(coins, answers.size)
@@ -107,7 +107,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
         bound.append(evidence + log_prior(coins) - lost)
         if np.abs(q - before).max() <= SETTLED_CHANGE:
             break
-    classes, _ = _LabellerContours.of(answers.informative()).classes(logs, log_shares)
+    classes, _ = _LabellerContours.of(answers.informative_answers()).classes(logs, log_shares)
     return CrowdEstimate(cells, prevalence / prevalence.sum(), classes, tuple(bound))
 
 
@@ -138,7 +138,7 @@ class _LabellerContours:
         """Return the probabilities of the classes (n, l), and the log evidence of all answers."""
         told = self.answers
         said = np.log(self.likelihood(logs))[self.pair_of]
-        q, evidence = normalised(log_shares + sum_by(told.instances, said, told.instance_count))
+        q, evidence = normalise_log_joint(log_shares + sum_by(told.instances, said, told.instance_count))
         return q, float(evidence[np.unique(told.instances)].sum())
 
     def counts(self, q: Floats, logs: Floats) -> Floats:

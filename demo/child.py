@@ -11,12 +11,12 @@ import threading
 def end_with_parent() -> None:
     """Stop this process as SIGTERM would when its standard input ends."""
 
-    def watch() -> None:
+    def watch_parent() -> None:
         while os.read(0, 4096):
             pass
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
+    threading.Thread(target=watch_parent, name="quercus-parent", daemon=True).start()
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from quercus.client.client import Client
-from quercus.demo.tables import numbers, read_table
+from quercus.demo.tables import read_table, row_numbers
 
 EVERY_S = 0.04
 """Time between two requests: an eager client, not a benchmark."""
@@ -65,7 +65,7 @@ class DemoClassifier:
         self._client, self._model = client, model
         table = read_table(file)
         self._truth = [row.pop("class") for row in table]
-        self._rows = [numbers(row) for row in table]
+        self._rows = [row_numbers(row) for row in table]
         self._times_ms: list[float] = []
         self._last: ClassifierState | None = None
 
@@ -76,7 +76,7 @@ class DemoClassifier:
         self._times_ms.append(1000 * (time.perf_counter() - started))
         new = self._last is None or self._last.version != answer.version
         if self._last is None or new:
-            rows, answers = self._counted(answer.as_of)
+            rows, answers = self._rows_and_answers(answer.as_of)
         else:
             rows, answers = self._last.rows, self._last.answers
         right = sum(map(str.__eq__, answer.labels, self._truth))
@@ -93,7 +93,7 @@ class DemoClassifier:
         )
         return self._last, new
 
-    def _counted(self, as_of: int) -> tuple[int, int]:
+    def _rows_and_answers(self, as_of: int) -> tuple[int, int]:
         """Rows and answers in the log up to ``as_of``; the first statement about a row is its source's."""
         histories = [instance.history for instance in self._client.instances(self._model)]
         rows = sum(history[0].sequence <= as_of for history in histories)
@@ -101,7 +101,7 @@ class DemoClassifier:
         return rows, sum(each.sequence <= as_of for each in said)
 
 
-def run(client: Client, model: str, file: Path, finish: threading.Event) -> None:
+def run_classifier(client: Client, model: str, file: Path, finish: threading.Event) -> None:
     """Classify until ``finish``, then once more by the tree of the whole log."""
     classifier = DemoClassifier(client, model, file)
     told = -TELL_S
@@ -121,13 +121,13 @@ def _print_reading(reading: ClassifierState) -> None:
 def _finish_when_told() -> threading.Event:
     finish = threading.Event()
 
-    def listen() -> None:
+    def listen_for_finish() -> None:
         if sys.stdin.readline().strip() == "finish":
             finish.set()
         else:
             os._exit(1)  # the demo is gone
 
-    threading.Thread(target=listen, name="quercus-parent", daemon=True).start()
+    threading.Thread(target=listen_for_finish, name="quercus-parent", daemon=True).start()
     return finish
 
 
@@ -140,7 +140,7 @@ def main() -> None:
     given = parser.parse_args()
     finish = _finish_when_told()
     with Client(given.server) as client:
-        run(client, given.model, given.file, finish)
+        run_classifier(client, given.model, given.file, finish)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quercus.client.results import Floats
 from quercus.demo import data
 from quercus.demo.child import end_with_parent
-from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, numbers, read_table
+from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, read_table, row_numbers
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Numeric
 from quercus.trees import MemoryForest, forest_of
@@ -69,7 +69,7 @@ class DemoProblem:
         forest.observe(self.values, np.ones((len(self.values), len(CLASSES))))
         return forest
 
-    def answer(self, forest: MemoryForest, row: int) -> None:
+    def give_answer(self, forest: MemoryForest, row: int) -> None:
         """Give a forest the true class of a row."""
         forest.replace_contour(row, np.eye(len(CLASSES))[self.targets[row]])
 
@@ -81,39 +81,39 @@ class DemoProblem:
         """Return the held-out accuracy after the true classes of the rows `order`."""
         forest = self.forest()
         for row in order:
-            self.answer(forest, int(row))
+            self.give_answer(forest, int(row))
         return self.accuracy(forest)
 
-    def asking(self, budget: int) -> float:
+    def accuracy_of_asking(self, budget: int) -> float:
         """Return the held-out accuracy after ``budget`` queries, each answered with the true class."""
         forest, left = self.forest(), np.ones(len(self.targets), dtype=bool)
         for _ in range(budget):
             (choice,) = choose_rows(forest, np.flatnonzero(left), 1)
             left[choice.row] = False
-            self.answer(forest, choice.row)
+            self.give_answer(forest, choice.row)
         return self.accuracy(forest)
 
 
-def load(folder: Path) -> DemoProblem:
+def load_problem(folder: Path) -> DemoProblem:
     """Return the split that lies in ``folder``."""
     training, truth, holdout = (read_table(folder / name) for name in (TRAINING, TRUTH, HOLDOUT))
     for row in training:
         del row["id"]
     holdout_classes = [row.pop("class") for row in holdout]
     return DemoProblem(
-        values=_values(training),
+        values=_row_values(training),
         targets=np.array([CLASSES.index(row["class"]) for row in truth]),
-        holdout=_values(holdout),
+        holdout=_row_values(holdout),
         holdout_targets=np.array([CLASSES.index(name) for name in holdout_classes]),
     )
 
 
-def draw(problem: DemoProblem, seed: int) -> RandomDraw:
+def draw_order(problem: DemoProblem, seed: int) -> RandomDraw:
     """Give labels in a random order until all rows have one, and measure after each."""
     forest = problem.forest()
     accuracies = [problem.accuracy(forest)]
     for row in np.random.default_rng(seed).permutation(len(problem.targets)):
-        problem.answer(forest, int(row))
+        problem.give_answer(forest, int(row))
         accuracies.append(problem.accuracy(forest))
     return RandomDraw(seed, tuple(accuracies))
 
@@ -121,15 +121,15 @@ def draw(problem: DemoProblem, seed: int) -> RandomDraw:
 def other_split(seed: int, budget: int, orders: int) -> OtherSplit:
     """Compare queries with random labels in a number of orders, on another split."""
     with tempfile.TemporaryDirectory() as name:
-        data.write(data.make(seed), Path(name))
-        problem = load(Path(name))
+        data.write_split(data.make_split(seed), Path(name))
+        problem = load_problem(Path(name))
     shuffled = (np.random.default_rng(k).permutation(len(problem.targets)) for k in range(orders))
     at_random = float(np.mean([problem.at_random(order[:budget]) for order in shuffled]))
-    return OtherSplit(seed, problem.asking(budget), at_random)
+    return OtherSplit(seed, problem.accuracy_of_asking(budget), at_random)
 
 
-def _values(rows: list[dict[str, str]]) -> Floats:
-    return np.array([list(numbers(row).values()) for row in rows])
+def _row_values(rows: list[dict[str, str]]) -> Floats:
+    return np.array([list(row_numbers(row).values()) for row in rows])
 
 
 def main() -> None:
@@ -141,11 +141,11 @@ def main() -> None:
     parser.add_argument("--other-seeds", type=int, nargs="*", default=[])
     given = parser.parse_args()
     end_with_parent()
-    problem = load(given.folder)
+    problem = load_problem(given.folder)
     if hasattr(os, "nice"):
         os.nice(NICE)
     for seed in range(given.random_orders):
-        print(json.dumps(asdict(draw(problem, seed))), flush=True)
+        print(json.dumps(asdict(draw_order(problem, seed))), flush=True)
     for seed in given.other_seeds:
         print(json.dumps(asdict(other_split(seed, given.budget, given.random_orders))), flush=True)
 

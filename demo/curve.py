@@ -67,7 +67,7 @@ class Curves:
         return high
 
 
-def table(curves: Curves) -> Table:
+def curve_table(curves: Curves) -> Table:
     """Return some of the numbers, the first and the last among them."""
     drawn = Table("answers", "asked", "random: mean", "range", box=None, pad_edge=False)
     for column in drawn.columns:
@@ -80,13 +80,13 @@ def table(curves: Curves) -> Table:
     return drawn
 
 
-def saving(curves: Curves) -> str:
+def saving_text(curves: Curves) -> str:
     """Return the saving by queries: the number of random labels that do as well on average, from there on.
 
     Examples
     --------
     >>> curves = Curves((0, 2), (0.3, 0.8), np.array([[0.3, 0.5, 0.6, 0.8, 0.9]]), 0.3)
-    >>> saving(curves)
+    >>> saving_text(curves)
     '2 answers that were asked for gave 0.800; random labels need 3 answers for the same accuracy on this split.'
     """
     k, asked = curves.answers[-1], curves.asked[-1]
@@ -98,7 +98,7 @@ def saving(curves: Curves) -> str:
     return f"{words}{needed} answers for the same accuracy on this split."
 
 
-def verdict(curves: Curves) -> str:
+def verdict_text(curves: Curves) -> str:
     """Return, in words, whether the queries or random labels were better."""
     k, asked = curves.answers[-1], curves.asked[-1]
     mean, low, high, repeats = curves.mean[k], curves.low[k], curves.high[k], len(curves.random)
@@ -118,7 +118,7 @@ def verdict(curves: Curves) -> str:
     )
 
 
-def caution(other_splits: Sequence[tuple[float, float]], row: float) -> str:
+def caution_text(other_splits: Sequence[tuple[float, float]], row: float) -> str:
     """Return, in words, the result on other splits beside this run.
 
     Parameters
@@ -136,7 +136,7 @@ def caution(other_splits: Sequence[tuple[float, float]], row: float) -> str:
     )
 
 
-def write(curves: Curves, path: Path) -> None:
+def write_csv(curves: Curves, path: Path) -> None:
     """Write all the numbers as CSV."""
     rows = [
         (k, asked, float(curves.mean[k]), float(curves.low[k]), float(curves.high[k]))
@@ -145,7 +145,7 @@ def write(curves: Curves, path: Path) -> None:
     write_table(path, ["answers", "asked", "random_mean", "random_lowest", "random_highest"], rows)
 
 
-def draw(curves: Curves, path: Path, title: str) -> None:
+def draw_png(curves: Curves, path: Path, title: str) -> None:
     """Draw the curves as PNG."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     FigureCanvasAgg(figure)

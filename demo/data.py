@@ -44,7 +44,7 @@ class Split:
         return len(self.ids) // ANSWERS_SHARE
 
 
-def make(seed: int) -> Split:
+def make_split(seed: int) -> Split:
     """Return the wine data split 70/30, each class in proportion, by ``seed``."""
     wine = load_wine()
     names = [CLASSES[number] for number in wine.target]
@@ -61,7 +61,7 @@ def make(seed: int) -> Split:
     )
 
 
-def write(split: Split, folder: Path) -> None:
+def write_split(split: Split, folder: Path) -> None:
     """Write the rows of the sensor, the knowledge of the labellers, and the test rows of the classifier."""
     with_id = [[name, *row] for name, row in zip(split.ids, split.training.tolist(), strict=True)]
     write_table(folder / TRAINING, ["id", *split.attributes], with_id)

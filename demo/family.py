@@ -65,15 +65,15 @@ class ManagedProcess:
                 text=True,
                 encoding="utf-8",
                 errors="replace",
-                env=environment(),
+                env=clean_environment(),
                 start_new_session=True,
             )
-        self._reader = threading.Thread(target=self._read, name=f"quercus-demo-{name}", daemon=True)
+        self._reader = threading.Thread(target=self._read_lines, name=f"quercus-demo-{name}", daemon=True)
         self._reader.start()
 
-    def _read(self) -> None:
+    def _read_lines(self) -> None:
         with self.log.open("a", encoding="utf-8") as log:
-            for line in _piped(self.process.stdout):
+            for line in _piped_stream(self.process.stdout):
                 log.write(line)
                 log.flush()
                 self._listener(line.rstrip("\n"))
@@ -82,13 +82,13 @@ class ManagedProcess:
         self._changed.set()
 
     @property
-    def code(self) -> int | None:
+    def exit_code(self) -> int | None:
         """Exit code; None while it runs or while its last lines are not read yet."""
         return None if self._reader.is_alive() else self.process.returncode
 
     def send_line(self, line: str) -> None:
         """Write a line to its standard input; one that is gone is found by its exit code."""
-        stdin = _piped(self.process.stdin)
+        stdin = _piped_stream(self.process.stdin)
         with contextlib.suppress(BrokenPipeError):
             stdin.write(line + "\n")
             stdin.flush()
@@ -102,7 +102,7 @@ class ManagedProcess:
     def join(self, timeout_s: float) -> bool:
         """Wait until it has ended and all it said is read; tells whether that came true."""
         self._reader.join(timeout_s)
-        return self.code is not None
+        return self.exit_code is not None
 
     def check(self) -> None:
         """Raise ``DemoFailure`` when it ended with an error, or ended when it should not."""
@@ -111,10 +111,12 @@ class ManagedProcess:
             return
         self.join(LAST_WORDS_S)
         if code == 0:
-            raise self.failure("ended too early")
-        raise self.failure(f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}")
+            raise self.make_failure("ended too early")
+        raise self.make_failure(
+            f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}"
+        )
 
-    def failure(self, what: str) -> DemoFailure:
+    def make_failure(self, what: str) -> DemoFailure:
         """Return the failure of this process, with the end of its log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
         tail = "".join(f"\n    {line}" for line in lines) or "\n    (it wrote nothing)"
@@ -185,7 +187,7 @@ class ProcessGroup:
         self._changed.clear()
         return False
 
-    def end(self, member: ManagedProcess, until: float) -> None:
+    def end_process(self, member: ManagedProcess, until: float) -> None:
         """Ask one process to end and wait for it, up to ``until`` (of ``time.monotonic``).
 
         Raises
@@ -195,17 +197,17 @@ class ProcessGroup:
         """
         member.terminate()
         if not member.join(max(0.0, until - time.monotonic())):
-            raise member.failure("did not end when it was asked to")
+            raise member.make_failure("did not end when it was asked to")
         member.check()
 
 
-def environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """Return the environment of the processes: no settings of the user's own servers, no proxy to loopback."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("QUERCUS_")}
     return kept | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "no_grpc_proxy": "127.0.0.1"}
 
 
-def _piped(stream: IO[str] | None) -> IO[str]:
+def _piped_stream(stream: IO[str] | None) -> IO[str]:
     if stream is None:
         raise RuntimeError("the process was not started with a pipe")
     return stream

@@ -99,19 +99,19 @@ class _ProcessOutput:
     versions: list[ClassifierState] = field(default_factory=list)
     pushed: dict[str, Any] = field(default_factory=dict)
 
-    def server(self, line: str) -> None:
+    def read_server(self, line: str) -> None:
         if line.startswith("listening on "):
             self.address = line.removeprefix("listening on ").strip()
 
-    def comparison(self, line: str) -> None:
-        said = _json(line)
+    def read_comparison(self, line: str) -> None:
+        said = _json_report(line)
         if "accuracies" in said:
             self.random.append(tuple(said["accuracies"]))
         elif "asked" in said:
             self.other_splits.append((said["asked"], said["random"]))
 
-    def classifier(self, line: str) -> None:
-        said = _json(line)
+    def read_classifier(self, line: str) -> None:
+        said = _json_report(line)
         if not said:
             return
         reading = ClassifierState(**said)
@@ -119,8 +119,8 @@ class _ProcessOutput:
             self.versions.append(reading)
         self.readings.append(reading)
 
-    def sensor(self, line: str) -> None:
-        self.pushed = _json(line) or self.pushed
+    def read_sensor(self, line: str) -> None:
+        self.pushed = _json_report(line) or self.pushed
 
 
 class DemoRun:
@@ -137,7 +137,7 @@ class DemoRun:
         self._settings, self._screen, self._family = settings, screen, family
         self._heard = _ProcessOutput()
         self._until = time.monotonic() + settings.timeout_s
-        self._split = data.make(settings.seed)
+        self._split = data.make_split(settings.seed)
         self._labellers: list[ManagedProcess] = []
         self._compares = False
 
@@ -150,7 +150,7 @@ class DemoRun:
             When anything went wrong.
         """
         split, folder = self._split, self._settings.folder
-        data.write(split, folder)
+        data.write_split(split, folder)
         self._screen.print_line(
             f"178 wines: {len(split.ids)} to learn from, all labels unknown, {split.budget} answers to spend; "
             f"{len(split.holdout_classes)} held out"
@@ -159,19 +159,19 @@ class DemoRun:
         with Client(self._heard.address, timeout_s=self._settings.timeout_s, outage_s=OUTAGE_S) as client:
             try:
                 self._create_model(client)
-                self._learn(client)
-                outcome = self._collect(client)
+                self._run_learning(client)
+                outcome = self._collect_outcome(client)
                 self._screen.wait("a stream that changes")
-                outcome = replace(outcome, stream=stream.play(client))
+                outcome = replace(outcome, stream=stream.play_stream(client))
                 self._screen.end_live()
             except QuercusError as error:
                 server.join(LAST_WORDS_S)
                 self._family.check()
-                raise server.failure(f"answered with an error: {error}") from error
-        self._family.end(server, self._until)
+                raise server.make_failure(f"answered with an error: {error}") from error
+        self._family.end_process(server, self._until)
         return outcome
 
-    def _compare(self, client: Client) -> bool:
+    def _start_comparison(self, client: Client) -> bool:
         """Start the comparison once all kernels are compiled, for it would compile them too; whether it has begun."""
         if self._compares or client.status().kernels:
             return self._compares
@@ -181,7 +181,7 @@ class DemoRun:
             "comparison", f"{_PARTS}.comparison", str(self._settings.folder),
             "--budget", budget, "--random-orders", repeats,
             "--other-seeds", *map(str, self._settings.other_seeds),
-            listener=self._heard.comparison,
+            listener=self._heard.read_comparison,
         )  # fmt: skip
         return True
 
@@ -189,7 +189,7 @@ class DemoRun:
         """Wait for a forest of no rows, and for the kernels that larger ones need, and show how far they are."""
         shown = ""
 
-        def progress() -> str:
+        def compiling_progress() -> str:
             status = client.status()
             return f"{status.kernels_ready} of {status.kernels} steps" if status.grower == "compiling" else ""
 
@@ -197,8 +197,8 @@ class DemoRun:
             return client.get_model(MODEL).tree_version > 0 and client.status().grower != "compiling"
 
         while not is_ready():
-            self._wait(lambda shown=shown: is_ready() or progress() not in {"", shown})  # type: ignore[misc]
-            now = progress()
+            self._wait_until(lambda shown=shown: is_ready() or compiling_progress() not in {"", shown})  # type: ignore[misc]
+            now = compiling_progress()
             if now not in {"", shown}:
                 self._screen.wait(
                     f"compiling numerical kernels, once: {now} done; the forest can begin after four"
@@ -212,9 +212,9 @@ class DemoRun:
     def _start_server(self) -> ManagedProcess:
         server = self._family.start(
             "server", f"{_PARTS}.child", "serve", "--port", "0", "--store", str(self._settings.folder / STORE),
-            listener=self._heard.server, may_end=False,
+            listener=self._heard.read_server, may_end=False,
         )  # fmt: skip
-        self._wait(lambda: bool(self._heard.address))
+        self._wait_until(lambda: bool(self._heard.address))
         self._screen.print_line(
             f"server listens on {self._heard.address}, its store is {self._settings.folder / STORE}"
         )
@@ -234,27 +234,27 @@ class DemoRun:
         self._await_forest(client)
         self._screen.print_line(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
 
-    def _learn(self, client: Client) -> None:
+    def _run_learning(self, client: Client) -> None:
         """Everybody at work, until all rows are pushed and the labellers have gone home."""
         heard, address, folder = self._heard, self._heard.address, self._settings.folder
         classifier = self._family.start(
             "classifier", f"{_PARTS}.classifier", address, MODEL, str(folder / tables.HOLDOUT),
-            listener=heard.classifier, may_end=False,
+            listener=heard.read_classifier, may_end=False,
         )  # fmt: skip
         sensor = self._family.start(
             "sensor", f"{_PARTS}.sensor", address, MODEL, str(folder / tables.TRAINING),
-            "--rows-per-s", str(self._settings.rows_per_s), listener=heard.sensor,
+            "--rows-per-s", str(self._settings.rows_per_s), listener=heard.read_sensor,
         )  # fmt: skip
         self._labellers = [self._start_labeller(name, factor) for name, factor in LABELLERS.items()]
         busy = [sensor, *self._labellers]
         started = time.monotonic()
-        while not self._family.wait(lambda: all(member.code == 0 for member in busy), self._until):
-            self._screen.show(self._scene(client, time.monotonic() - started))
-            self._compare(client)
+        while not self._family.wait(lambda: all(member.exit_code == 0 for member in busy), self._until):
+            self._screen.show(self._current_state(client, time.monotonic() - started))
+            self._start_comparison(client)
         classifier.may_end = True
         classifier.send_line("finish")
-        self._wait(lambda: classifier.code == 0)
-        self._screen.show(self._scene(client, time.monotonic() - started), last=True)
+        self._wait_until(lambda: classifier.exit_code == 0)
+        self._screen.show(self._current_state(client, time.monotonic() - started), last=True)
 
     def _start_labeller(self, name: str, factor: float) -> ManagedProcess:
         return self._family.start(
@@ -263,7 +263,7 @@ class DemoRun:
             "--delay-s", str(factor * self._settings.labeller_delay_s), "--idle-s", str(IDLE_S),
         )  # fmt: skip
 
-    def _scene(self, client: Client, seconds: float) -> DemoState:
+    def _current_state(self, client: Client, seconds: float) -> DemoState:
         queries = list(client.list_queries(MODEL, ["leased", "answered"]))
         leased = {query.labeller: query for query in queries if query.state == "leased"}
         return DemoState(
@@ -273,11 +273,11 @@ class DemoRun:
             rows=len(self._split.ids),
             thinking={name: leased.get(name) for name in LABELLERS},
             answered=Counter(query.labeller for query in queries if query.state == "answered"),
-            gone_home=[member.name for member in self._labellers if member.code == 0],
+            gone_home=[member.name for member in self._labellers if member.exit_code == 0],
             readings=tuple(self._heard.versions),
         )
 
-    def _collect(self, client: Client) -> Outcome:
+    def _collect_outcome(self, client: Client) -> Outcome:
         """Check everything, then take the results."""
         model, tree = client.get_model(MODEL), client.tree(MODEL)
         answered = self._check_answers(client, model)
@@ -304,8 +304,8 @@ class DemoRun:
     def _wait_for_comparison(self, client: Client) -> None:
         heard, settings = self._heard, self._settings
         self._screen.wait("spending as many labels at random, to compare; and all of it on other splits")
-        self._wait(lambda: self._compare(client))
-        self._wait(
+        self._wait_until(lambda: self._start_comparison(client))
+        self._wait_until(
             lambda: (len(heard.random), len(heard.other_splits)) == (settings.repeats, settings.splits)
         )
         self._screen.end_live()
@@ -335,12 +335,12 @@ class DemoRun:
         _require(model.queries_leased == 0, f"{model.queries_leased} queries are still leased")
         return dict(answers)
 
-    def _wait(self, done: Callable[[], bool]) -> None:
+    def _wait_until(self, done: Callable[[], bool]) -> None:
         while not self._family.wait(done, self._until):
             pass
 
 
-def _json(line: str) -> dict[str, Any]:
+def _json_report(line: str) -> dict[str, Any]:
     """Return the report in a line; empty for a line that is for people."""
     said: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
     return said

@@ -25,45 +25,45 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
     curves = Curves.of(outcome.readings, outcome.random, max(classes.values()) / classes.total())
     (folder / TREE_TEXT).write_text(outcome.text.rstrip("\n") + "\n", encoding="utf-8")
     (folder / TREE_SVG).write_text(outcome.svg, encoding="utf-8")
-    curve.write(curves, folder / CURVE_CSV)
+    curve.write_csv(curves, folder / CURVE_CSV)
     title = "Wine: labels asked for, and labels at random"
-    curve.draw(curves, folder / CURVE_PNG, title)
+    curve.draw_png(curves, folder / CURVE_PNG, title)
 
-    def say(text: str = "", prose: bool = False) -> None:
+    def print_text(text: str = "", prose: bool = False) -> None:
         console.print(text, markup=False, soft_wrap=not (prose and console.is_terminal))
 
-    say()
-    say("The tree that grows beside the forest, for people to read:")
-    say()
-    say(outcome.text.rstrip("\n"))
-    say()
+    print_text()
+    print_text("The tree that grows beside the forest, for people to read:")
+    print_text()
+    print_text(outcome.text.rstrip("\n"))
+    print_text()
     console.print("Accuracy on held-out rows", style="bold")
-    console.print(curve.table(curves))
-    say()
-    say(curve.saving(curves), prose=True)
-    say(curve.verdict(curves), prose=True)
-    say(curve.caution(outcome.other_splits, 1 / classes.total()), prose=True)
-    say()
+    console.print(curve.curve_table(curves))
+    print_text()
+    print_text(curve.saving_text(curves), prose=True)
+    print_text(curve.verdict_text(curves), prose=True)
+    print_text(curve.caution_text(outcome.other_splits, 1 / classes.total()), prose=True)
+    print_text()
     _say_what_happened(outcome, console)
-    say()
+    print_text()
     console.print("A stream that changes", style="bold")
-    say(
+    print_text(
         f"{stream.ROWS:,} rows come with their labels; after {stream.CHANGE:,} the classes change places. The service "
         "measures by itself how right it is (see quercus models show):",
         prose=True,
     )
     for name, accuracy in outcome.stream.items():
-        say(f"  {name:15}{accuracy_text(accuracy)}")
-    say()
-    say(f"In {folder.resolve()}:")
-    say(f"  {CURVE_PNG}  {CURVE_CSV}  {TREE_SVG}  {TREE_TEXT}  a log of each process")
-    program, store = shlex.quote(_program()), shlex.quote(str(folder / STORE))
-    say(
+        print_text(f"  {name:15}{accuracy_text(accuracy)}")
+    print_text()
+    print_text(f"In {folder.resolve()}:")
+    print_text(f"  {CURVE_PNG}  {CURVE_CSV}  {TREE_SVG}  {TREE_TEXT}  a log of each process")
+    program, store = shlex.quote(_program_path()), shlex.quote(str(folder / STORE))
+    print_text(
         f"To look around: {program} serve --store {store}; then, in another terminal: {program} models show {MODEL}"
     )
 
 
-def _program() -> str:
+def _program_path() -> str:
     """Return the program that starts the command line from here: its name, if that finds this one, or its path."""
     found = shutil.which("quercus")
     return "quercus" if found is not None and Path(found).samefile(sys.argv[0]) else sys.argv[0]

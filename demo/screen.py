@@ -101,9 +101,9 @@ class Screen:
                 self.end_live()
                 self._live = Live(console=self._console, auto_refresh=False)
                 self._live.start()
-            self._live.update(_drawing(scene, self._console.width), refresh=True)
+            self._live.update(_state_table(scene, self._console.width), refresh=True)
             return
-        line = _line(scene)
+        line = _state_line(scene)
         due = scene.seconds - self._last_line_at >= LINE_EVERY_S
         if (due or last) and line != self._last_line:
             self._last_line, self._last_line_at = line, scene.seconds
@@ -118,7 +118,7 @@ class Screen:
             self._live = None
 
 
-def _line(scene: DemoState) -> str:
+def _state_line(scene: DemoState) -> str:
     model = scene.model
     parts = [
         f"rows {model.instance_count}/{scene.rows}",
@@ -128,11 +128,13 @@ def _line(scene: DemoState) -> str:
     if scene.readings:
         parts.append(f"accuracy {scene.readings[-1].accuracy:.2f}")
     for name, query in scene.thinking.items():
-        parts.append(f"{name} {'gone home' if name in scene.gone_home else _doing(query, short=True)}")
+        parts.append(
+            f"{name} {'gone home' if name in scene.gone_home else _activity_text(query, short=True)}"
+        )
     return "  ".join(parts)
 
 
-def _drawing(scene: DemoState, width: int) -> Table:
+def _state_table(scene: DemoState, width: int) -> Table:
     """Each part in a line; bars only where there is room, and text is cut rather than broken."""
     model, tree = scene.model, scene.tree
     has_bars = width >= BARS_FROM_WIDTH
@@ -143,27 +145,31 @@ def _drawing(scene: DemoState, width: int) -> Table:
     table.add_column(no_wrap=True)
     room = max(1, width - NAME_WIDTH - GAP - has_bars * (BAR_WIDTH + GAP))
 
-    def row(name: str, share: float | None, text: str, style: str = "cyan") -> None:
+    def add_row(name: str, share: float | None, text: str, style: str = "cyan") -> None:
         said = Text(text)
         said.truncate(room, overflow="ellipsis")
         drawn = Text("" if share is None else bar(share, BAR_WIDTH), style=style)
         table.add_row(name, *([drawn] if has_bars else []), said)
 
     pushed = model.instance_count / scene.rows
-    row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
-    lag = f"{_count(model.lag, 'event')} behind" if model.lag else "up to date"
+    add_row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
+    lag = f"{_counted_noun(model.lag, 'event')} behind" if model.lag else "up to date"
     undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "none undecided"
-    row("tree", None, f"version {model.tree_version}, {lag}; {_count(len(tree.nodes), 'node')}, {undecided}")
+    add_row(
+        "tree",
+        None,
+        f"version {model.tree_version}, {lag}; {_counted_noun(len(tree.nodes), 'node')}, {undecided}",
+    )
     spent = model.queries_answered / model.budget if model.budget else 0.0
-    row("budget", spent, f"{model.queries_answered} of {model.budget} answers", "yellow")
+    add_row("budget", spent, f"{model.queries_answered} of {model.budget} answers", "yellow")
     for name, query in scene.thinking.items():
-        doing = "gone home" if name in scene.gone_home else _doing(query)
-        row(f"  {name}", None, f"{scene.answered.get(name, 0)} answered; {doing}")
-    _classifier(scene, row)
+        doing = "gone home" if name in scene.gone_home else _activity_text(query)
+        add_row(f"  {name}", None, f"{scene.answered.get(name, 0)} answered; {doing}")
+    _add_classifier_row(scene, add_row)
     return table
 
 
-def _classifier(scene: DemoState, row: Callable[[str, float | None, str, str], None]) -> None:
+def _add_classifier_row(scene: DemoState, row: Callable[[str, float | None, str, str], None]) -> None:
     if not scene.readings:
         row("classifier", None, "waits for a tree", "green")
         return
@@ -171,10 +177,11 @@ def _classifier(scene: DemoState, row: Callable[[str, float | None, str, str], N
     row(
         "classifier",
         last.accuracy,
-        f"accuracy {last.accuracy:.2f} by tree {last.version} ({_count(last.answers, 'answer')})",
+        f"accuracy {last.accuracy:.2f} by tree {last.version} ({_counted_noun(last.answers, 'answer')})",
         "green",
     )
-    times = f"{_count(last.requests, 'request')}, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
+    requests = _counted_noun(last.requests, "request")
+    times = f"{requests}, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
     row(
         "",
         None,
@@ -183,11 +190,11 @@ def _classifier(scene: DemoState, row: Callable[[str, float | None, str, str], N
     )
 
 
-def _count(number: int, noun: str) -> str:
+def _counted_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _doing(query: Query | None, short: bool = False) -> str:
+def _activity_text(query: Query | None, short: bool = False) -> str:
     if query is None:
         return "waits" if short else "waits for a query"
     if short:

@@ -12,30 +12,30 @@ from pathlib import Path
 from quercus.client.client import Client
 from quercus.client.results import PushReport
 from quercus.demo.child import end_with_parent
-from quercus.demo.tables import numbers, read_table
+from quercus.demo.tables import read_table, row_numbers
 
 BATCH_ROWS = 8
 
 
-def paced(rows: list[dict[str, float]], rows_per_s: float) -> Iterator[dict[str, float]]:
+def paced_rows(rows: list[dict[str, float]], rows_per_s: float) -> Iterator[dict[str, float]]:
     """Yield rows at a pace."""
     for row in rows:
         yield row
         time.sleep(1 / rows_per_s)
 
 
-def push(server: str, model: str, file: Path, rows_per_s: float) -> PushReport:
+def push_rows(server: str, model: str, file: Path, rows_per_s: float) -> PushReport:
     """Push every row of ``file`` without a label; its column ``id`` names the instances."""
     table = read_table(file)
     ids = [row.pop("id") for row in table]
-    rows = [numbers(row) for row in table]
+    rows = [row_numbers(row) for row in table]
 
     def show_progress(report: PushReport) -> None:
         print(f"{report.rows} of {len(rows)} rows acknowledged", flush=True)
 
     with Client(server) as client:
         return client.push(
-            model, paced(rows, rows_per_s), ids=ids, batch_rows=BATCH_ROWS, on_progress=show_progress
+            model, paced_rows(rows, rows_per_s), ids=ids, batch_rows=BATCH_ROWS, on_progress=show_progress
         )
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--rows-per-s", type=float, required=True)
     given = parser.parse_args()
     end_with_parent()
-    report = push(given.server, given.model, given.file, given.rows_per_s)
+    report = push_rows(given.server, given.model, given.file, given.rows_per_s)
     print(json.dumps(asdict(report)), flush=True)
 
 

@@ -18,7 +18,7 @@ ROWS, CHANGE, BATCH = 2_000, 1_400, 100
 SEED = 0
 
 
-def rows() -> tuple[Floats, list[str]]:
+def stream_rows() -> tuple[Floats, list[str]]:
     """Return the stream: values (2,000, 2) and classes; from row 1,400 on, former calm is an alarm."""
     rng = np.random.default_rng(SEED)
     values = rng.normal(size=(ROWS, 2))
@@ -26,12 +26,12 @@ def rows() -> tuple[Floats, list[str]]:
     return values, [CLASSES[int(each)] for each in alarm]
 
 
-def play(client: Client) -> dict[str, RecentAccuracy]:
+def play_stream(client: Client) -> dict[str, RecentAccuracy]:
     """Let both models learn the stream; return the accuracy of each algorithm on its last rows.
 
     Each batch is in the trees before the next one comes.
     """
-    values, classes = rows()
+    values, classes = stream_rows()
     attributes = [Numeric("temperature"), Numeric("pressure")]
     for model, algorithm in MODELS.items():
         client.create_model(model, Specification(attributes, CLASSES, algorithm={"name": algorithm}))

@@ -26,6 +26,6 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def numbers(row: dict[str, str]) -> dict[str, float]:
+def row_numbers(row: dict[str, str]) -> dict[str, float]:
     """Return a row of measurements."""
     return {name: float(cell) for name, cell in row.items()}

@@ -139,7 +139,7 @@ ALERTS = (
 )
 
 
-def rules() -> str:
+def alert_rules() -> str:
     """Return the file of alerts. Strings are written as JSON, which YAML contains."""
     lines = [f"# Written by `{WRITTEN_BY}`; change that file.", "groups:", "  - name: quercus", "    rules:"]
     for each in ALERTS:
@@ -155,7 +155,7 @@ def rules() -> str:
     return "\n".join(lines) + "\n"
 
 
-def board() -> str:
+def dashboard_text() -> str:
     """Return the dashboard: a row of panels for each part of the table."""
     panels: list[dict[str, Any]] = []
     y = 0
@@ -164,16 +164,16 @@ def board() -> str:
         y += 1
         for i, row in enumerate(metrics):
             panels.append(
-                _panel(row) | {"gridPos": {"x": 8 * (i % 3), "y": y + 7 * (i // 3), "w": 8, "h": 7}}
+                _panel_json(row) | {"gridPos": {"x": 8 * (i % 3), "y": y + 7 * (i // 3), "w": 8, "h": 7}}
             )
         y += 7 * -(-len(metrics) // 3)
     for number, panel in enumerate(panels, 1):
         panel["id"] = number
-    return json.dumps(_frame(panels), indent=2) + "\n"
+    return json.dumps(_dashboard_frame(panels), indent=2) + "\n"
 
 
-def _panel(row: MetricRow) -> dict[str, Any]:
-    expr, legend = _expression(row)
+def _panel_json(row: MetricRow) -> dict[str, Any]:
+    expr, legend = _panel_expression(row)
     unit = {"bool": "bool_yes_no"}.get(row.unit, row.unit)
     if row == t.CERTIFICATE_END:
         expr = f"{row.sample} - time()"  # what is left of it
@@ -191,7 +191,7 @@ def _panel(row: MetricRow) -> dict[str, Any]:
     }
 
 
-def _expression(row: MetricRow) -> tuple[str, str]:
+def _panel_expression(row: MetricRow) -> tuple[str, str]:
     """Return the expression of a metric's panel, and the name of each line."""
     chosen = '{instance=~"$instance"}'
     if row.kind == "histogram":
@@ -206,8 +206,8 @@ def _expression(row: MetricRow) -> tuple[str, str]:
     return f"{row.sample}{chosen}", "{{instance}}"
 
 
-def _frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
-    def choice(name: str, metric: MetricRow) -> dict[str, Any]:
+def _dashboard_frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
+    def template_variable(name: str, metric: MetricRow) -> dict[str, Any]:
         return {
             "name": name,
             "type": "query",
@@ -227,7 +227,13 @@ def _frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
         "schemaVersion": 39,
         "time": {"from": "now-6h", "to": "now"},
         "refresh": "30s",
-        "templating": {"list": [source, choice("instance", t.STORE_UP), choice("model", t.INSTANCES)]},
+        "templating": {
+            "list": [
+                source,
+                template_variable("instance", t.STORE_UP),
+                template_variable("model", t.INSTANCES),
+            ]
+        },
         "panels": panels,
     }
 
@@ -237,12 +243,16 @@ def named_metrics(expr: str) -> set[str]:
     return set(re.findall(r"\b(?:quercus|grpc_server|process)_\w+\b", expr))
 
 
-def expressions() -> list[str]:
+def all_expressions() -> list[str]:
     """Return every expression of both files."""
-    shown = [target["expr"] for panel in json.loads(board())["panels"] for target in panel.get("targets", ())]
+    shown = [
+        target["expr"]
+        for panel in json.loads(dashboard_text())["panels"]
+        for target in panel.get("targets", ())
+    ]
     return [*(alert.expr for alert in ALERTS), *shown]
 
 
 if __name__ == "__main__":
-    RULES.write_text(rules())
-    BOARD.write_text(board())
+    RULES.write_text(alert_rules())
+    BOARD.write_text(dashboard_text())

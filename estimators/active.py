@@ -123,10 +123,10 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _learn(self, table: Table) -> LearnedModel:
+    def _learn_model(self, table: Table) -> LearnedModel:
         names = distinct_names(self.classes_.tolist())
         table = repeat_rows(table)
-        specification = self._specification(table.attributes, names, len(table))
+        specification = self._make_specification(table.attributes, names, len(table))
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)
 
@@ -201,15 +201,15 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         """
         BATCH_SIZE.check(batch_size)
         fresh = clone(self)
-        X = fresh._validated(X, reset=True)
-        labels = read_labels(y, self._frame(), self.missing_label)
+        X = fresh._validate_rows(X, reset=True)
+        labels = read_labels(y, self._known_classes(), self.missing_label)
         columns = FittedColumns.of(X, self.categorical_features)
-        values, contours = columns.values(X), labels.matrix()
+        values, contours = columns.values(X), labels.plausibility_matrix()
         check_consistent_length(values, contours)
         unanswered = row_numbers(refused, len(values), "refused")
         offset, count, allowed = 0, len(values), np.arange(len(values))
         if candidates is not None and are_rows(candidates):
-            more = columns.values(fresh._validated(candidates, reset=False))
+            more = columns.values(fresh._validate_rows(candidates, reset=False))
             offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
             values, contours = (
                 np.vstack([values, more]),
@@ -217,7 +217,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             )
         elif candidates is not None:
             allowed = row_numbers(candidates, count)
-        specification = self._specification(
+        specification = self._make_specification(
             columns.attributes, distinct_names(labels.classes.tolist()), len(values)
         )
         closed = np.ones(len(values), dtype=bool)
@@ -227,7 +227,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             *(Refused(row, NOWHERE) for row in np.unique(unanswered).tolist()),
         ]
         last: _LastQuery | None = getattr(self, "_last", None)
-        if last is not None and last.answered(specification, values, contours):
+        if last is not None and last.is_answered(specification, values, contours):
             events.append(Answered(last.row, contours[last.row], 1.0, last.asked))
         state = grow(GrowthState.initial(specification), events)
         agenda = state.agenda(count if return_utilities else batch_size, closed)
@@ -239,18 +239,18 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         if not return_utilities:
             return picked
         askable = state.evidence.candidates(allowed) - offset
-        return picked, _utilities(order, picked, askable, count)
+        return picked, _pick_utilities(order, picked, askable, count)
 
-    def _frame(self) -> Sequence[Any] | None:
+    def _known_classes(self) -> Sequence[Any] | None:
         fitted: Sequence[Any] | None = getattr(self, "classes_", None)
         return fitted if self.classes is None else self.classes
 
-    def _specification(
+    def _make_specification(
         self, attributes: Sequence[Attribute], names: Sequence[str], rows: int
     ) -> Specification:
         return Specification(
             tuple(
-                self._cut(attribute) if isinstance(attribute, Numeric) else attribute
+                self._limit_cuts(attribute) if isinstance(attribute, Numeric) else attribute
                 for attribute in attributes
             ),
             Frame(tuple(names)),
@@ -266,7 +266,7 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
             split_significance=self.split_significance,
         )
 
-    def _cut(self, attribute: Numeric) -> Numeric:
+    def _limit_cuts(self, attribute: Numeric) -> Numeric:
         if self.bins is None:
             return replace(attribute, cuts=self.max_cuts)
         return replace(attribute, bins=self.bins)
@@ -281,7 +281,7 @@ class _LastQuery:
     values: Floats
     asked: QueryPosition
 
-    def answered(self, specification: Specification, values: Floats, contours: Floats) -> bool:
+    def is_answered(self, specification: Specification, values: Floats, contours: Floats) -> bool:
         """Return whether these are the same rows, and the queried one has its label now."""
         return (
             self.specification == specification
@@ -290,7 +290,7 @@ class _LastQuery:
         )
 
 
-def _utilities(order: Ints, picked: Ints, askable: Ints, count: int) -> Floats:
+def _pick_utilities(order: Ints, picked: Ints, askable: Ints, count: int) -> Floats:
     """Return the utilities of each row at each pick: ranks, because strategies have scores in different units."""
     utilities = np.full(count, np.nan)
     utilities[askable] = 0.0

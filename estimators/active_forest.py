@@ -107,21 +107,21 @@ class ActiveForestClassifier(BeliefClassifier):
         """
         if not hasattr(self, "model_"):
             frame = self.classes if classes is None else list(classes)
-            return self._first(X, y, frame, sample_weight)
+            return self._first_fit(X, y, frame, sample_weight)
         if classes is not None and list(classes) != self.classes_.tolist():
             raise ValueError(f"classes are {list(classes)}, were {self.classes_.tolist()} before")
-        X = self._validated(X, reset=False)
+        X = self._validate_rows(X, reset=False)
         labels = read_labels(y, self.classes_.tolist(), self.missing_label)
-        contours = labels.matrix()
+        contours = labels.plausibility_matrix()
         check_consistent_length(X, contours)
-        self._columns = self._columns.learning(X)
+        self._columns = self._columns.with_new_names(X)
         values = self._columns.values(X)
         weights = row_weights(sample_weight, values)
         table = repeat_rows(Table.of_contours(values, self._columns.attributes, contours, weights))
         self.model_.observe(table.values, table.contours)
         return self
 
-    def _first(self, X: Any, y: Any, frame: Sequence[Any] | None, sample_weight: Any) -> Self:
+    def _first_fit(self, X: Any, y: Any, frame: Sequence[Any] | None, sample_weight: Any) -> Self:
         declared = self.classes
         self.classes = frame
         try:
@@ -129,16 +129,16 @@ class ActiveForestClassifier(BeliefClassifier):
         finally:
             self.classes = declared
 
-    def _learn(self, table: Table) -> MemoryForest:
+    def _learn_model(self, table: Table) -> MemoryForest:
         table = repeat_rows(table)
-        forest = self._forest(table.attributes, table.size)
+        forest = self._empty_forest(table.attributes, table.size)
         forest.observe(table.values, table.contours)
         return forest
 
     def _columns_of(self, X: Any) -> FittedColumns:
         return FittedColumns.of(X, self.categorical_features, as_they_come=True)  # whatever the batches
 
-    def _forest(self, attributes: Sequence[Attribute], size: int) -> MemoryForest:
+    def _empty_forest(self, attributes: Sequence[Attribute], size: int) -> MemoryForest:
         return MemoryForest(
             np.array([isinstance(attribute, Nominal) for attribute in attributes]),
             size,
@@ -216,17 +216,17 @@ class ActiveForestClassifier(BeliefClassifier):
         BATCH_SIZE.check(batch_size)
         strategy = FOREST_STRATEGY.check(self.strategy)
         fresh = clone(self)
-        X = fresh._validated(X, reset=True)
-        labels = read_labels(y, self._frame(), self.missing_label)
+        X = fresh._validate_rows(X, reset=True)
+        labels = read_labels(y, self._known_classes(), self.missing_label)
         columns = self._columns_of(X)
-        values, contours = columns.values(X), labels.matrix()
+        values, contours = columns.values(X), labels.plausibility_matrix()
         check_consistent_length(values, contours)
         unanswered = row_numbers(refused, len(values), "refused")
-        forest = self._forest(columns.attributes, len(labels.classes))
+        forest = self._empty_forest(columns.attributes, len(labels.classes))
         forest.observe(values, contours)
         offset, count, allowed = 0, len(values), np.arange(len(values))
         if candidates is not None and are_rows(candidates):
-            more = columns.values(fresh._validated(candidates, reset=False))
+            more = columns.values(fresh._validate_rows(candidates, reset=False))
             offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
             forest.observe(more, np.ones((len(more), contours.shape[1])))
         elif candidates is not None:
@@ -238,14 +238,14 @@ class ActiveForestClassifier(BeliefClassifier):
         covering = np.unique(unanswered[is_vacuous(contours[unanswered])])
         choices = list(choose_rows(forest, askable, batch_size, covering, strategy=strategy))
         picked = np.array([choice.row - offset for choice in choices], dtype=np.int64)
-        return (picked, _utilities(choices, askable, offset, count)) if return_utilities else picked
+        return (picked, _pick_utilities(choices, askable, offset, count)) if return_utilities else picked
 
-    def _frame(self) -> Sequence[Any] | None:
+    def _known_classes(self) -> Sequence[Any] | None:
         fitted: Sequence[Any] | None = getattr(self, "classes_", None)
         return fitted if self.classes is None else self.classes
 
 
-def _utilities(choices: Sequence[ChosenRow], askable: Ints, offset: int, count: int) -> Floats:
+def _pick_utilities(choices: Sequence[ChosenRow], askable: Ints, offset: int, count: int) -> Floats:
     """Return the scores of each row at each pick; the selected row has the largest one, even if others tie with it."""
     found = np.full((len(choices), count), np.nan)
     for pick, choice in enumerate(choices):

@@ -95,7 +95,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         ValueError
             If an argument is not as described; `quercus.belief.errors.InvalidInput` is a ValueError too.
         """
-        X = self._validated(X, reset=True)
+        X = self._validate_rows(X, reset=True)
         labels = read_labels(y, self.classes, getattr(self, "missing_label", np.nan))
         said = labels.contours if labels.labels is None else labels.labels
         check_consistent_length(X, said)
@@ -103,16 +103,16 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         values = self._columns.values(X)
         weights = row_weights(sample_weight, values)
         self.classes_ = labels.classes
-        self.model_ = self._learn(_table(values, self._columns, labels, weights))
+        self.model_ = self._learn_model(_make_table(values, self._columns, labels, weights))
         return self
 
     @abstractmethod
-    def _learn(self, table: Table) -> PredictiveModel:
+    def _learn_model(self, table: Table) -> PredictiveModel:
         """Return the model of a table."""
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class of each row, (n,), the first of tied ones."""
-        found = self._predictions(X)  # first of all, so that what is not fitted says so
+        found = self._predict_rows(X)  # first of all, so that what is not fitted says so
         chosen: NDArray[Any] = self.classes_[found.klass]
         return chosen
 
@@ -121,15 +121,15 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
         For models with mass functions it is the pignistic probability, else the estimate.
         """
-        return self._predictions(X).theta
+        return self._predict_rows(X).theta
 
     def predict_contour(self, X: Any) -> Floats:
         """Return the plausibility of each class, (n, l)."""
-        return self._predictions(X).plausibility
+        return self._predict_rows(X).plausibility
 
     def predict_belief(self, X: Any) -> Floats:
         """Return the belief of each class, (n, l)."""
-        return self._predictions(X).belief
+        return self._predict_rows(X).belief
 
     def predict_set(self, X: Any) -> Bools:
         """Return the set-valued predictions, (n, l), true for the classes in the set.
@@ -137,7 +137,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         A class is left out if another's belief exceeds its plausibility (interval dominance).
         `quercus.trees.learners.metrics` scores such sets.
         """
-        return self._predictions(X).classes
+        return self._predict_rows(X).classes
 
     def predict_mass(self, X: Any) -> list[MassFunction]:
         """Return a mass function for each row; bit ``c`` of a focal set is ``classes_[c]``.
@@ -147,7 +147,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         ValueError
             If the model has no mass functions.
         """
-        masses = self._predictions(X).masses
+        masses = self._predict_rows(X).masses
         if masses is None:
             raise ValueError(
                 f"{type(self).__name__} has no mass functions: its bounds are predict_belief and _contour"
@@ -170,12 +170,12 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         missing = getattr(self, "missing_label", np.nan)
         if are_classes(y, missing):
             return float(super().score(X, y, sample_weight))
-        predicted = self._predictions(X).klass
+        predicted = self._predict_rows(X).klass
         labels = read_labels(y, self.classes_.tolist(), missing)
-        check_consistent_length(predicted, labels.matrix())
+        check_consistent_length(predicted, labels.plausibility_matrix())
         nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values are no matter
         return expected_accuracy(
-            _table(nothing, self._columns, labels, None).pignistic, predicted, sample_weight
+            _make_table(nothing, self._columns, labels, None).pignistic, predicted, sample_weight
         )
 
     def export_text(self, tree: int = 0, *, depth: int | None = None) -> str:
@@ -188,11 +188,11 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         depth
             Levels below the root; the lowest nodes give the number of nodes that they hide. None: all.
         """
-        return to_text(*self._tree(tree), depth)
+        return to_text(*self._named_tree(tree), depth)
 
     def export_dot(self, tree: int = 0, *, depth: int | None = None) -> str:
         """Return a tree in Graphviz's language; parameters as in `export_text`."""
-        return to_dot(*self._tree(tree), depth)
+        return to_dot(*self._named_tree(tree), depth)
 
     def export_svg(self, tree: int = 0, *, depth: int | None = None) -> str:
         """Return a tree as an SVG picture; parameters as in `export_text`.
@@ -202,7 +202,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         ValueError
             If more than 5,000 nodes would be drawn.
         """
-        return to_svg(*self._tree(tree), depth)
+        return to_svg(*self._named_tree(tree), depth)
 
     def plot_tree(self, ax: "Axes | None" = None, *, tree: int = 0, depth: int | None = None) -> "Axes":
         """Draw a tree into axes of matplotlib; the picture is that of `export_svg`.
@@ -234,7 +234,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _columns_of(self, X: Any) -> FittedColumns:
         return FittedColumns.of(X, self.categorical_features)
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
+    def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         if is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X):
@@ -242,15 +242,15 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             return X
         return validate_data(self, as_array(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
-    def _predictions(self, X: Any) -> Predictions:
+    def _predict_rows(self, X: Any) -> Predictions:
         check_is_fitted(self, "model_")
-        X = self._validated(X, reset=False)
-        rows = self._columns.uncertain(X)
+        X = self._validate_rows(X, reset=False)
+        rows = self._columns.uncertain_rows(X)
         return (
             self.model_.predict(self._columns.values(X)) if rows is None else self.model_.predict_rows(rows)
         )
 
-    def _tree(self, tree: int) -> tuple[FlatTree, TreeNames]:
+    def _named_tree(self, tree: int) -> tuple[FlatTree, TreeNames]:
         check_is_fitted(self, "model_")
         if not isinstance(self.model_, LearnedModel):
             raise ValueError(
@@ -266,11 +266,11 @@ class TableClassifier(BeliefClassifier):
     """Base of the estimators whose model is that of an algorithm of `quercus.specification.algorithms`."""
 
     @abstractmethod
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         """Return the algorithm with its parameters."""
 
-    def _learn(self, table: Table) -> LearnedModel:
-        return fit(self._algorithm(), table)
+    def _learn_model(self, table: Table) -> LearnedModel:
+        return fit(self._make_algorithm(), table)
 
 
 def seed_of(random_state: Any) -> int:
@@ -288,7 +288,9 @@ def row_weights(sample_weight: Any, values: Floats) -> Floats | None:
     return weights
 
 
-def _table(values: Floats, columns: FittedColumns, labels: ParsedLabels, weights: Floats | None) -> Table:
+def _make_table(
+    values: Floats, columns: FittedColumns, labels: ParsedLabels, weights: Floats | None
+) -> Table:
     if labels.labels is None:
-        return Table.of_contours(values, columns.attributes, labels.matrix(), weights)
+        return Table.of_contours(values, columns.attributes, labels.plausibility_matrix(), weights)
     return Table.of_labels(values, columns.attributes, labels.labels, len(labels.classes), weights)

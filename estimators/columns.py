@@ -65,7 +65,8 @@ class FittedColumns:
             ``"from_dtype"``, or the columns that are names regardless of their dtype: numbers or names of columns, or a
             mask (K,); the others are then numbers.
         as_they_come
-            Names have the order of their first rows, as of `learning`, and are not sorted; categories keep theirs.
+            Names have the order of their first rows, as of `with_new_names`, and are not sorted; categories keep
+            theirs.
 
         Raises
         ------
@@ -74,25 +75,25 @@ class FittedColumns:
         TypeError
             If a cell is neither text nor number.
         """
-        columns = list(_columns(X))  # two may have one name
-        forced = _forced(nominal, [name for name, _ in columns])
+        columns = list(_named_columns(X))  # two may have one name
+        forced = _forced_nominal(nominal, [name for name, _ in columns])
         codes: list[Mapping[Hashable, int] | None] = []
         for k, (name, column) in enumerate(columns):
             named = _is_nominal(column, name) if forced is None else k in forced
-            values = _values(column, name, as_they_come=as_they_come) if named else ()
+            values = _nominal_values(column, name, as_they_come=as_they_come) if named else ()
             codes.append({value: i for i, value in enumerate(values)} if named else None)
         names = distinct_names(name for name, _ in columns)
-        attributes = tuple(_declared(name, known) for name, known in zip(names, codes, strict=True))
+        attributes = tuple(_declare_attribute(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
 
-    def learning(self, X: Any) -> "FittedColumns":
+    def with_new_names(self, X: Any) -> "FittedColumns":
         """Return the columns with the new names of `X` in addition to the known ones, which keep their places."""
         more = tuple(
-            None if known is None else _with_names(known, _values(column, name, as_they_come=True))
-            for (name, column), known in zip(_columns(X), self.codes, strict=True)
+            None if known is None else _with_names(known, _nominal_values(column, name, as_they_come=True))
+            for (name, column), known in zip(_named_columns(X), self.codes, strict=True)
         )
         attributes = tuple(
-            old if codes is None else _declared(old.name, codes)
+            old if codes is None else _declare_attribute(old.name, codes)
             for old, codes in zip(self.attributes, more, strict=True)
         )
         return FittedColumns(attributes, more)
@@ -109,21 +110,21 @@ class FittedColumns:
         if numeric and isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
             return X.astype(np.float64)
         columns = [
-            _numbers(column, name)
+            _numeric_column(column, name)
             if codes is None
-            else np.array([_code(codes, cell) for cell in _plain(column)])
-            for (name, column), codes in zip(_columns(X), self.codes, strict=True)
+            else np.array([_code_of(codes, cell) for cell in _python_cells(column)])
+            for (name, column), codes in zip(_named_columns(X), self.codes, strict=True)
         ]
         return np.column_stack(columns).astype(np.float64)
 
-    def uncertain(self, X: Any) -> list[list[Value]] | None:
+    def uncertain_rows(self, X: Any) -> list[list[Value]] | None:
         """Return the rows as lists of values if any cell is a set or a range; else None."""
-        parts = [list(_plain(column)) for _, column in _columns(X) if column.dtype.kind == "O"]
+        parts = [list(_python_cells(column)) for _, column in _named_columns(X) if column.dtype.kind == "O"]
         if not any(isinstance(cell, frozenset | set | Between) for column in parts for cell in column):
             return None
         rows = [
-            [_value(codes, cell) for cell in _plain(column)]
-            for (_, column), codes in zip(_columns(X), self.codes, strict=True)
+            [_value_of(codes, cell) for cell in _python_cells(column)]
+            for (_, column), codes in zip(_named_columns(X), self.codes, strict=True)
         ]
         return [list(row) for row in zip(*rows, strict=True)]
 
@@ -155,7 +156,7 @@ def _with_names(codes: Mapping[Hashable, int], values: Iterable[Hashable]) -> Ma
     return {name: i for i, name in enumerate(dict.fromkeys((*codes, *values)))}
 
 
-def _declared(name: str, values: Iterable[Hashable] | None) -> Attribute:
+def _declare_attribute(name: str, values: Iterable[Hashable] | None) -> Attribute:
     if values is None:
         return Numeric(name)
     try:
@@ -164,14 +165,14 @@ def _declared(name: str, values: Iterable[Hashable] | None) -> Attribute:
         raise InvalidInput(f"column {shown(name)}, {error.field}", error.reason) from None
 
 
-def _columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
+def _named_columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
     """Yield the name and the cells of each column; unnamed ones are ``x0``, ``x1``, ..."""
     if is_frame(X):
         return ((name, X.iloc[:, k]) for k, name in enumerate(X.columns))
     return ((f"x{k}", X[:, k]) for k in range(X.shape[1]))
 
 
-def _forced(nominal: object, names: list[Hashable]) -> set[int] | None:
+def _forced_nominal(nominal: object, names: list[Hashable]) -> set[int] | None:
     """Return the numbers of the columns that are names, None if their dtype tells."""
     if isinstance(nominal, str) and nominal == "from_dtype":
         return None
@@ -205,17 +206,17 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
     return not all(isinstance(cell, int | float | np.number) or is_missing(cell) for cell in column)
 
 
-def _values(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[Hashable]:
+def _nominal_values(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[Hashable]:
     """Return the values of a nominal column: its categories in order, else sorted, numbers before text."""
     if str(column.dtype) == "category":
         return tuple(column.cat.categories.tolist())
-    seen = dict.fromkeys(cell for cell in _plain(column) if _checked(cell, name))
+    seen = dict.fromkeys(cell for cell in _python_cells(column) if _has_value(cell, name))
     if as_they_come:
         return tuple(seen)
     return sorted(seen, key=lambda value: (isinstance(value, str), value))
 
 
-def _checked(cell: object, name: Hashable) -> bool:
+def _has_value(cell: object, name: Hashable) -> bool:
     """Return whether a cell of a nominal column has a value."""
     if is_missing(cell):
         return False
@@ -225,26 +226,26 @@ def _checked(cell: object, name: Hashable) -> bool:
     return True
 
 
-def _plain(column: Any) -> list[Any]:
+def _python_cells(column: Any) -> list[Any]:
     """Return the cells as Python's own objects."""
     plain: list[Any] = column.tolist()
     return plain
 
 
-def _numbers(column: Any, name: Hashable) -> Floats:
+def _numeric_column(column: Any, name: Hashable) -> Floats:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
         return np.asarray(column, dtype=np.float64)
     try:
-        return np.array([math.nan if is_missing(cell) else float(cell) for cell in _plain(column)])
+        return np.array([math.nan if is_missing(cell) else float(cell) for cell in _python_cells(column)])
     except (TypeError, ValueError) as error:
         raise ValueError(f"column {name!r} holds numbers: {error}") from None
 
 
-def _code(codes: Mapping[Hashable, int], cell: Hashable) -> float:
+def _code_of(codes: Mapping[Hashable, int], cell: Hashable) -> float:
     return math.nan if is_missing(cell) else codes.get(cell, math.nan)
 
 
-def _value(codes: Mapping[Hashable, int] | None, cell: Any) -> Value:
+def _value_of(codes: Mapping[Hashable, int] | None, cell: Any) -> Value:
     if is_missing(cell) or isinstance(cell, Between):
         return None if is_missing(cell) else cell
     if isinstance(cell, frozenset | set):
@@ -252,5 +253,5 @@ def _value(codes: Mapping[Hashable, int] | None, cell: Any) -> Value:
             float(each) if codes is None else codes[each] for each in cell if not codes or each in codes
         )
         return known or None
-    found = float(cell) if codes is None else _code(codes, cell)
+    found = float(cell) if codes is None else _code_of(codes, cell)
     return None if math.isnan(found) else found

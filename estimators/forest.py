@@ -65,18 +65,18 @@ class EvidentialForestClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         base = BeliefEntropyTreeClassifier() if self.base is None else self.base
-        tree = base._algorithm() if isinstance(base, TableClassifier) else None
+        tree = base._make_algorithm() if isinstance(base, TableClassifier) else None
         if not isinstance(tree, algorithms.Tree):
             raise InvalidInput("base", f"is {shown(base)}, must be an estimator of a tree")
         seed = seed_of(self.random_state)
         return algorithms.Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
 
-    def _learn(self, table: Table) -> LearnedModel:
+    def _learn_model(self, table: Table) -> LearnedModel:
         if self.executor is not None:
             with open_executor(self.executor) as opened:
-                return fit(self._algorithm(), table, executor=opened)
+                return fit(self._make_algorithm(), table, executor=opened)
         jobs = effective_n_jobs(self.n_jobs)
         executor = None if self.n_jobs is None or jobs == 1 else get_reusable_executor(max_workers=jobs)
-        return fit(self._algorithm(), table, executor=executor)
+        return fit(self._make_algorithm(), table, executor=executor)

@@ -38,7 +38,7 @@ class ParsedLabels:
     labels: tuple[Label, ...] | None
     contours: NDArray[np.float64] | None
 
-    def matrix(self) -> NDArray[np.float64]:
+    def plausibility_matrix(self) -> NDArray[np.float64]:
         """Return the plausibilities (n, l) for labels of any kind."""
         if self.labels is None:
             return np.asarray(self.contours)
@@ -52,7 +52,9 @@ def are_classes(y: Any, missing: object = np.nan) -> bool:
             return False
         y = np.asarray(y)[:, 0]
     uncertain = (*UNCERTAIN, list, tuple)
-    return not any(isinstance(each, uncertain) or is_missing(each) or _same(each, missing) for each in y)
+    return not any(
+        isinstance(each, uncertain) or is_missing(each) or _is_missing_label(each, missing) for each in y
+    )
 
 
 def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: object = np.nan) -> ParsedLabels:
@@ -96,7 +98,9 @@ def _of_contours(values: NDArray[Any], classes: Sequence[Hashable] | None) -> Pa
 
 
 def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing: object) -> ParsedLabels:
-    lost = np.array([is_missing(each) or _same(each, missing) for each in flat.tolist()], dtype=bool)
+    lost = np.array(
+        [is_missing(each) or _is_missing_label(each, missing) for each in flat.tolist()], dtype=bool
+    )
     if flat.dtype == object and not lost.all():
         flat = np.array([None if gone else each for each, gone in zip(flat, lost, strict=True)], dtype=object)
     known = flat[~lost]
@@ -104,7 +108,7 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
         raise InvalidInput(f"y[{int(np.isinf(flat).argmax())}]", "is infinite, must be a class")
     if known.size:
         check_classification_targets(known if known.dtype != object else np.array(known.tolist()))
-    names = _checked(np.unique(known) if classes is None else as_classes(classes))
+    names = _check_classes(np.unique(known) if classes is None else as_classes(classes))
     index = {name: c for c, name in enumerate(names.tolist())}
     contours = np.ones((len(flat), len(names)))
     for row in np.flatnonzero(~lost):
@@ -117,13 +121,18 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
 
 
 def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: object) -> ParsedLabels:
-    given = [None if not isinstance(each, UNCERTAIN) and _same(each, missing) else each for each in given]
-    names = _checked(_named(given) if classes is None else as_classes(classes))
+    given = [
+        None if not isinstance(each, UNCERTAIN) and _is_missing_label(each, missing) else each
+        for each in given
+    ]
+    names = _check_classes(_named_classes(given) if classes is None else as_classes(classes))
     reader = LabelReader(names.tolist())
-    return ParsedLabels(names, tuple(reader.label(each, f"y[{row}]") for row, each in enumerate(given)), None)
+    return ParsedLabels(
+        names, tuple(reader.read_label(each, f"y[{row}]") for row, each in enumerate(given)), None
+    )
 
 
-def _named(given: list[Any]) -> NDArray[Any]:
+def _named_classes(given: list[Any]) -> NDArray[Any]:
     """Return the classes that labels name, sorted; 0 to l - 1 if labels only number them."""
     named: set[Hashable] = set()
     sizes: set[int] = set()
@@ -168,13 +177,13 @@ def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
     return array
 
 
-def _checked(names: NDArray[Any]) -> NDArray[Any]:
+def _check_classes(names: NDArray[Any]) -> NDArray[Any]:
     if len(names) < 2:
         shown = f"one class, {names.tolist()[0]!r}" if len(names) else "no class at all"
         raise ValueError(f"y names {shown}; two or more are needed: give the frame as classes=")
     return names
 
 
-def _same(each: object, missing: object) -> bool:
+def _is_missing_label(each: object, missing: object) -> bool:
     each, missing = (value.item() if isinstance(value, np.generic) else value for value in (each, missing))
     return not is_missing(missing) and type(each) is type(missing) and each == missing

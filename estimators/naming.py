@@ -38,11 +38,11 @@ def named_trees(model: LearnedModel, classes: Sequence[str]) -> Iterator[tuple[F
             branches = tuple(f"most like {name}" for name in classes)
             yield model.flat, TreeNames(tuple(classes), attributes, (branches,) * len(attributes))
         case TreeModel():
-            branches_of_each = tuple(_branches(model.attributes, model.edges))
+            branches_of_each = tuple(_branch_names(model.attributes, model.edges))
             yield model.flat, TreeNames(tuple(classes), attributes, branches_of_each)
 
 
-def _branches(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:
+def _branch_names(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:
     """Yield the names of the branches of each attribute; a number that is split at thresholds has none."""
     for attribute, inner in zip(attributes, edges or ((),) * len(attributes), strict=True):
         binned = isinstance(attribute, Nominal) or inner

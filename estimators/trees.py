@@ -60,7 +60,7 @@ class ID3Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         return algorithms.Id3(self.min_instances, self.max_depth, self.max_cuts, self.significance)
 
 
@@ -98,7 +98,7 @@ class C45Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         return algorithms.C45(
             self.min_instances, self.max_depth, self.max_cuts, self.min_branch, self.confidence
         )
@@ -148,7 +148,7 @@ class E2MTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         pruning = pruning_of(self.pruning, self.level)
         return algorithms.E2m(
             self.min_instances,
@@ -187,7 +187,7 @@ class BeliefTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         return algorithms.Averaging(self.min_instances, self.max_depth, self.max_cuts)
 
 
@@ -231,7 +231,7 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         return algorithms.TotalUncertainty(
             self.lam,
             self.combine,
@@ -273,7 +273,7 @@ class BeliefEntropyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Algorithm:
         return algorithms.BeliefEntropy(self.leaf, self.min_instances, self.max_depth)
 
 

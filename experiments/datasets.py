@@ -109,12 +109,12 @@ def built_in(names: Sequence[str]) -> list[DataSet]:
     return [BUILT_IN[name]() for name in names]
 
 
-def stem(path: Path) -> str:
+def set_name(path: Path) -> str:
     """Return the name of the data set in a file.
 
     Examples
     --------
-    >>> stem(Path("data/mushroom.csv.gz"))
+    >>> set_name(Path("data/mushroom.csv.gz"))
     'mushroom'
     """
     return path.name.split(".")[0]
@@ -123,11 +123,11 @@ def stem(path: Path) -> str:
 def files_in(folder: Path) -> dict[str, Path]:
     """Return the files of data sets in a folder, by the sets' names, in order of name."""
     files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(SUFFIXES))
-    return {stem(path): path for path in files if not stem(path).endswith(COMPANION_ENDINGS)}
+    return {set_name(path): path for path in files if not set_name(path).endswith(COMPANION_ENDINGS)}
 
 
 def _masses_beside(path: Path) -> Path | None:
-    beside = (path.with_name(stem(path) + "_masses" + suffix) for suffix in SUFFIXES)
+    beside = (path.with_name(set_name(path) + "_masses" + suffix) for suffix in SUFFIXES)
     return next((file for file in beside if file.exists()), None)
 
 
@@ -159,7 +159,7 @@ def in_folder(
     for name in names or ():
         if name not in files:
             raise InvalidInput("sets", f"has no {name!r}; {folder} holds {', '.join(files) or 'no data'}")
-    known = {} if kinds is None else _kinds(kinds)
+    known = {} if kinds is None else _read_kinds(kinds)
     wanted = [files[name] for name in names or files]
     if not wanted:
         raise InvalidInput("data", f"{folder} holds no file that ends in {', '.join(SUFFIXES)}")
@@ -203,18 +203,22 @@ def read_set(
         if not isinstance(klass, str):
             raise FileError(path, f"row {row + 1} of the data has no class, or several")
     targets = np.array([index[str(klass)] for klass in found.truth or ()], dtype=np.int64)
-    given = None if masses is None else tuple(_mass(label, index, masses) for label in found.labels or ())
-    return DataSet(stem(path), found.values, found.attributes, found.classes, targets, given)
+    given = (
+        None
+        if masses is None
+        else tuple(_mass_function(label, index, masses) for label in found.labels or ())
+    )
+    return DataSet(set_name(path), found.values, found.attributes, found.classes, targets, given)
 
 
-def _mass(label: object, index: Mapping[str, int], path: Path) -> MassFunction:
+def _mass_function(label: object, index: Mapping[str, int], path: Path) -> MassFunction:
     if not isinstance(label, dict):
         raise FileError(path, "holds no mass functions: a column must be a focal set, such as A|B", 1)
     sets = {sum(1 << index[name] for name in names): float(mass) for names, mass in label.items()}
     return MassFunction.of(len(index), sets)
 
 
-def _kinds(path: Path) -> dict[str, dict[str, str]]:
+def _read_kinds(path: Path) -> dict[str, dict[str, str]]:
     try:
         kinds: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -126,7 +126,7 @@ _ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
 }
 
 
-def _learners() -> dict[str, ComparedLearner]:
+def _make_learners() -> dict[str, ComparedLearner]:
     asking = {
         ASKING_PREFIX + name: ComparedLearner(
             f"{strategy.title}, n/{SHARE} answers", ActiveLearner(strategy), strategy.needs
@@ -147,7 +147,7 @@ _BASELINES = {
     "ek-nn": ComparedLearner("evidential k-NN", baselines.ek_nn),
 }
 
-LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(_learners())
+LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(_make_learners())
 """All learners, by the names of ``--methods``."""
 
 DEFAULT = (

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from quercus.experiments.results import Measurement
-from quercus.experiments.summary import Curves, MeanScore, curves, in_order, sweeps, title
+from quercus.experiments.summary import Curves, MeanScore, curves, in_order, measured_sweeps, method_title
 
 X_LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -49,33 +49,33 @@ STYLE: dict[Any, Any] = {
 def draw_all(rows: Sequence[Measurement], folder: Path) -> list[Path]:
     """Draw a figure a sweep into `folder`, and return the files: curves, or dots where there is one level."""
     paths = []
-    for sweep in sweeps(rows):
+    for sweep in measured_sweeps(rows):
         paths.append(folder / f"{sweep}.png")
         with mpl.rc_context(STYLE):
-            _write(draw(rows, sweep), paths[-1])
+            _write_figure(draw_sweep(rows, sweep), paths[-1])
     return paths
 
 
-def _write(figure: Figure, path: Path) -> None:
+def _write_figure(figure: Figure, path: Path) -> None:
     """Write a picture of 256 colours: a third of the size, and lines need no more."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png")
     Image.open(drawn).convert("RGB").quantize().save(path, format="png", optimize=True)
 
 
-def draw(rows: Sequence[Measurement], sweep: str) -> Figure:
+def draw_sweep(rows: Sequence[Measurement], sweep: str) -> Figure:
     """Draw the figure of one sweep."""
     found = curves(rows, sweep)
     levels = {point.level for methods in found.values() for points in methods.values() for point in points}
     with mpl.rc_context(STYLE):
-        return _lines(found, sweep) if len(levels) > 1 else _dots(found, sweep, levels.pop())
+        return _draw_lines(found, sweep) if len(levels) > 1 else _draw_dots(found, sweep, levels.pop())
 
 
-def _methods(found: Curves) -> list[str]:
+def _methods_in_order(found: Curves) -> list[str]:
     return in_order({method for methods in found.values() for method in methods})
 
 
-def _looks(methods: Sequence[str]) -> dict[str, Look]:
+def _method_looks(methods: Sequence[str]) -> dict[str, Look]:
     return {
         method: {
             "color": COLOURS[i % len(COLOURS)],
@@ -86,9 +86,9 @@ def _looks(methods: Sequence[str]) -> dict[str, Look]:
     }
 
 
-def _lines(found: Curves, sweep: str) -> Figure:
-    methods = _methods(found)
-    looks = _looks(methods)
+def _draw_lines(found: Curves, sweep: str) -> Figure:
+    methods = _methods_in_order(found)
+    looks = _method_looks(methods)
     names = sorted(found)
     across = min(PANELS_PER_ROW, len(names))
     down = math.ceil(len(names) / across)
@@ -109,7 +109,7 @@ def _lines(found: Curves, sweep: str) -> Figure:
     handles = [Line2D([], [], markersize=3.5, linewidth=1.3, **looks[method]) for method in methods]
     figure.legend(
         handles,
-        [title(method) for method in methods],
+        [method_title(method) for method in methods],
         loc="outside lower center",
         ncols=legend_columns,
         frameon=False,
@@ -137,8 +137,8 @@ def _draw_panel(
         panel.fill_between(x, low, high, color=look["color"], alpha=0.12, linewidth=0)
 
 
-def _dots(found: Curves, sweep: str, level: float) -> Figure:
-    methods = _methods(found)[::-1]
+def _draw_dots(found: Curves, sweep: str, level: float) -> Figure:
+    methods = _methods_in_order(found)[::-1]
     names = sorted(found)
     size = (2.6 + 2.4 * len(names), 0.8 + 0.24 * len(methods))
     figure = Figure(figsize=size, layout="constrained")
@@ -153,7 +153,7 @@ def _dots(found: Curves, sweep: str, level: float) -> Figure:
                 )
         panel.set_title(name.replace("_", " "))
         panel.set_xlabel("accuracy")
-    panels[0].set_yticks(range(len(methods)), [title(method) for method in methods])
+    panels[0].set_yticks(range(len(methods)), [method_title(method) for method in methods])
     what = "labels as they came" if sweep == "given" else f"{sweep} = {level:g}"
     figure.suptitle(what, fontsize=9)
     return figure

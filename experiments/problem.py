@@ -139,9 +139,9 @@ def problem_of(train: Table, truth: Ints, test: Floats, bins: int, seed: np.rand
         for k, a in enumerate(attributes)
     )
 
-    def cut(values: Floats) -> Floats:
+    def cut_values(values: Floats) -> Floats:
         codes = encoder.codes(values).astype(np.float64)
         return np.where(ordered & ~np.isnan(values), codes, values)
 
-    coded = Table(cut(train.values), binned, train.contours, train.weights, train.given)
-    return Problem(coded, truth, cut(test), ordered, seed)
+    coded = Table(cut_values(train.values), binned, train.contours, train.weights, train.given)
+    return Problem(coded, truth, cut_values(test), ordered, seed)

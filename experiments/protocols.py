@@ -85,7 +85,7 @@ class Grid:
         }
 
     @property
-    def prints(self) -> dict[str, str]:
+    def data_fingerprints(self) -> dict[str, str]:
         """A fingerprint of each data set."""
         return {name: _fingerprint(data) for name, data in self.data.items()}
 
@@ -107,7 +107,7 @@ class Grid:
         contours = corrupt(data.targets, len(data.classes), corruption, seed)
         return Table.of_contours(data.values, data.attributes, contours)
 
-    def places(self) -> Iterator[tuple[int, str, int]]:
+    def fold_places(self) -> Iterator[tuple[int, str, int]]:
         """Return repeat, data set and fold of all cells: an interrupted run has few repeats of everything."""
         return product(range(self.repeats), self.data, range(self.folds))
 
@@ -136,22 +136,22 @@ class LabelProtocol(Grid):
 
     def cells(self) -> Iterator[ExperimentJob]:
         """Return all cells."""
-        for repeat, name, fold in self.places():
+        for repeat, name, fold in self.fold_places():
             for sweep, levels in self.sweeps.items():
                 if (sweep == GIVEN) != (self.data[name].masses is not None):
                     continue
                 for level, method in product(levels, self.methods):
                     yield ExperimentJob(name, method, sweep, (level,), repeat, fold)
 
-    def do(self, cell: ExperimentJob) -> list[Measurement]:
+    def run_cell(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurement of a cell."""
         data = self.data[cell.data]
         (level,) = cell.levels
         corruption = None if cell.sweep == GIVEN else self.corruption(cell.sweep, level)
         held_out = self.held_out(data, cell.repeat, cell.fold)
-        seed = seed_of(self.seed, "method", *_name(cell), level)
+        seed = seed_of(self.seed, "method", *_name_parts(cell), level)
         problem = fold_of(data, self.labels(data, cell.repeat, corruption), held_out, self.bins, seed)
-        return [measured(problem, cell, data.targets[held_out])]
+        return [measure_cell(problem, cell, data.targets[held_out])]
 
 
 @dataclass(frozen=True)
@@ -168,20 +168,22 @@ class QueryProtocol(Grid):
 
     def cells(self) -> Iterator[ExperimentJob]:
         """Return all cells."""
-        for (repeat, name, fold), method in product(self.places(), self.methods):
+        for (repeat, name, fold), method in product(self.fold_places(), self.methods):
             yield ExperimentJob(name, method, QUERIES, self.levels, repeat, fold)
 
-    def do(self, cell: ExperimentJob) -> list[Measurement]:
+    def run_cell(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurements of a job, one per level."""
         data = self.data[cell.data]
         held_out = self.held_out(data, cell.repeat, cell.fold)
-        seed = seed_of(self.seed, "method", *_name(cell))
+        seed = seed_of(self.seed, "method", *_name_parts(cell))
         problem = fold_of(data, self.labels(data, cell.repeat, self.base), held_out, self.bins, seed)
         budgets = tuple(int(level) for level in cell.levels)
         rows, start = [], time.process_time()
         for level, fitted in STRATEGIES[cell.method].curve(problem, budgets):
             seconds = time.process_time() - start
-            rows.append(_row(cell.key(float(level)), problem, fitted, data.targets[held_out], seconds))
+            rows.append(
+                _make_measurement(cell.key(float(level)), problem, fitted, data.targets[held_out], seconds)
+            )
         return rows
 
 
@@ -213,7 +215,7 @@ class RestaurantProtocol(Grid):
             for level, method in product(self.levels, self.methods):
                 yield ExperimentJob(name, method, EXAMPLES, (level,), repeat, 0)
 
-    def do(self, cell: ExperimentJob) -> list[Measurement]:
+    def run_cell(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurement of a cell."""
         (level,) = cell.levels
         seed = seed_of(self.seed, "bootstrap", cell.data, cell.repeat)
@@ -229,20 +231,20 @@ class RestaurantProtocol(Grid):
                 raise InvalidInput("examples", f"{int(level)} of {pool.name} left no row to test on")
             test = replace(pool, values=pool.values[left], targets=pool.targets[left])
         labels = Table.of_classes(pool.values, pool.attributes, pool.targets, len(pool.classes)).take(drawn)
-        learner_seed = seed_of(self.seed, "method", *_name(cell), level)
+        learner_seed = seed_of(self.seed, "method", *_name_parts(cell), level)
         problem = problem_of(labels, pool.targets[drawn], test.values, self.bins, learner_seed)
-        return [measured(problem, cell, test.targets)]
+        return [measure_cell(problem, cell, test.targets)]
 
 
-def measured(problem: Problem, cell: ExperimentJob, targets: Ints) -> Measurement:
+def measure_cell(problem: Problem, cell: ExperimentJob, targets: Ints) -> Measurement:
     """Fit a cell's learner, and return how good it is on rows of these true classes (m,)."""
     start = time.process_time()
     fitted = LEARNERS[cell.method].fit(problem)
     seconds = time.process_time() - start
-    return _row(cell.key(cell.levels[0]), problem, fitted, targets, seconds)
+    return _make_measurement(cell.key(cell.levels[0]), problem, fitted, targets, seconds)
 
 
-def _row(
+def _make_measurement(
     key: MeasurementKey, problem: Problem, fitted: FittedLearner, targets: Ints, seconds: float
 ) -> Measurement:
     scores = score(fitted.predict(problem.test), targets)
@@ -259,7 +261,7 @@ def _row(
     )
 
 
-def _name(cell: ExperimentJob) -> tuple[str | float, ...]:
+def _name_parts(cell: ExperimentJob) -> tuple[str | float, ...]:
     return cell.data, cell.method, cell.sweep, cell.repeat, cell.fold
 
 

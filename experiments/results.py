@@ -123,21 +123,21 @@ class Results:
         self.rows = {row.key: row for row in read_rows(self.path)} if self.path.exists() else {}
         self._write_all()
 
-    def missing(self, cells: Iterable[ExperimentJob]) -> list[ExperimentJob]:
+    def missing_cells(self, cells: Iterable[ExperimentJob]) -> list[ExperimentJob]:
         """Return the cells without a measurement."""
         return [cell for cell in cells if any(key not in self.rows for key in cell.keys)]
 
-    def add(self, rows: Sequence[Measurement]) -> None:
+    def append_measurements(self, rows: Sequence[Measurement]) -> None:
         """Append the measurements of a cell in one write."""
         self.rows.update((row.key, row) for row in rows)
         with self.path.open("a", encoding="utf-8", newline="") as stream:
-            stream.write(_lines(rows))
+            stream.write(_csv_lines(rows))
 
     def _write_all(self) -> None:
         """Write the file anew, sorted, a measurement once; the old one is there until the new one is whole."""
         fresh = self.path.with_suffix(".csv.new")
         ordered = (self.rows[key] for key in sorted(self.rows))
-        fresh.write_text(",".join(COLUMNS) + "\n" + _lines(ordered), encoding="utf-8", newline="")
+        fresh.write_text(",".join(COLUMNS) + "\n" + _csv_lines(ordered), encoding="utf-8", newline="")
         os.replace(fresh, self.path)
 
     def __enter__(self) -> Self:
@@ -149,7 +149,7 @@ class Results:
         self._write_all()
 
 
-def _lines(rows: Iterable[Measurement]) -> str:
+def _csv_lines(rows: Iterable[Measurement]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     for row in rows:
@@ -178,14 +178,14 @@ def read_rows(path: Path) -> Iterator[Measurement]:
         raise FileError(path, f"is no results file: its first line must be {','.join(COLUMNS)}", 1)
     for cells in reader:
         try:
-            named = {name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}
+            named = {name: _parse_cell(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}
         except ValueError as error:
             raise FileError(path, f"is no measurement: {error}", reader.line_num) from None
         key = MeasurementKey(**{name: named.pop(name) for name in KEYS})
         yield Measurement(key, **named)
 
 
-def _value(name: str, cell: str) -> Any:
+def _parse_cell(name: str, cell: str) -> Any:
     if name in _TEXT_COLUMNS:
         return cell
     return int(cell) if name in _INTEGER_COLUMNS else float(cell)
@@ -218,7 +218,7 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
             raise FileError(path, "is not what this command writes; give another --output") from None
         for name, value in settings.items():
             if before.get(name) != value:
-                raise FileError(path, _differs(name, before.get(name), value))
+                raise FileError(path, _difference_text(name, before.get(name), value))
         for name, value in prints.items():
             if data.get(name, value) != value:
                 raise FileError(path, f"the data set {name} was another one; give another --output")
@@ -229,6 +229,6 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
-def _differs(name: str, before: Any, now: Any) -> str:
+def _difference_text(name: str, before: Any, now: Any) -> str:
     flag = name.replace("_", "-")
     return f"the results there were made with {flag} {before}, not {now}; give another --output, or the same {flag}"

@@ -14,7 +14,7 @@ from quercus.experiments.results import ExperimentJob, Measurement, Results
 class ExperimentWork(Protocol):
     """A protocol with its settings and its data; it goes to other processes, so it must pickle."""
 
-    def do(self, cell: ExperimentJob) -> list[Measurement]:
+    def run_cell(self, cell: ExperimentJob) -> list[Measurement]:
         """Return the measurements of a cell; they depend on the work's settings and the cell alone."""
 
 
@@ -26,7 +26,7 @@ class UnsuitableData:
     reason: str
 
 
-def run(
+def run_cells(
     work: ExperimentWork,
     cells: Sequence[ExperimentJob],
     results: Results,
@@ -54,19 +54,19 @@ def run(
         The cells that the learner refused.
     """
     refusals = []
-    with closing(executor.finished(partial(_do, work), cells)) as outcomes:
+    with closing(executor.as_finished(partial(_try_cell, work), cells)) as outcomes:
         for number, outcome in outcomes:
             if isinstance(outcome, UnsuitableData):
                 refusals.append(outcome)
             else:
-                results.add(outcome)
+                results.append_measurements(outcome)
             done(cells[number])
     return refusals
 
 
-def _do(work: ExperimentWork, cell: ExperimentJob) -> list[Measurement] | UnsuitableData:
+def _try_cell(work: ExperimentWork, cell: ExperimentJob) -> list[Measurement] | UnsuitableData:
     try:
-        return work.do(cell)
+        return work.run_cell(cell)
     except InvalidInput as error:
         return UnsuitableData(cell, str(error))
     except Exception as error:

@@ -58,7 +58,7 @@ class ComparedStrategy:
     needs: str | None = None
 
 
-def _state(problem: Problem, budget: int, strategy: str) -> GrowthState:
+def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     frame = Frame(tuple(f"c{c}" for c in range(problem.train.size)))
     attributes = _in_order(problem)
     spec = Specification(
@@ -85,12 +85,12 @@ def _in_order(problem: Problem) -> tuple[Attribute, ...]:
     )
 
 
-def _truth(problem: Problem, row: int) -> Floats:
+def _true_contour(problem: Problem, row: int) -> Floats:
     truth: Floats = np.eye(problem.train.size)[problem.truth[row]]
     return truth
 
 
-def asking(
+def ask_as_service(
     problem: Problem, budgets: Sequence[int], strategy: str, algorithm: Algorithm | None = None
 ) -> Curve:
     """Ask as the service asks: the same specification, agenda and growth.
@@ -98,30 +98,30 @@ def asking(
     What is fitted is the service's tree; or a learner of the rows of which something is known, bins of numbers taken
     for numbers, so that it splits them at thresholds.
     """
-    state = _state(problem, max(budgets), strategy)
+    state = _initial_state(problem, max(budgets), strategy)
     answers, wanted = 0, True
     for budget in budgets:
         while wanted and answers < budget:
             queries = state.agenda(1)
             wanted = bool(queries)
             for query in queries:
-                told = Answered(query.instance, _truth(problem, query.instance), 1.0, query.asked)
+                told = Answered(query.instance, _true_contour(problem, query.instance), 1.0, query.asked)
                 state = grow(state, [told])
                 answers += 1
-        yield budget, _fitted(problem, state, algorithm)
+        yield budget, _fit_labelled(problem, state, algorithm)
 
 
 def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | None = None) -> Curve:
-    """Ask about rows drawn at random, and fit what `asking` fits."""
-    state = _state(problem, max(budgets), "published")
+    """Ask about rows drawn at random, and fit what `ask_as_service` fits."""
+    state = _initial_state(problem, max(budgets), "published")
     open_rows = np.flatnonzero(~problem.train.precise)
     order = np.random.default_rng(problem.seed).permutation(open_rows)
     answers, nowhere = 0, QueryPosition((), None, None, ())
     for budget in budgets:
         rows = order[answers:budget].tolist()
-        state = grow(state, [Answered(row, _truth(problem, row), 1.0, nowhere) for row in rows])
+        state = grow(state, [Answered(row, _true_contour(problem, row), 1.0, nowhere) for row in rows])
         answers += len(rows)
-        yield budget, _fitted(problem, state, algorithm)
+        yield budget, _fit_labelled(problem, state, algorithm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class TreeFit:
         return Prediction.of_probabilities(self.learned.predict(values).pignistic)
 
 
-def _fitted(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> FittedLearner:
+def _fit_labelled(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> FittedLearner:
     if algorithm is None:
         return ServiceTree.of(state)
     contours = np.array([state.contour(row) for row in range(state.instance_count)])
@@ -167,7 +167,7 @@ def by_margin(problem: Problem, budgets: Sequence[int]) -> Curve:
 
     seed = problem.integer_seed
     strategy = UncertaintySampling(method="margin_sampling", random_state=seed)
-    return _activeml(problem, budgets, DecisionTreeClassifier(random_state=seed), strategy, "clf")
+    return _ask_by_activeml(problem, budgets, DecisionTreeClassifier(random_state=seed), strategy, "clf")
 
 
 def by_committee(problem: Problem, budgets: Sequence[int]) -> Curve:
@@ -177,10 +177,12 @@ def by_committee(problem: Problem, budgets: Sequence[int]) -> Curve:
 
     seed = problem.integer_seed
     forest = RandomForestClassifier(COMMITTEE, random_state=seed)
-    return _activeml(problem, budgets, forest, QueryByCommittee(random_state=seed), "ensemble")
+    return _ask_by_activeml(problem, budgets, forest, QueryByCommittee(random_state=seed), "ensemble")
 
 
-def _activeml(problem: Problem, budgets: Sequence[int], learner: Any, strategy: Any, name: str) -> Curve:
+def _ask_by_activeml(
+    problem: Problem, budgets: Sequence[int], learner: Any, strategy: Any, name: str
+) -> Curve:
     from skactiveml.classifier import SklearnClassifier  # noqa: PLC0415  (an extra)
     from sklearn.base import clone  # noqa: PLC0415
 
@@ -206,11 +208,13 @@ TREE = E2m(informed_only=True)
 FOREST = Forest(base=TREE, trees=COMMITTEE)
 
 
-def _ours() -> dict[str, ComparedStrategy]:
+def _service_strategies() -> dict[str, ComparedStrategy]:
     """Return the service's strategies with the service's tree; random and recommended ones with others too."""
-    found = {name: ComparedStrategy(f"ABC4.5, {name}", partial(asking, strategy=name)) for name in SERVICE}
+    found = {
+        name: ComparedStrategy(f"ABC4.5, {name}", partial(ask_as_service, strategy=name)) for name in SERVICE
+    }
     found["random"] = ComparedStrategy("ABC4.5, random queries", at_random)
-    best = partial(asking, strategy=RECOMMENDED)
+    best = partial(ask_as_service, strategy=RECOMMENDED)
     for name, curve in (("random", at_random), (RECOMMENDED, best)):
         found[f"{name}-e2m"] = ComparedStrategy(
             f"E2M tree of thresholds, {name}", partial(curve, algorithm=TREE)
@@ -223,7 +227,7 @@ def _ours() -> dict[str, ComparedStrategy]:
 
 STRATEGIES: Mapping[str, ComparedStrategy] = MappingProxyType(
     {
-        **_ours(),
+        **_service_strategies(),
         "activeml-margin": ComparedStrategy("scikit-activeml: tree, margin", by_margin, "skactiveml"),
         "activeml-committee": ComparedStrategy(
             "scikit-activeml: committee of 10", by_committee, "skactiveml"

@@ -42,7 +42,7 @@ def curves(rows: Iterable[Measurement], sweep: str, measure: str = "accuracy") -
     return {data: dict(methods) for data, methods in found.items()}
 
 
-def sweeps(rows: Iterable[Measurement]) -> list[str]:
+def measured_sweeps(rows: Iterable[Measurement]) -> list[str]:
     """Return the sweeps that there are measurements of."""
     return sorted({row.key.sweep for row in rows})
 
@@ -53,13 +53,13 @@ def in_order(methods: Iterable[str]) -> list[str]:
     return sorted(methods, key=lambda m: (known.index(m) if m in known else len(known), m))
 
 
-def title(method: str) -> str:
+def method_title(method: str) -> str:
     """Return the name of a method in plots and tables."""
     known: Mapping[str, object] = {**LEARNERS, **STRATEGIES}
     return str(getattr(known.get(method), "title", method))
 
 
-def markdown(rows: Sequence[Measurement], sweep: str, level: float) -> str:
+def markdown_table(rows: Sequence[Measurement], sweep: str, level: float) -> str:
     """Return a table of a level: a line per method, a column per data set, and their costs.
 
     Cells are mean accuracy ± standard error over all folds, in percent; the best of each column is bold.
@@ -75,13 +75,13 @@ def markdown(rows: Sequence[Measurement], sweep: str, level: float) -> str:
     ]
     best = {name: max(points[0].mean for points in accuracy[name].values()) for name in names}
     for method in methods:
-        cells = [_accuracy(accuracy[name].get(method), best[name]) for name in names]
-        cells += [_mean(others[measure], names, method, measure) for measure in others]
-        lines.append(f"| {title(method)} | " + " | ".join(cells) + " |")
+        cells = [_accuracy_text(accuracy[name].get(method), best[name]) for name in names]
+        cells += [_mean_text(others[measure], names, method, measure) for measure in others]
+        lines.append(f"| {method_title(method)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _accuracy(points: list[MeanScore] | None, best: float) -> str:
+def _accuracy_text(points: list[MeanScore] | None, best: float) -> str:
     if points is None:
         return "–"
     text = f"{100 * points[0].mean:.1f}"
@@ -89,7 +89,7 @@ def _accuracy(points: list[MeanScore] | None, best: float) -> str:
     return f"**{text}**{error}" if points[0].mean >= best - 5e-4 else text + error
 
 
-def _mean(found: Curves, names: Sequence[str], method: str, measure: str) -> str:
+def _mean_text(found: Curves, names: Sequence[str], method: str, measure: str) -> str:
     means = [found[name][method][0].mean for name in names if method in found[name]]
     mean = float(np.mean(means))
     match measure:

@@ -33,7 +33,7 @@ class _Source:
         self.path, self.classes = path, tuple(classes)
         self.id_field, self.question = id_field, question
 
-    def item(self, places: Sequence[dict[str, Any]], number: int) -> str:
+    def item_id(self, places: Sequence[dict[str, Any]], number: int) -> str:
         """Return the id of an item: the named field of the first place that has it."""
         found = item_of(places, self.id_field)
         if found is None:
@@ -42,7 +42,7 @@ class _Source:
             )
         return found
 
-    def answer(self, number: int, item: str, labeller: str, names: object) -> FileAnswer:
+    def make_answer(self, number: int, item: str, labeller: str, names: object) -> FileAnswer:
         """Return an answer: one class, or one of several."""
         chosen: list[Any] = names if isinstance(names, list) else [names]
         for name in chosen:
@@ -80,14 +80,14 @@ def read_annotations(
     """
     source, reader = _Source(path, classes, id_field, question), FORMS[form]
     answers: list[FileAnswer] = []
-    for number, item in enumerate(_items(path), 1):
+    for number, item in enumerate(_read_items(path), 1):
         if not isinstance(item, dict):
             raise FileError(path, f"item {number} is {type(item).__name__}, must be an object")
         answers += reader(source, item, number)
     return answers
 
 
-def _items(path: Path) -> list[Any]:
+def _read_items(path: Path) -> list[Any]:
     """Return the items of a JSON list, or of JSON lines."""
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -98,13 +98,13 @@ def _items(path: Path) -> list[Any]:
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror}") from None
     if text.lstrip().startswith("["):
-        found: list[Any] = _parsed(path, text, 0)
+        found: list[Any] = _parse_json(path, text, 0)
         return found
     # not splitlines: a text in JSON may have a separator of paragraphs, and more that it takes for the end of a line
-    return [_parsed(path, line, k) for k, line in enumerate(text.split("\n"), 1) if line.strip()]
+    return [_parse_json(path, line, k) for k, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
-def _parsed(path: Path, text: str, line: int) -> Any:
+def _parse_json(path: Path, text: str, line: int) -> Any:
     try:
         content = json.loads(text)
         if "\\u" in text:
@@ -120,22 +120,22 @@ def _parsed(path: Path, text: str, line: int) -> Any:
     return content
 
 
-def _list(value: object) -> list[Any]:
+def _list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 def _label_studio(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    for annotation in map(fields_of, _list(task.get("annotations"))):
+    for annotation in map(fields_of, _list_or_empty(task.get("annotations"))):
         try:
             names = choices_of(annotation, source.question)
         except BadTaskError as error:
             raise FileError(source.path, f"item {number} {error}") from None
         if names is not None:
-            item = source.item((fields_of(task.get("data")), task), number)
-            yield source.answer(number, item, labeller_of(annotation), names)
+            item = source.item_id((fields_of(task.get("data")), task), number)
+            yield source.make_answer(number, item, labeller_of(annotation), names)
 
 
-def _argilla(source: _Source, record: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+def _argilla_answers(source: _Source, record: dict[str, Any], number: int) -> Iterator[FileAnswer]:
     responses = fields_of(record.get("responses"))
     names = [source.question] if source.question else list(responses)
     if len(names) > 1:
@@ -143,34 +143,38 @@ def _argilla(source: _Source, record: dict[str, Any], number: int) -> Iterator[F
             source.path, f"item {number} has the questions {', '.join(names)}; name one with --question"
         )
     for name in names:
-        for response in map(fields_of, _list(responses.get(name))):
+        for response in map(fields_of, _list_or_empty(responses.get(name))):
             if response.get("status", "submitted") != "submitted" or response.get("value") is None:
                 continue
-            item = source.item(
+            item = source.item_id(
                 (record, fields_of(record.get("metadata")), fields_of(record.get("fields"))), number
             )
-            yield source.answer(number, item, str(response.get("user_id") or ""), response["value"])
+            yield source.make_answer(number, item, str(response.get("user_id") or ""), response["value"])
 
 
-def _prodigy(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+def _prodigy_answers(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
     said = task.get("answer")
     if said not in ("accept", "reject"):  # whatever it is: a set would want to hash it
         return  # ignored
-    item = source.item((task, fields_of(task.get("meta"))), number)
+    item = source.item_id((task, fields_of(task.get("meta"))), number)
     who = str(task.get("_annotator_id") or task.get("_session_id") or "")
     if "accept" in task:
         if said == "accept" and task["accept"]:
-            yield source.answer(number, item, who, task["accept"])
+            yield source.make_answer(number, item, who, task["accept"])
         return
     label = task.get("label")
     if label is None:
         raise FileError(source.path, f"item {number} has neither accept nor label")
     if said == "accept":
-        yield source.answer(number, item, who, label)
+        yield source.make_answer(number, item, who, label)
         return
-    source.answer(number, item, who, label)  # it must be a class
-    yield source.answer(number, item, who, [name for name in source.classes if name != label])
+    source.make_answer(number, item, who, label)  # it must be a class
+    yield source.make_answer(number, item, who, [name for name in source.classes if name != label])
 
 
-FORMS: Final[dict[str, _Reader]] = {"argilla": _argilla, "label-studio": _label_studio, "prodigy": _prodigy}
+FORMS: Final[dict[str, _Reader]] = {
+    "argilla": _argilla_answers,
+    "label-studio": _label_studio,
+    "prodigy": _prodigy_answers,
+}
 """The reader of an item, by the name of the tool."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
-from quercus.files.schema import number
-from quercus.files.table import FileRecord, FileTable, listed
+from quercus.files.schema import finite_number
+from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import NOTHING, label_in_words
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
@@ -73,24 +73,24 @@ class AnswerFile:
 
     def __init__(self, table: FileTable, classes: Sequence[str], given: AnswerColumns) -> None:
         self.table, self._classes = table, classes
-        self._item = _column(table, given.item, "--item", ITEM)
-        self._labeller = _column(table, given.labeller, "--labeller-column", LABELLER)
-        self._answer = _column(table, given.answer, "--answer-column", ANSWER)
+        self._item = _find_column(table, given.item, "--item", ITEM)
+        self._labeller = _find_column(table, given.labeller, "--labeller-column", LABELLER)
+        self._answer = _find_column(table, given.answer, "--answer-column", ANSWER)
         self._workers: list[int] = []
         if self._answer is None:
             if self._labeller is not None:
                 raise self._cannot_tell("the answer", "--answer-column", ANSWER)
-            self._workers = self._wide(given)
+            self._workers = self._worker_columns(given)
         elif self._item is None:
             raise self._cannot_tell("the item", "--item", ITEM)
-        self._reliability = self._named("reliability")
-        self._comment = self._named("comment")
-        self._state = self._named("state") if self._named("number") is not None else None
+        self._reliability = self._column_or_none("reliability")
+        self._comment = self._column_or_none("comment")
+        self._state = self._column_or_none("state") if self._column_or_none("number") is not None else None
         used = {self._item, self._labeller, self._answer, self._reliability, self._comment, *self._workers}
         self.unused = tuple(name for k, name in enumerate(table.names) if k not in used)
 
     @property
-    def form(self) -> str:
+    def layout_name(self) -> str:
         """``"long"`` or ``"wide"``."""
         return "wide" if self._workers else "long"
 
@@ -103,14 +103,14 @@ class AnswerFile:
                 raise self.table.error(record, self._item or 0, "the item is missing")
             if self._workers:
                 for k in self._workers:
-                    yield from self._one(record, k, item, self.table.names[k])
+                    yield from self._answers_in_cell(record, k, item, self.table.names[k])
             else:
                 who = "" if self._labeller is None else record.cells[self._labeller]
                 if who is None:
                     raise self.table.error(record, self._labeller or 0, "the labeller is missing")
-                yield from self._one(record, self._answer or 0, item, who)
+                yield from self._answers_in_cell(record, self._answer or 0, item, who)
 
-    def _one(self, record: FileRecord, k: int, item: str, who: str) -> Iterator[FileAnswer]:
+    def _answers_in_cell(self, record: FileRecord, k: int, item: str, who: str) -> Iterator[FileAnswer]:
         cell = record.cells[k]
         if cell is None or (cell == NOTHING and NOTHING not in self._classes):
             return
@@ -119,17 +119,17 @@ class AnswerFile:
         except ValueError as error:
             raise self.table.error(record, k, str(error)) from None
         comment = "" if self._comment is None else record.cells[self._comment] or ""
-        yield FileAnswer(record.line, item, who, label, cell, self._weight(record), comment)
+        yield FileAnswer(record.line, item, who, label, cell, self._reliability_of(record), comment)
 
-    def _weight(self, record: FileRecord) -> float | None:
+    def _reliability_of(self, record: FileRecord) -> float | None:
         if self._reliability is None or (cell := record.cells[self._reliability]) is None:
             return None
-        value = number(cell)
+        value = finite_number(cell)
         if value is None or not 0.0 < value <= MAX_RELIABILITY:
             raise self.table.error(record, self._reliability, f"{cell!r} is not a reliability in (0, 1]")
         return value
 
-    def _wide(self, given: AnswerColumns) -> list[int]:
+    def _worker_columns(self, given: AnswerColumns) -> list[int]:
         names = self.table.names
         workers = [k for k, name in enumerate(names) if k != self._item and name.lower() not in TRUTH]
         first = next(iter(self.table), None)
@@ -141,24 +141,24 @@ class AnswerFile:
                 raise FileError(
                     self.table.path,
                     f"which columns hold the item, the labeller and the answer? Name them with --item, "
-                    f"--labeller-column and --answer-column; the columns are {listed(names)} (as a file with a "
+                    f"--labeller-column and --answer-column; the columns are {listed_names(names)} (as a file with a "
                     f"column for each labeller it has {cell!r} in {names[k]!r}, which is not a class)",
                     first.line,
                 )
         return workers
 
-    def _named(self, name: str) -> int | None:
+    def _column_or_none(self, name: str) -> int | None:
         return self.table.names.index(name) if name in self.table.names and not self._workers else None
 
     def _cannot_tell(self, what: str, flag: str, known: Sequence[str]) -> FileError:
         return FileError(
             self.table.path,
-            f"which column holds {what}? Name it with {flag}; the columns are {listed(self.table.names)}, "
-            f"and the known names are {listed(known)}",
+            f"which column holds {what}? Name it with {flag}; the columns are {listed_names(self.table.names)}, "
+            f"and the known names are {listed_names(known)}",
         )
 
 
-def _column(table: FileTable, given: str | None, flag: str, known: Sequence[str]) -> int | None:
+def _find_column(table: FileTable, given: str | None, flag: str, known: Sequence[str]) -> int | None:
     """Number of a column: the named one, else the first whose name is known, in the order of `known`."""
     if given is not None:
         return table.position(given, flag)

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.schema import number
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, lines
+from quercus.files.schema import finite_number
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
 
 NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {
@@ -40,36 +40,36 @@ class _Cursor:
         """An error on this line."""
         return FileError(self.path, reason, self.line, column, name)
 
-    def skip(self) -> str:
+    def skip_blanks(self) -> str:
         """The next character that is not blank, not consumed; empty at the end or at a comment."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
         rest = self.text[self.at : self.at + 1]
         return "" if rest == "%" else rest
 
-    def take(self, character: str) -> bool:
+    def take_character(self, character: str) -> bool:
         """Consume ``character`` if it is next."""
-        if self.skip() != character:
+        if self.skip_blanks() != character:
             return False
         self.at += 1
         return True
 
-    def separator(self) -> str:
+    def take_separator(self) -> str:
         """Consume the separator of two values: a comma, or blanks alone; empty if there is neither."""
         before = self.at
-        return "," if self.take(",") else " " if self.at > before else ""
+        return "," if self.take_character(",") else " " if self.at > before else ""
 
-    def keyword(self) -> str:
+    def take_keyword(self) -> str:
         """Consume a word such as ``@data``, in lower case; empty when there is none."""
         match = _KEYWORD.match(self.text, self.at)
         self.at = self.at if match is None else match.end()
         return "" if match is None else match.group().lower()
 
-    def value(self, column: int) -> tuple[str, bool]:
+    def take_value(self, column: int) -> tuple[str, bool]:
         """A quoted or bare value, and whether it was quoted."""
-        first = self.skip()
+        first = self.skip_blanks()
         if first and first in _QUOTES:
-            return self._quoted(first, column), True
+            return self._quoted_text(first, column), True
         match = _BARE.match(self.text, self.at)
         if match is None:
             found = repr(first) if first else "the end of the line"
@@ -77,23 +77,25 @@ class _Cursor:
         self.at = match.end()
         return match.group(), False
 
-    def cell(self, column: int) -> str | None:
+    def take_cell(self, column: int) -> str | None:
         """A value of a row, ``None`` for a bare ``?``."""
-        value, quoted = self.value(column)
+        value, quoted = self.take_value(column)
         return None if value == "?" and not quoted else value
 
-    def _quoted(self, quote: str, column: int) -> str:
+    def _quoted_text(self, quote: str, column: int) -> str:
         self.at += 1
         out: list[str] = []
         while self.at < len(self.text):
             character = self.text[self.at]
             self.at += 1
             if character == quote:
-                return self._whole("".join(out), column)
-            out.append(self._escaped() if character == "\\" and self.at < len(self.text) else character)
+                return self._join_surrogates("".join(out), column)
+            out.append(
+                self._escaped_character() if character == "\\" and self.at < len(self.text) else character
+            )
         raise self.error(f"the quote {quote} is not closed", column)
 
-    def _whole(self, text: str, column: int) -> str:
+    def _join_surrogates(self, text: str, column: int) -> str:
         """A text whose pairs of escapes, as Java writes a character beyond 16 bits, are one character."""
         if text.isascii():
             return text
@@ -102,7 +104,7 @@ class _Cursor:
         except UnicodeDecodeError:
             raise self.error("has half of a surrogate pair, which is no character", column) from None
 
-    def _escaped(self) -> str:
+    def _escaped_character(self) -> str:
         code = _UNICODE.match(self.text, self.at)
         if code is not None:
             self.at = code.end()
@@ -121,20 +123,20 @@ def open_arff(path: Path) -> FileTable:
     """
     columns: list[FileColumn] = []
     seen_relation, line = False, 0
-    for line, text in lines(path):
+    for line, text in numbered_lines(path):
         cursor = _Cursor(path, line, text)
-        if not cursor.skip():
+        if not cursor.skip_blanks():
             continue
-        keyword = cursor.keyword()
+        keyword = cursor.take_keyword()
         if keyword == "@relation":
             seen_relation = True
         elif keyword == "@attribute":
-            columns.append(_attribute(cursor, columns))
+            columns.append(_parse_attribute(cursor, columns))
         elif keyword == "@data":
             if not columns:
                 raise cursor.error("@data before any @attribute")
             fixed = tuple(columns)
-            return FileTable(path, fixed, partial(_records, path, line, fixed), is_arff=True)
+            return FileTable(path, fixed, partial(_read_records, path, line, fixed), is_arff=True)
         else:
             raise cursor.error(f"expected @relation, @attribute or @data, found {text.strip()[:40]!r}")
     if not line:
@@ -143,41 +145,41 @@ def open_arff(path: Path) -> FileTable:
     raise FileError(path, f"ends without {missing}", line)
 
 
-def _attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
+def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
     column = len(before) + 1
     if column > MAX_COLUMNS:
         raise cursor.error(f"there are more than {MAX_COLUMNS:,} attributes")
-    name, _ = cursor.value(column)
+    name, _ = cursor.take_value(column)
     if not name.strip():
         raise cursor.error("the attribute has no name", column)
     if any(each.name == name for each in before):
         raise cursor.error(f"the name {name!r} is taken already", column, name)
-    if cursor.take("{"):
-        values = _declared(cursor, column, name)
-        _end(cursor, column, name)
+    if cursor.take_character("{"):
+        values = _declared_values(cursor, column, name)
+        _check_line_end(cursor, column, name)
         return FileColumn(name, "nominal", values)
-    kind = cursor.value(column)[0].lower() if cursor.skip() else ""
+    kind = cursor.take_value(column)[0].lower() if cursor.skip_blanks() else ""
     if kind in UNUSABLE:
         raise cursor.error(UNUSABLE[kind], column, name)
     if kind not in NUMERIC:
         raise cursor.error(f"expected numeric, integer, real or {{values}}, found {kind!r}", column, name)
-    _end(cursor, column, name)
+    _check_line_end(cursor, column, name)
     return FileColumn(name, "numeric")
 
 
-def _declared(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
+def _declared_values(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
     values: list[str] = []
     known: set[str] = set()
     while True:
-        separator = cursor.separator()
-        if separator != "," and cursor.take("}"):
+        separator = cursor.take_separator()
+        if separator != "," and cursor.take_character("}"):
             break
-        if not cursor.skip() or (values and not separator):
-            found = cursor.skip() or "the end of the line"
+        if not cursor.skip_blanks() or (values and not separator):
+            found = cursor.skip_blanks() or "the end of the line"
             raise cursor.error(f"expected ',' or '}}', found {found}", column, name)
         if separator == "," and not values:
             raise cursor.error("expected a value, found ','", column, name)
-        value, _ = cursor.value(column)
+        value, _ = cursor.take_value(column)
         if value in known:
             raise cursor.error(f"the value {value!r} is declared twice", column, name)
         values.append(value)
@@ -187,26 +189,30 @@ def _declared(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _end(cursor: _Cursor, column: int, name: str) -> None:
-    rest = cursor.skip()
+def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
+    rest = cursor.skip_blanks()
     if rest == "{":
         raise cursor.error("attribute weights are not supported: remove {...}", column, name)
     if rest:
         raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", column, name)
 
 
-def _records(path: Path, data_line: int, columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
+def _read_records(path: Path, data_line: int, columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
     declared = [frozenset(column.values) for column in columns]
-    for line, text in lines(path):
+    for line, text in numbered_lines(path):
         if line <= data_line:
             continue
         cursor = _Cursor(path, line, text)
-        if not cursor.skip():
+        if not cursor.skip_blanks():
             continue
-        cells, weight = _plain(text, len(columns)), 1.0
+        cells, weight = _plain_cells(text, len(columns)), 1.0
         if not cells:
-            cells = _sparse(cursor, columns) if cursor.take("{") else _dense(cursor, columns)
-            weight = _weight(cursor, columns)
+            cells = (
+                _sparse_cells(cursor, columns)
+                if cursor.take_character("{")
+                else _dense_cells(cursor, columns)
+            )
+            weight = _row_weight(cursor, columns)
         for k, cell in enumerate(cells):
             if declared[k] and cell is not None and cell not in declared[k]:
                 values = ", ".join(columns[k].values[:12])
@@ -216,7 +222,7 @@ def _records(path: Path, data_line: int, columns: tuple[FileColumn, ...]) -> Ite
         yield FileRecord(line, cells, weight)
 
 
-def _plain(text: str, count: int) -> list[str | None]:
+def _plain_cells(text: str, count: int) -> list[str | None]:
     """The cells of a row of bare values between commas; none when it is no such row, or a wrong one.
 
     Most rows are: this reads them in a third of the time.
@@ -227,48 +233,48 @@ def _plain(text: str, count: int) -> list[str | None]:
     return [None if cell == "?" else cell for cell in cells] if len(cells) == count and all(cells) else []
 
 
-def _dense(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
-    cells = [cursor.cell(1)]
+def _dense_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
+    cells = [cursor.take_cell(1)]
     while len(cells) < len(columns):
-        separator, rest = cursor.separator(), cursor.skip()
+        separator, rest = cursor.take_separator(), cursor.skip_blanks()
         if not rest and separator != ",":
             count = f"{len(cells)} value{'' if len(cells) == 1 else 's'}"
             absent = f"{len(columns)} are declared: {columns[len(cells)].name!r} is absent"
             raise cursor.error(f"the row has {count}, {absent}", len(cells) + 1)
         if not separator:
             raise cursor.error(f"expected ',' after the value, found {rest!r}", len(cells))
-        cells.append(cursor.cell(len(cells) + 1))
+        cells.append(cursor.take_cell(len(cells) + 1))
     return cells
 
 
-def _weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
+def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
     """Read the rest of a row: nothing, or its weight ``{w}``."""
-    separator = cursor.separator()
-    rest = cursor.skip()
+    separator = cursor.take_separator()
+    rest = cursor.skip_blanks()
     if not rest and separator != ",":
         return 1.0
-    if not cursor.take("{"):
+    if not cursor.take_character("{"):
         raise cursor.error(f"the row has more than the {len(columns)} declared values", len(columns) + 1)
-    text, _ = cursor.value(0)
-    weight = number(text)
+    text, _ = cursor.take_value(0)
+    weight = finite_number(text)
     if weight is None or weight < 0:
         raise cursor.error(f"the weight {text!r} is not a number of at least 0")
-    if not cursor.take("}") or cursor.skip():
+    if not cursor.take_character("}") or cursor.skip_blanks():
         raise cursor.error("expected '}' and the end of the line after the weight")
     return weight
 
 
-def _sparse(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
+def _sparse_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
     """A row ``{index value, ...}``.
 
     Omitted values are 0, which for a nominal attribute is its first value.
     """
     cells: list[str | None] = [column.values[0] if column.values else "0" for column in columns]
     last = -1
-    while not cursor.take("}"):
-        if last >= 0 and not cursor.take(","):
+    while not cursor.take_character("}"):
+        if last >= 0 and not cursor.take_character(","):
             raise cursor.error("expected ',' or '}' in the sparse row", last + 1)
-        text, _ = cursor.value(last + 2)
+        text, _ = cursor.take_value(last + 2)
         index = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else -1
         if not 0 <= index < len(columns):
             raise cursor.error(f"{text!r} is not an attribute number in 0..{len(columns) - 1}")
@@ -276,6 +282,6 @@ def _sparse(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None
             raise cursor.error(
                 "the attribute numbers of a sparse row must increase", index + 1, columns[index].name
             )
-        cells[index] = cursor.cell(index + 1)
+        cells[index] = cursor.take_cell(index + 1)
         last = index
     return cells

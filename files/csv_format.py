@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, lines
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
 
 MISSING = ("", "?")
 
@@ -22,7 +22,7 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     """
     if len(delimiter) != 1:
         raise FileError(path, f"the delimiter must be one character, got {delimiter!r}")
-    header = next(_rows(path, delimiter), None)
+    header = next(_read_rows(path, delimiter), None)
     if header is None:
         raise FileError(path, "is empty: expected a header line with the names of the columns")
     line, names = header
@@ -38,29 +38,29 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     hint = next((d for d in ";\t|" if len(names) == 1 and d in names[0]), None)
     if hint is not None:
         raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
-    return FileTable(path, tuple(map(FileColumn, names)), lambda: _records(path, delimiter, names))
+    return FileTable(path, tuple(map(FileColumn, names)), lambda: _read_records(path, delimiter, names))
 
 
-def _records(path: Path, delimiter: str, names: list[str]) -> Iterator[FileRecord]:
-    rows = _rows(path, delimiter)
+def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[FileRecord]:
+    rows = _read_rows(path, delimiter)
     next(rows, None)
     for line, cells in rows:
         if len(cells) != len(names):
-            raise FileError(path, _ragged(cells, names), line, min(len(cells), len(names)) + 1)
+            raise FileError(path, _ragged_text(cells, names), line, min(len(cells), len(names)) + 1)
         stripped = [cell.strip() for cell in cells]
         yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped])
 
 
-def _ragged(cells: list[str], names: list[str]) -> str:
+def _ragged_text(cells: list[str], names: list[str]) -> str:
     what = f"the row has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, the header has {len(names)}"
     if len(cells) < len(names):
         return f"{what}: {names[len(cells)]!r} is the first that is absent"
     return f"{what}: {cells[len(names)]!r} is too much"
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line at which the row starts, cells) of each row that is not blank."""
-    reader = csv.reader((text for _, text in lines(path)), delimiter=delimiter, strict=True)
+    reader = csv.reader((text for _, text in numbered_lines(path)), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:

@@ -48,10 +48,10 @@ def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[
         raise FileError(
             table.path, f"{flag} is given {len(given)} times, a row has at most {MAX_ITEMS} items"
         )
-    return tuple(_column(table, each, flag) for each in given)
+    return tuple(_display_column(table, each, flag) for each in given)
 
 
-def _column(table: FileTable, text: str, flag: str) -> DisplayColumn:
+def _display_column(table: FileTable, text: str, flag: str) -> DisplayColumn:
     kind, colon, name = text.partition(":")
     if not colon or kind not in KINDS:
         raise FileError(table.path, f"{flag} is {text!r}, must be KIND:COLUMN with one of {', '.join(KINDS)}")
@@ -80,7 +80,7 @@ def display_of(
     return items or None
 
 
-def _series(column: DisplayColumn, cell: str, _: Path) -> DisplayItem:
+def _series_item(column: DisplayColumn, cell: str, _: Path) -> DisplayItem:
     words = re.split(r"[\s,;]+", cell.strip(" []"))
     try:
         values = [float("nan") if word == "?" else float(word) for word in words]
@@ -89,7 +89,7 @@ def _series(column: DisplayColumn, cell: str, _: Path) -> DisplayItem:
     return SeriesItem(column.title, values)
 
 
-def _media(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
+def _media_item(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
     kind = cast("Literal['image', 'audio']", column.kind)
     if re.match(r"https?://", cell):
         return MediaItem(kind, column.title, url=cell)
@@ -121,7 +121,7 @@ def _bytes_beside(kind: str, name: str, folder: Path) -> bytes:
 _ITEMS: Final[dict[str, Callable[[DisplayColumn, str, Path], DisplayItem]]] = {
     "text": lambda column, cell, _: TextItem(column.title, cell),
     "link": lambda column, cell, _: LinkItem(column.title, cell),
-    "series": _series,
-    "image": _media,
-    "audio": _media,
+    "series": _series_item,
+    "image": _media_item,
+    "audio": _media_item,
 }

@@ -20,10 +20,10 @@ import numpy as np
 
 from quercus.client.results import Floats
 from quercus.files.errors import FileError
-from quercus.files.leaks import CLASS, SET, ColumnContent, names_classes, parts, refuse_second
+from quercus.files.leaks import CLASS, SET, ColumnContent, names_classes, refuse_second, set_parts
 from quercus.files.opening import open_table
-from quercus.files.schema import class_of, frame_of, number
-from quercus.files.table import FileRecord, FileTable, listed
+from quercus.files.schema import class_of, finite_number, frame_of
+from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.parameters import MAX_VALUES
 
 SUM_TOLERANCE = 2e-3
@@ -60,29 +60,29 @@ class LabelFile:
         if self.form == "class":
             k = self.columns[0][0]
             return (label_of(self.table, record, k, self.classes) for record in self.table)
-        read = self._masses if self.form == "masses" else self._plausibilities
+        read = self._row_masses if self.form == "masses" else self._row_plausibilities
         return (read(record) for record in self.table)
 
-    def _plausibilities(self, record: FileRecord) -> Floats:
+    def _row_plausibilities(self, record: FileRecord) -> Floats:
         row = np.zeros(len(self.classes))
         for k, (name,) in self.columns:
-            row[self.classes.index(name)] = self._share(record, k, "plausibility")
+            row[self.classes.index(name)] = self._cell_share(record, k, "plausibility")
         if not row.any():
             reason = "every plausibility is 0; at least one class must be possible"
             raise FileError(self.table.path, reason, record.line)
         return row
 
-    def _masses(self, record: FileRecord) -> dict[frozenset[str], float]:
-        row = {frozenset(names): self._share(record, k, "mass") for k, names in self.columns}
+    def _row_masses(self, record: FileRecord) -> dict[frozenset[str], float]:
+        row = {frozenset(names): self._cell_share(record, k, "mass") for k, names in self.columns}
         total = math.fsum(row.values())
         if abs(total - 1.0) > SUM_TOLERANCE:
-            reason = f"the masses of sets of {listed(self.classes)} sum to {total:.6g}, must sum to 1"
+            reason = f"the masses of sets of {listed_names(self.classes)} sum to {total:.6g}, must sum to 1"
             raise FileError(self.table.path, reason, record.line)
         return {names: mass / total for names, mass in row.items() if mass}
 
-    def _share(self, record: FileRecord, k: int, what: str) -> float:
+    def _cell_share(self, record: FileRecord, k: int, what: str) -> float:
         cell = record.cells[k]
-        value = None if cell is None else number(cell)
+        value = None if cell is None else finite_number(cell)
         if value is None or not 0.0 <= value <= 1.0:
             shown = "a missing value" if cell is None else repr(cell)
             raise self.table.error(record, k, f"{shown} is not a {what} in [0, 1]")
@@ -129,7 +129,7 @@ def _refuse_two(found: LabelFile) -> None:
     columns = column_cells(table, [at for at in range(len(table.names)) if at != k])
     others = [each.name for each in columns if names_classes(each, found.classes)]
     if others:
-        what = f"the columns {listed([table.names[k], *others])} all hold labels"
+        what = f"the columns {listed_names([table.names[k], *others])} all hold labels"
         raise FileError(table.path, f"{what}; say which one it is with --label-column", 1)
 
 
@@ -142,7 +142,7 @@ def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent
             if cell is not None and len(values) <= MAX_VALUES:
                 values.add(cell)
     return [
-        ColumnContent(table.names[k], values, all(number(value) is not None for value in values))
+        ColumnContent(table.names[k], values, all(finite_number(value) is not None for value in values))
         for k, values in seen.items()
     ]
 
@@ -152,11 +152,13 @@ def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
     others = [name for name in table.names if name in frame]
     first = next(iter(table), None)
     if not frame and first is not None and len(table.names) > 2:
-        numbers = {name: number(cell or "") for name, cell in zip(table.names, first.cells, strict=True)}
+        numbers = {
+            name: finite_number(cell or "") for name, cell in zip(table.names, first.cells, strict=True)
+        }
         shares = [name for name, value in numbers.items() if value is not None and 0 <= value <= 1]
         others = shares if len(shares) == len(table.names) - 1 else []
     if others:
-        what = f"the columns {listed(others)} and 'class' both give labels"
+        what = f"the columns {listed_names(others)} and 'class' both give labels"
         raise FileError(table.path, f"{what}; say which class column it is (--label-column) or remove one", 1)
 
 
@@ -173,10 +175,14 @@ def _plausibility_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     absent = [name for name in frame if name not in table.names]
     if strangers or absent:
         what = (
-            f"{listed(strangers)} is no class" if strangers else f"no column for the class {listed(absent)}"
+            f"{listed_names(strangers)} is no class"
+            if strangers
+            else f"no column for the class {listed_names(absent)}"
         )
         hint = "" if set(table.names) & set(frame) else "; is one a column of classes? (--label-column)"
-        raise FileError(table.path, f"the header must name the classes {listed(frame)}: {what}{hint}", 1)
+        raise FileError(
+            table.path, f"the header must name the classes {listed_names(frame)}: {what}{hint}", 1
+        )
     return LabelFile(
         table, "plausibilities", frame, tuple((k, (name,)) for k, name in enumerate(table.names))
     )
@@ -184,7 +190,7 @@ def _plausibility_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
 
 def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     """Columns of single names that are no class are left out: the sum of the masses shows what is missing."""
-    sets = {k: (name,) if name in frame else parts(name) for k, name in enumerate(table.names)}
+    sets = {k: (name,) if name in frame else set_parts(name) for k, name in enumerate(table.names)}
     if not frame:
         whole = max(sets.values(), key=len)
         frame = tuple(dict.fromkeys(name for names in sets.values() for name in names if name in whole))
@@ -195,7 +201,7 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
         if len(names) == 1 and strangers:
             continue
         if strangers:
-            reason = f"{listed(strangers)} is none of the classes {listed(frame)}"
+            reason = f"{listed_names(strangers)} is none of the classes {listed_names(frame)}"
             raise FileError(table.path, f"in {table.names[k]!r}: {reason}", *where)
         if frozenset(names) in used:
             first = used[frozenset(names)] + 1
@@ -215,15 +221,15 @@ def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str
     cell = record.cells[k]
     if cell is None or cell in classes or SET not in cell:
         return class_of(table, record, k, classes)
-    names = frozenset(parts(cell))
-    strangers = [name for name in parts(cell) if name not in classes]
+    names = frozenset(set_parts(cell))
+    strangers = [name for name in set_parts(cell) if name not in classes]
     if strangers:
-        what = f"in {cell!r}: {listed(strangers)} is not a class"
-        raise table.error(record, k, f"{what}; the classes are {listed(classes)}")
+        what = f"in {cell!r}: {listed_names(strangers)} is not a class"
+        raise table.error(record, k, f"{what}; the classes are {listed_names(classes)}")
     return names if len(names) > 1 else next(iter(names))
 
 
-def truth(
+def read_truth(
     path: Path,
     column: str | None,
     classes: Sequence[str],
@@ -292,5 +298,7 @@ def _truth_column(table: FileTable, given: str | None) -> int:
         return table.names.index(CLASS)
     if table.is_arff:
         return len(table.names) - 1
-    reason = f"which column holds the class? Name it with --class; the columns are {listed(table.names)}"
+    reason = (
+        f"which column holds the class? Name it with --class; the columns are {listed_names(table.names)}"
+    )
     raise FileError(table.path, reason)

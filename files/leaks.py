@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.table import listed
+from quercus.files.table import listed_names
 
 CLASS = "class"
 """The default name of a class column."""
@@ -15,12 +15,12 @@ SET = "|"
 """Between the classes of a set, in a cell or a header."""
 
 
-def parts(text: str) -> tuple[str, ...]:
+def set_parts(text: str) -> tuple[str, ...]:
     """The classes that a set names, each once.
 
     Examples
     --------
-    >>> parts("cat | dog|cat"), parts("cat")
+    >>> set_parts("cat | dog|cat"), set_parts("cat")
     (('cat', 'dog'), ('cat',))
     """
     return tuple(dict.fromkeys(name.strip() for name in text.split(SET)))
@@ -54,7 +54,7 @@ def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
     """
     if column.numeric:
         return set(column.values) == set(frame)
-    named = {name for value in column.values for name in ((value,) if value in frame else parts(value))}
+    named = {name for value in column.values for name in ((value,) if value in frame else set_parts(value))}
     return bool(named) and named <= set(frame)
 
 
@@ -91,13 +91,13 @@ def refuse_labels(
     found = [each for each in columns if each.name.casefold() == CLASS or (frame and looks(each, frame))]
     if not found:
         return
-    names = listed([repr(each.name) for each in found])
+    names = listed_names([repr(each.name) for each in found])
     one, first = len(found) == 1, found[0].name
     what = f"column {names} is" if one else f"columns {names} are"
     why = (
         "named like a class column"
         if first.casefold() == CLASS
-        else f"of nothing but classes ({listed(frame)})"
+        else f"of nothing but classes ({listed_names(frame)})"
     )
     choice = "" if class_column is not None else f"name the class column with --class {first!r}, "
     choice += f"leave {'it' if one else 'each'} out with --ignore {first!r}, "
@@ -117,5 +117,5 @@ def refuse_second(path: Path, columns: Iterable[ColumnContent], frame: Sequence[
     """
     others = [each.name for each in columns if names_sets(each, frame)]
     if others:
-        names = listed([repr(name) for name in (taken, *others)])
+        names = listed_names([repr(name) for name in (taken, *others)])
         raise FileError(path, f"the columns {names} all hold labels; say which one it is with --class")

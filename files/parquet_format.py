@@ -23,17 +23,17 @@ def open_parquet(path: Path) -> FileTable:
     FileError
         When pyarrow is not installed, or the file is no Parquet file.
     """
-    with _opened(path) as file:
+    with _open_parquet(path) as file:
         names = list(file.schema_arrow.names)
     if not 1 <= len(names) <= MAX_COLUMNS:
         raise FileError(path, f"has {len(names):,} columns, must have 1 to {MAX_COLUMNS:,}")
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
         raise FileError(path, f"has two columns {twice!r}")
-    return FileTable(path, tuple(map(FileColumn, names)), lambda: _records(path))
+    return FileTable(path, tuple(map(FileColumn, names)), lambda: _read_records(path))
 
 
-def _opened(path: Path) -> Any:
+def _open_parquet(path: Path) -> Any:
     try:
         import pyarrow as pa  # noqa: PLC0415 - not everybody's
         from pyarrow import parquet  # noqa: PLC0415
@@ -45,17 +45,17 @@ def _opened(path: Path) -> Any:
         raise FileError(path, f"cannot be read as Parquet: {error}") from None
 
 
-def _records(path: Path) -> Iterator[FileRecord]:
-    with _opened(path) as file:
+def _read_records(path: Path) -> Iterator[FileRecord]:
+    with _open_parquet(path) as file:
         number = 0
         batches = file.iter_batches(batch_size=ROWS)
-        while (columns := _next(path, batches)) is not None:
+        while (columns := _next_columns(path, batches)) is not None:
             for cells in zip(*columns, strict=True):
                 number += 1
                 yield FileRecord(number, [cell_text(cell) for cell in cells])
 
 
-def _next(path: Path, batches: Iterator[Any]) -> list[list[Any]] | None:
+def _next_columns(path: Path, batches: Iterator[Any]) -> list[list[Any]] | None:
     """Return the columns of the next rows; None after the last. Errors of pyarrow are among those of Python."""
     try:
         batch = next(batches, None)

@@ -14,7 +14,7 @@ from quercus.client.results import Floats
 from quercus.files.errors import FileError
 from quercus.files.labels import ClassLabel, FileLabel, LabelFile, label_of, open_labels
 from quercus.files.opening import open_table
-from quercus.files.schema import FileSchema, class_column, infer
+from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.files.table import FileTable
 from quercus.specification.attributes import Attribute, Nominal
 
@@ -125,7 +125,7 @@ def read(
     if label_file is not None:
         labels_table = open_table(label_file, delimiter=delimiter, missing=missing)
         source = open_labels(labels_table, column=label_column)
-    schema = infer(
+    schema = infer_schema(
         table,
         class_column=column,
         ignore=ignore,
@@ -134,12 +134,12 @@ def read(
         frame=() if source is None else source.classes,
     )
     classes = schema.classes if source is None else source.classes
-    values, weights = _values(table, schema)
+    values, weights = _row_values(table, schema)
     truth: tuple[ClassLabel, ...] | None = None
     if column is not None:
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)
-    labels = truth if source is None else tuple(paired(source, table.path, schema.rows))
+    labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
     return FileData(table.path, schema.attributes, classes, values, labels, truth, weights)
 
 
@@ -147,8 +147,8 @@ def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | 
     return None if labelled and given is None and "class" not in table.names else class_column(table, given)
 
 
-def _values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
-    """Values (n, K) and weights (n,); the cells have been seen by `infer` already, so none is odd."""
+def _row_values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
+    """Values (n, K) and weights (n,); the cells have been seen by `infer_schema` already, so none is odd."""
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
         (
@@ -168,7 +168,7 @@ def _values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
     return values, weights
 
 
-def paired(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:
+def labels_per_row(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:
     """The labels of a file; it must have one per row.
 
     Raises

@@ -11,8 +11,8 @@ from typing import Any
 from quercus.belief.errors import InvalidInput
 from quercus.client.results import Between, Specification
 from quercus.files.errors import FileError
-from quercus.files.leaks import ColumnContent, parts, refuse_labels
-from quercus.files.table import FileRecord, FileTable, listed
+from quercus.files.leaks import ColumnContent, refuse_labels, set_parts
+from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
 
@@ -22,12 +22,12 @@ NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-in
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
 
 
-def number(cell: str) -> float | None:
+def finite_number(cell: str) -> float | None:
     """A cell as a finite number, or ``None`` when it is none.
 
     Examples
     --------
-    >>> number("1e3"), number("1_000"), number("inf"), number("12 kg")
+    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
     (1000.0, None, None, None)
     """
     if _NUMBER.match(cell) is None:
@@ -61,9 +61,9 @@ class _ColumnGuess:
         self.values: set[str] = set()
         self._odd: FileError | None = None
 
-    def see(self, cell: str, record: FileRecord) -> None:
+    def see_cell(self, cell: str, record: FileRecord) -> None:
         """Take a cell in; values are kept up to one more than there may be."""
-        if self.numeric and number(cell) is None:
+        if self.numeric and finite_number(cell) is None:
             self._see_text(cell, record)
         if len(self.values) <= MAX_VALUES:
             self.values.add(cell)
@@ -78,14 +78,18 @@ class _ColumnGuess:
         else:
             self.numeric = False
 
-    def check(self) -> None:
+    def check_numeric(self) -> None:
         """Refuse a column of numbers that has words for missing ones, which would become names in silence."""
-        if self.numeric and self._odd is not None and any(number(cell) is not None for cell in self.values):
+        if (
+            self.numeric
+            and self._odd is not None
+            and any(finite_number(cell) is not None for cell in self.values)
+        ):
             raise self._odd
         self.numeric = self.numeric and self._odd is None
 
 
-def infer(
+def infer_schema(
     table: FileTable,
     *,
     class_column: str | None,
@@ -131,33 +135,33 @@ def infer(
         for k in wanted:
             cell = record.cells[k]
             if cell is not None:
-                guesses[k].see(cell, record)
+                guesses[k].see_cell(cell, record)
     if not rows:
         raise FileError(table.path, "has a header but no rows")
     for guess in guesses.values():
-        guess.check()
+        guess.check_numeric()
     others = {k: guess for k, guess in guesses.items() if k != at}
     if not others:
         raise FileError(table.path, "has no column left to learn from")
-    classes = () if at is None else frame_of(table, at, _few(table, guesses[at]))
+    classes = () if at is None else frame_of(table, at, _class_values(table, guesses[at]))
     cells = {
         k: ColumnContent(guess.column.name, guess.values, guess.numeric)
         for k, guess in others.items()
         if guess.column.name not in attributes
     }
     refuse_labels(table.path, cells.values(), frame or classes, class_column)
-    found = tuple(_checked(table, guess) for guess in others.values())
+    found = tuple(_checked_attribute(table, guess) for guess in others.values())
     return FileSchema(found, classes, rows)
 
 
-def _checked(table: FileTable, guess: _ColumnGuess) -> Attribute:
+def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
     try:
-        return _attribute(table, guess)
+        return _guessed_attribute(table, guess)
     except InvalidInput as error:
         raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
 
 
-def _attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
+def _guessed_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
     name = guess.column.name
     if guess.numeric and (guess.values or guess.column.kind == "numeric"):
         return Numeric(name)
@@ -174,7 +178,7 @@ def _attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
     return Nominal(name, guess.column.values or sorted(guess.values))
 
 
-def _few(table: FileTable, guess: _ColumnGuess) -> set[str]:
+def _class_values(table: FileTable, guess: _ColumnGuess) -> set[str]:
     if len(guess.values) > MAX_VALUES and not guess.column.values:
         reason = (
             f"class column {guess.column.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
@@ -192,7 +196,7 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         When a set has an empty name, or there are fewer than two classes or more than 64.
     """
     column = table.columns[k]
-    named = [parts(cell) for cell in column.values or sorted(cells)]
+    named = [set_parts(cell) for cell in column.values or sorted(cells)]
     classes = dict.fromkeys(name for names in named for name in names)
     if "" in classes:
         raise FileError(table.path, f"class column {column.name!r} has a set with an empty name in it")
@@ -238,7 +242,8 @@ class Binding:
         names = {attribute.name: attribute for attribute in specification.attributes}
         missing = [name for name in names if name not in table.names]
         if missing:
-            reason = f"has no column for the model's {listed(missing)}; the columns are {listed(table.names)}"
+            known = listed_names(table.names)
+            reason = f"has no column for the model's {listed_names(missing)}; the columns are {known}"
             raise FileError(table.path, reason)
         self._at = [table.names.index(name) for name in names]
         self._numeric = [isinstance(attribute, Numeric) for attribute in names.values()]
@@ -255,11 +260,11 @@ class Binding:
             reason = f"the row has the weight {record.weight:g}; a model counts every row once"
             raise FileError(self.table.path, reason, record.line)
         return [
-            self._number(record, k) if numeric else self._name(record.cells[k], values)
+            self._numeric_cell(record, k) if numeric else self._nominal_cell(record.cells[k], values)
             for k, numeric, values in zip(self._at, self._numeric, self._values, strict=True)
         ]
 
-    def _name(self, cell: str | None, values: frozenset[str]) -> str | frozenset[str] | None:
+    def _nominal_cell(self, cell: str | None, values: frozenset[str]) -> str | frozenset[str] | None:
         if cell is None or not self._uncertain or "|" not in cell or cell in values:
             return cell
         return frozenset(name for part in cell.split("|") if (name := part.strip()))
@@ -267,14 +272,14 @@ class Binding:
     def __iter__(self) -> Iterator[list[Any]]:
         return (self.row(record) for record in self.table)
 
-    def _number(self, record: FileRecord, k: int) -> float | Between | None:
+    def _numeric_cell(self, record: FileRecord, k: int) -> float | Between | None:
         cell = record.cells[k]
         if cell is None:
             return None
-        value = number(cell)
+        value = finite_number(cell)
         if value is None and self._uncertain and ".." in cell:
             low, _, high = cell.partition("..")
-            ends = number(low.strip()), number(high.strip())
+            ends = finite_number(low.strip()), finite_number(high.strip())
             if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
                 raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
             return Between(ends[0], ends[1])
@@ -287,5 +292,5 @@ def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str
     """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
     cell = record.cells[k]
     if cell is not None and cell not in classes:
-        raise table.error(record, k, f"{cell!r} is not a class; the classes are {listed(classes)}")
+        raise table.error(record, k, f"{cell!r} is not a class; the classes are {listed_names(classes)}")
     return cell

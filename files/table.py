@@ -84,19 +84,19 @@ class FileTable:
         """
         if name in self.names:
             return self.names.index(name)
-        raise FileError(self.path, f"{flag}: no column {name!r}; the columns are {listed(self.names)}")
+        raise FileError(self.path, f"{flag}: no column {name!r}; the columns are {listed_names(self.names)}")
 
     def error(self, record: FileRecord, column: int, reason: str) -> FileError:
         """An error at a cell; ``column`` is the 0-based index."""
         return FileError(self.path, reason, record.line, column + 1, self.columns[column].name)
 
 
-def listed(names: Sequence[str], most: int = 12) -> str:
+def listed_names(names: Sequence[str], most: int = 12) -> str:
     """Names in a message, not more than a line of them."""
     return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file with their 1-based numbers; line ends kept, a byte order mark removed.
 
     Raises
@@ -105,25 +105,25 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         When the file cannot be opened or read, is no UTF-8, or a line is too long.
     """
     try:
-        with _open(path) as stream:
+        with _open_bytes(path) as stream:
             number = 0
             while raw := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(raw) > MAX_LINE_BYTES:
                     raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
-                yield number, _decoded(path, number, raw)
+                yield number, _decode_line(path, number, raw)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read: {reason}") from None
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open_bytes(path: Path) -> IO[bytes]:
     if path.name.lower().endswith(".gz"):
         return cast("IO[bytes]", gzip.open(path, "rb"))
     return path.open("rb")
 
 
-def _decoded(path: Path, number: int, raw: bytes) -> str:
+def _decode_line(path: Path, number: int, raw: bytes) -> str:
     if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
         raw = raw[3:]
     try:

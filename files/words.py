@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from quercus.client.labels import LabelLike
-from quercus.files.leaks import SET, parts
-from quercus.files.schema import number
+from quercus.files.leaks import SET, set_parts
+from quercus.files.schema import finite_number
 
 NOTHING = "?"
 _MASS = re.compile(r"\{([^{}]+)\}:(\S+)(?:\s+|\Z)")
@@ -40,37 +40,37 @@ def label_in_words(text: str, classes: Sequence[str]) -> LabelLike:
     if text in ("", NOTHING):
         return None
     if text.startswith("{"):
-        return _masses(text, classes)
-    if (found := _plausibilities(text, classes)) is not None:
+        return _parse_masses(text, classes)
+    if (found := _parse_plausibilities(text, classes)) is not None:
         return found
     if SET in text:
-        names = _names(text, classes)
+        names = _class_names(text, classes)
         return names if len(names) > 1 else next(iter(names))
     raise ValueError(f"{text!r} is not a class; the classes are {', '.join(classes)}")
 
 
-def _names(text: str, classes: Sequence[str]) -> frozenset[str]:
-    names = parts(text)
+def _class_names(text: str, classes: Sequence[str]) -> frozenset[str]:
+    names = set_parts(text)
     for name in names:
         if name not in classes:
             raise ValueError(f"in {text!r}: {name!r} is not a class; the classes are {', '.join(classes)}")
     return frozenset(names)
 
 
-def _masses(text: str, classes: Sequence[str]) -> LabelLike:
+def _parse_masses(text: str, classes: Sequence[str]) -> LabelLike:
     found: dict[frozenset[str], float] = {}
     at = 0
     while at < len(text):
         match = _MASS.match(text, at)
-        mass = None if match is None else number(match[2])
+        mass = None if match is None else finite_number(match[2])
         if match is None or mass is None:
             raise ValueError(f"{text!r} is not of the form {{a|b}}:0.7 {{a}}:0.3")
-        found[_names(match[1], classes)] = mass
+        found[_class_names(match[1], classes)] = mass
         at = match.end()
     return found
 
 
-def _plausibilities(text: str, classes: Sequence[str]) -> dict[str, float] | None:
+def _parse_plausibilities(text: str, classes: Sequence[str]) -> dict[str, float] | None:
     """Read ``a:1 b:0.4``, where names may have blanks; None: it is nothing of the kind."""
     found: dict[str, float] = {}
     at = 0
@@ -81,7 +81,7 @@ def _plausibilities(text: str, classes: Sequence[str]) -> dict[str, float] | Non
             return None
         at += len(name) + 1
         word = text[at:].split(None, 1)[0] if text[at:].strip() else ""
-        if (value := number(word)) is None:
+        if (value := finite_number(word)) is None:
             return None
         found[name] = value
         at += len(word)

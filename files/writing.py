@@ -61,19 +61,19 @@ def is_packed(file: Path) -> bool:
     return file.name.lower().endswith(".gz")
 
 
-def write(
+def write_table(
     found: OutputTable, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False
 ) -> int:
     """Write a table to a file; return how many rows. ``packed``: with gzip."""
     if form == "parquet":
         return write_parquet(found, path)
-    with _text(path, packed=packed) as stream:
+    with _open_text(path, packed=packed) as stream:
         if form == "csv":
             return write_csv(found, stream, for_spreadsheets=for_spreadsheets)
         return write_jsonl(found, stream)
 
 
-def _text(path: Path, *, packed: bool) -> IO[str]:
+def _open_text(path: Path, *, packed: bool) -> IO[str]:
     if packed:
         return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
     return path.open("w", encoding="utf-8", newline="")
@@ -91,7 +91,7 @@ def write_csv(found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool 
     for_spreadsheets
         Put an apostrophe before text that a spreadsheet would take for a formula, and run.
     """
-    shield = shielded if for_spreadsheets else _as_it_is
+    shield = shielded_cell if for_spreadsheets else _as_it_is
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(map(shield, found.header))
     count = 0
@@ -128,7 +128,7 @@ def write_parquet(found: OutputTable, path: Path) -> int:
     schema = pa.schema([(name, types[kind]) for name, kind in zip(found.header, found.kinds, strict=True)])
     count = 0
     with parquet.ParquetWriter(path, schema) as writer:
-        for rows in _chunks(found.rows):
+        for rows in _row_chunks(found.rows):
             columns = [list(column) for column in zip(*rows, strict=True)]
             writer.write_table(pa.table(columns, schema=schema))
             count += len(rows)
@@ -139,12 +139,12 @@ def _as_it_is(cell: Any) -> Any:
     return cell
 
 
-def shielded(cell: Any) -> Any:
+def shielded_cell(cell: Any) -> Any:
     """Return a cell that is no formula.
 
     Examples
     --------
-    >>> shielded("=HYPERLINK(1)"), shielded(" \uff1d1"), shielded("a=b"), shielded(-1.5)
+    >>> shielded_cell("=HYPERLINK(1)"), shielded_cell(" \uff1d1"), shielded_cell("a=b"), shielded_cell(-1.5)
     ("'=HYPERLINK(1)", "' ＝1", 'a=b', -1.5)
     """
     return f"'{cell}" if isinstance(cell, str) and _may_run(cell) else cell
@@ -159,7 +159,7 @@ def _may_run(text: str) -> bool:
     return first[0] in FORMULA_STARTS
 
 
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _row_chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     chunk: list[Row] = []
     for row in rows:
         chunk.append(row)

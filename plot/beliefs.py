@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
-from quercus.plot.style import colour, styled
+from quercus.plot.style import cycle_colour, styled_axes
 
 MAX_FOCAL_SETS = 16
 """Sets that are drawn: those of the largest masses."""
@@ -51,8 +51,8 @@ def mass_function(
         raise InvalidInput("classes", f"has {frame.size} names, the mass function {mass.size} classes")
     ranked = sorted(mass.focal, key=lambda pair: (pair[1], -pair[0]))
     shown = ranked[-MAX_FOCAL_SETS:]
-    with styled(ax, height=0.9 + 0.34 * len(shown)) as axes:
-        axes.barh(range(len(shown)), [value for _, value in shown], color=colour(0), height=0.6)
+    with styled_axes(ax, height=0.9 + 0.34 * len(shown)) as axes:
+        axes.barh(range(len(shown)), [value for _, value in shown], color=cycle_colour(0), height=0.6)
         axes.set_yticks(range(len(shown)), [_set_name(mask, frame) for mask, _ in shown])
         axes.set_xlim(0, 1)
         axes.grid(False, axis="y")
@@ -103,9 +103,9 @@ def belief_intervals(
     if not ((low >= 0) & (low <= high + 1e-9) & (high <= 1 + 1e-9)).all():
         raise InvalidInput("belief", "must lie in [0, plausibility], and plausibility in [0, 1]")
     rows = range(len(classes) - 1, -1, -1)
-    with styled(ax, height=0.9 + 0.34 * len(classes)) as axes:
-        axes.barh(rows, high, color="none", edgecolor=colour(0), height=0.6, label="plausibility")
-        axes.barh(rows, low, color=colour(0), height=0.6, label="belief")
+    with styled_axes(ax, height=0.9 + 0.34 * len(classes)) as axes:
+        axes.barh(rows, high, color="none", edgecolor=cycle_colour(0), height=0.6, label="plausibility")
+        axes.barh(rows, low, color=cycle_colour(0), height=0.6, label="belief")
         axes.set_yticks(rows, list(classes))
         axes.set_xlim(0, 1.02)
         axes.grid(False, axis="y")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.plot.style import styled
+from quercus.plot.style import styled_axes
 
 Floats = NDArray[np.float64]
 
@@ -57,8 +57,8 @@ def learning_curve(
     if band not in {"error", "range"}:
         raise InvalidInput("band", f"is {band!r}, must be error or range")
     mean = y.mean(axis=0)
-    low, high = _band(y, mean, band)
-    with styled(ax) as axes:
+    low, high = _band_limits(y, mean, band)
+    with styled_axes(ax) as axes:
         (line,) = axes.plot(x, mean, label=label)
         if len(y) > 1:
             axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
@@ -69,7 +69,7 @@ def learning_curve(
     return axes
 
 
-def _band(scores: Floats, mean: Floats, band: str) -> tuple[Floats, Floats]:
+def _band_limits(scores: Floats, mean: Floats, band: str) -> tuple[Floats, Floats]:
     if band == "range":
         return scores.min(axis=0), scores.max(axis=0)
     error = scores.std(axis=0, ddof=1 if len(scores) > 1 else 0) / np.sqrt(len(scores))
@@ -112,7 +112,7 @@ def accuracy_over_time(
         raise InvalidInput("right", "must be at least one number in [0, 1], or true and false")
     if not memories or min(memories) < 1:
         raise InvalidInput("memories", f"are {list(memories)}, must be numbers of rows, at least 1 each")
-    with styled(ax) as axes:
+    with styled_axes(ax) as axes:
         for memory in memories:
             axes.plot(
                 np.arange(1, values.size + 1), faded_mean(values, memory), label=f"memory of {memory:,} rows"

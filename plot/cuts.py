@@ -9,7 +9,7 @@ from matplotlib.tri import Triangulation
 from numpy.typing import ArrayLike, NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.plot.style import INK, MUTED, colour, styled
+from quercus.plot.style import INK, MUTED, cycle_colour, styled_axes
 
 STEPS = 160
 """Points on a side of the triangle."""
@@ -59,19 +59,19 @@ def alpha_cut(
     >>> [text.get_text() for text in ax.texts if text.get_text().isalpha()]
     ['red', 'white', 'rosé']
     """
-    labels, weights = _checked(contours, counts)
+    labels, weights = _check_labels(contours, counts)
     if not 0 < alpha <= 1:
         raise InvalidInput("alpha", f"is {alpha!r}, must lie in (0, 1]")
     if len(classes) != 3:
         raise InvalidInput(
             "classes", f"has {len(classes)} names, must have 3: a triangle has no room for more"
         )
-    theta = _grid()
+    theta = _triangle_grid()
     relative = relative_likelihood(theta, labels, weights)
     x, y = (theta @ CORNERS).T
-    with styled(ax, height=4.2) as axes:
+    with styled_axes(ax, height=4.2) as axes:
         triangles = Triangulation(x, y)
-        axes.tricontourf(triangles, relative, levels=[alpha, 1.0001], colors=[colour(0)], alpha=0.35)
+        axes.tricontourf(triangles, relative, levels=[alpha, 1.0001], colors=[cycle_colour(0)], alpha=0.35)
         lines = sorted({0.1, 0.5, alpha} - {1.0})
         drawn = axes.tricontour(triangles, relative, levels=lines, colors=[MUTED], linewidths=1)
         axes.clabel(drawn, fmt="%.2g", fontsize=8)
@@ -96,7 +96,7 @@ def relative_likelihood(theta: Floats, labels: Floats, weights: Floats) -> Float
     return np.exp(log - best) if np.isfinite(best) else np.zeros(len(theta))
 
 
-def _grid() -> Floats:
+def _triangle_grid() -> Floats:
     """Points of the triangle, (m, 3), a little away from its sides, where a likelihood may be zero."""
     i, j = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1))
     inside = i + j <= STEPS
@@ -105,7 +105,7 @@ def _grid() -> Floats:
     return np.clip(theta, 1e-12, 1.0)
 
 
-def _checked(contours: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats]:
+def _check_labels(contours: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats]:
     labels = np.atleast_2d(np.asarray(contours, np.float64))
     if labels.ndim != 2 or labels.shape[1] != 3:
         raise InvalidInput("contours", f"have the shape {labels.shape}, must have (n, 3)")

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from quercus.belief.errors import InvalidInput
-from quercus.plot.style import MUTED, colour, styled
+from quercus.plot.style import MUTED, cycle_colour, styled_axes
 
 MAX_ATTRIBUTES = 20
 """Attributes that are drawn: those whose gain ratio may be largest."""
@@ -51,9 +51,9 @@ def gain_ratio_intervals(
     ranked = sorted(intervals.items(), key=lambda each: (each[1][1], each[1][0]))
     shown = ranked[-MAX_ATTRIBUTES:]
     best = max(low for _, (low, _) in ranked)
-    with styled(ax, height=0.9 + 0.32 * len(shown)) as axes:
+    with styled_axes(ax, height=0.9 + 0.32 * len(shown)) as axes:
         for row, (_, (low, high)) in enumerate(shown):
-            ink = colour(0) if high >= best else MUTED
+            ink = cycle_colour(0) if high >= best else MUTED
             axes.plot([low, high], [row, row], color=ink, linewidth=7, solid_capstyle="butt")
             axes.plot([low, high], [row, row], "|", color=ink, markersize=13)  # one of no length is seen, too
         axes.axvline(best, linestyle="--", linewidth=1, color=MUTED)

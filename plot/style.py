@@ -16,7 +16,7 @@ INK: Final = "#333333"
 
 
 @contextmanager
-def styled(ax: Axes | None, height: float | None = None) -> Iterator[Axes]:
+def styled_axes(ax: Axes | None, height: float | None = None) -> Iterator[Axes]:
     """Give axes to draw into, in the style of the house.
 
     Parameters
@@ -36,7 +36,7 @@ def styled(ax: Axes | None, height: float | None = None) -> Iterator[Axes]:
         yield ax
 
 
-def colour(number: int) -> str:
+def cycle_colour(number: int) -> str:
     """Return a colour of the style's cycle."""
     with mpl.rc_context(fname=STYLE):
         cycle = mpl.rcParams["axes.prop_cycle"].by_key()["color"]

@@ -58,7 +58,7 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
     for element in root.iter():
         kind = element.tag.rpartition("}")[2]
         if kind == "rect" and "x" in element.attrib:
-            ax.add_patch(_box(element, scale))
+            ax.add_patch(_box_patch(element, scale))
         elif kind == "polyline":
             points = [point.split(",") for point in element.attrib["points"].split()]
             xs, ys = zip(*((float(x), float(y)) for x, y in points), strict=True)
@@ -74,7 +74,7 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
     return ax
 
 
-def _box(element: ET.Element, scale: float) -> Patch:
+def _box_patch(element: ET.Element, scale: float) -> Patch:
     x, y, width, height = (float(element.attrib[name]) for name in ("x", "y", "width", "height"))
     fill, stroke = element.attrib["fill"], element.get("stroke")
     if stroke is None:

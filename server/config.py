@@ -196,7 +196,7 @@ def _explained_error(error: ValidationError) -> BadConfiguration:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InvalidInput):
         return BadConfiguration(f"{key}: {cause.reason}")
-    return BadConfiguration(f"{key}: is {shown(first['input'])}, {server.PARAMETERS[key].bound}")
+    return BadConfiguration(f"{key}: is {shown(first['input'])}, {server.PARAMETERS[key].bound_text}")
 
 
 def read_limits(given: Sequence[str]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeVar
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification import parameters
-from quercus.specification.parameter import check_parameters, documented
+from quercus.specification.parameter import check_parameters, with_parameter_docs
 from quercus.specification.parameters import (
     INSTANCES_PER_CLASS,
     MAX_CUTS,
@@ -42,16 +42,16 @@ class _Checked:
         check_parameters(self)
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Pruning(_Checked):
     """The pruning of a grown tree before it is used."""
 
-    kind: PruningKind = parameters.PRUNING_KIND.field()
-    level: float = parameters.LEVEL.field()
+    kind: PruningKind = parameters.PRUNING_KIND.dataclass_field()
+    level: float = parameters.LEVEL.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Abc45(_Checked):
     """ABC4.5, the active belief decision tree (theory §3).
@@ -63,16 +63,16 @@ class Abc45(_Checked):
     """
 
     name: ClassVar[str] = "abc45"
-    alpha: float = parameters.ALPHA.field()
-    min_instances: int = MIN_INSTANCES.field()
-    max_depth: int | None = MAX_DEPTH.field()
-    max_cuts: int = parameters.CANDIDATE_CUTS.field()
+    alpha: float = parameters.ALPHA.dataclass_field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int = parameters.CANDIDATE_CUTS.dataclass_field()
     pruning: Pruning | None = None
-    prediction_level: float = parameters.PREDICTION_LEVEL.field()
-    split_significance: float = parameters.SPLIT_SIGNIFICANCE.field()
+    prediction_level: float = parameters.PREDICTION_LEVEL.dataclass_field()
+    split_significance: float = parameters.SPLIT_SIGNIFICANCE.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class E2m(_Checked):
     """The E2M tree: ABC4.5 at level 1.
@@ -87,82 +87,82 @@ class E2m(_Checked):
     """
 
     name: ClassVar[str] = "e2m"
-    min_instances: int = MIN_INSTANCES.field()
-    max_depth: int | None = MAX_DEPTH.field()
-    max_cuts: int = parameters.CANDIDATE_CUTS.field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int = parameters.CANDIDATE_CUTS.dataclass_field()
     pruning: Pruning | None = None
-    informed_only: bool = parameters.INFORMED_ONLY.field()
-    prediction_level: float = parameters.PREDICTION_LEVEL.field()
-    split_significance: float = parameters.SPLIT_SIGNIFICANCE.field()
+    informed_only: bool = parameters.INFORMED_ONLY.dataclass_field()
+    prediction_level: float = parameters.PREDICTION_LEVEL.dataclass_field()
+    split_significance: float = parameters.SPLIT_SIGNIFICANCE.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Id3(_Checked):
     """ID3 (theory §7), from the rows whose label names one class; see `quercus.trees.learners.id3.id3`."""
 
     name: ClassVar[str] = "id3"
-    min_instances: int = MIN_INSTANCES.field()
-    max_depth: int | None = MAX_DEPTH.field()
-    max_cuts: int | None = MAX_CUTS.field()
-    significance: float | None = parameters.SIGNIFICANCE.field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    significance: float | None = parameters.SIGNIFICANCE.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class C45(_Checked):
     """C4.5 (Quinlan 1993), from the rows whose label names one class; see `quercus.trees.learners.c45.c45`."""
 
     name: ClassVar[str] = "c45"
-    min_instances: int = MIN_INSTANCES.field()
-    max_depth: int | None = MAX_DEPTH.field()
-    max_cuts: int | None = MAX_CUTS.field()
-    min_branch: int = parameters.MIN_BRANCH.field()
-    confidence: float | None = parameters.CONFIDENCE.field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    min_branch: int = parameters.MIN_BRANCH.dataclass_field()
+    confidence: float | None = parameters.CONFIDENCE.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Averaging(_Checked):
     """The belief decision tree, averaging approach (theory §4)."""
 
     name: ClassVar[str] = "averaging"
-    min_instances: int = MIN_INSTANCES.field()
-    max_depth: int | None = MAX_DEPTH.field()
-    max_cuts: int | None = MAX_CUTS.field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class TotalUncertainty(_Checked):
     """Belief decision trees by total uncertainty (theory §5): one for two classes, else one per class."""
 
     name: ClassVar[str] = "total-uncertainty"
-    lam: float | None = parameters.LAM.field()
-    combine: Combine = parameters.COMBINE.field()
-    min_instances: int = MIN_INSTANCES.field()
-    max_depth: int | None = MAX_DEPTH.field()
-    max_cuts: int | None = MAX_CUTS.field()
-    folds: int = parameters.FOLDS.field()
-    seed: int = parameters.SEED.field()
+    lam: float | None = parameters.LAM.dataclass_field()
+    combine: Combine = parameters.COMBINE.dataclass_field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    folds: int = parameters.FOLDS.dataclass_field()
+    seed: int = parameters.SEED.dataclass_field()
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class BeliefEntropy(_Checked):
     """The belief-entropy trees (theory §6)."""
 
     name: ClassVar[str] = "belief-entropy"
-    leaf: Rule = parameters.LEAF.field()
-    min_instances: int | None = parameters.MIN_WEIGHT.field()
-    max_depth: int | None = MAX_DEPTH.field()
+    leaf: Rule = parameters.LEAF.dataclass_field()
+    min_instances: int | None = parameters.MIN_WEIGHT.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
 
 
 Tree = Abc45 | E2m | Id3 | C45 | Averaging | TotalUncertainty | BeliefEntropy
 """Algorithms that grow one tree, or one per class."""
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Forest(_Checked):
     """A forest: bootstrap samples, random attributes at each node, and a vote.
@@ -175,10 +175,10 @@ class Forest(_Checked):
 
     name: ClassVar[str] = "forest"
     base: Tree = BeliefEntropy()
-    trees: int = parameters.TREES.field()
-    vote: Vote = parameters.VOTE.field()
-    max_features: Share | int = parameters.MAX_FEATURES.field()
-    seed: int = parameters.SEED.field()
+    trees: int = parameters.TREES.dataclass_field()
+    vote: Vote = parameters.VOTE.dataclass_field()
+    max_features: Share | int = parameters.MAX_FEATURES.dataclass_field()
+    seed: int = parameters.SEED.dataclass_field()
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Tree):
@@ -186,15 +186,15 @@ class Forest(_Checked):
         check_parameters(self)
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class ActiveForest(_Checked):
     """The forest of many memories (theory §10): it learns, predicts and selects queries."""
 
     name: ClassVar[str] = "active-forest"
-    trees: int = parameters.MEMBERS.field()
-    seed: int = parameters.SEED.field()
-    prediction_level: float = parameters.LEAF_RELIABILITY.field()
+    trees: int = parameters.MEMBERS.dataclass_field()
+    seed: int = parameters.SEED.dataclass_field()
+    prediction_level: float = parameters.LEAF_RELIABILITY.dataclass_field()
 
 
 Algorithm = Tree | Forest | ActiveForest
@@ -279,7 +279,7 @@ def check_strategy(algorithm: Algorithm, strategy: str) -> None:
         other = Abc45.name if isinstance(algorithm, ActiveForest) else ActiveForest.name
         raise InvalidInput(
             "strategy",
-            f"is {strategy!r}, {allowed.bound} for {algorithm.name}; {strategy!r} is for algorithms like {other}",
+            f"is {strategy!r}, {allowed.bound_text} for {algorithm.name}; {strategy!r} is for algorithms like {other}",
         )
 
 

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Literal, TypeGuard
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.parameter import check_parameters, documented
+from quercus.specification.parameter import check_parameters, with_parameter_docs
 from quercus.specification.parameters import BINS, CUTS, MAX_BINS, MAX_NAME_CHARS, MAX_VALUES, MISSING_VALUE
 
 MISSING_NAME = "?"  # of the branch that missing values take
@@ -27,7 +27,7 @@ def plain_number(value: float) -> str:
     return f"{value:.{max(6, whole + 2)}g}"
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Nominal:
     """An attribute with named values.
@@ -47,7 +47,7 @@ class Nominal:
 
     name: str
     values: Sequence[str] = ()
-    missing: Missing = MISSING_VALUE.field()
+    missing: Missing = MISSING_VALUE.dataclass_field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
@@ -60,7 +60,7 @@ class Nominal:
         check_distinct(self.values, "values")
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Numeric:
     """An attribute with numbers, cut into bins or split at thresholds.
@@ -83,15 +83,15 @@ class Numeric:
     """
 
     name: str
-    bins: int = BINS.field()
+    bins: int = BINS.dataclass_field()
     edges: Sequence[float] = ()
-    missing: Missing = MISSING_VALUE.field()
-    cuts: int | None = CUTS.field()
+    missing: Missing = MISSING_VALUE.dataclass_field()
+    cuts: int | None = CUTS.dataclass_field()
 
     def __post_init__(self) -> None:
         check_name(self.name, "name")
         check_parameters(self)
-        edges = tuple(map(_edge, self.edges, range(len(self.edges))))
+        edges = tuple(map(_check_edge, self.edges, range(len(self.edges))))
         object.__setattr__(self, "edges", edges)
         if not edges:
             return
@@ -142,7 +142,7 @@ def check_distinct(names: Sequence[str], path: str) -> None:
         first[name] = index
 
 
-def _edge(edge: object, index: int) -> float:
+def _check_edge(edge: object, index: int) -> float:
     if not is_finite_number(edge):
         raise InvalidInput(f"edges[{index}]", f"is {shown(edge)}, must be a finite number")
     return float(edge)

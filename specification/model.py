@@ -22,7 +22,7 @@ from quercus.specification.algorithms import (
     with_parameters,
 )
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
-from quercus.specification.parameter import check_parameters, documented
+from quercus.specification.parameter import check_parameters, with_parameter_docs
 from quercus.specification.parameters import MAX_ATTRIBUTES
 
 CHANGEABLE = (
@@ -40,7 +40,7 @@ CHANGEABLE = (
 """Fields of the specification that may change once the model exists; learning ignores the last."""
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Specification:
     """The definition of a model.
@@ -67,18 +67,18 @@ class Specification:
 
     attributes: tuple[Attribute, ...]
     frame: Frame
-    alpha: float = parameters.ALPHA.field()
-    budget: int = parameters.BUDGET.field()
-    min_instances: int = parameters.MODEL_INSTANCES.field()
-    max_depth: int | None = parameters.MAX_DEPTH.field()
-    warmup_rows: int = parameters.WARMUP_ROWS.field()
-    strategy: str = parameters.MODEL_STRATEGY.field()
+    alpha: float = parameters.ALPHA.dataclass_field()
+    budget: int = parameters.BUDGET.dataclass_field()
+    min_instances: int = parameters.MODEL_INSTANCES.dataclass_field()
+    max_depth: int | None = parameters.MAX_DEPTH.dataclass_field()
+    warmup_rows: int = parameters.WARMUP_ROWS.dataclass_field()
+    strategy: str = parameters.MODEL_STRATEGY.dataclass_field()
     pruning: Pruning | None = None
     algorithm: Algorithm = DEFAULT
-    prediction_level: float = parameters.MODEL_LEVEL.field()
-    split_significance: float = parameters.MODEL_SIGNIFICANCE.field()
-    ask: str = parameters.ASK.field()
-    memory_rows: int | None = parameters.MEMORY_ROWS.field()
+    prediction_level: float = parameters.MODEL_LEVEL.dataclass_field()
+    split_significance: float = parameters.MODEL_SIGNIFICANCE.dataclass_field()
+    ask: str = parameters.ASK.dataclass_field()
+    memory_rows: int | None = parameters.MEMORY_ROWS.dataclass_field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

@@ -53,12 +53,12 @@ class Parameter:
         return replace(self, **changes)
 
     @property
-    def bound(self) -> str:
+    def bound_text(self) -> str:
         """The values that are allowed, in words.
 
         Examples
         --------
-        >>> Parameter("budget", int, 0, "Most queries ever answered", 0, 9).bound
+        >>> Parameter("budget", int, 0, "Most queries ever answered", 0, 9).bound_text
         'must be a whole number in [0, 9]'
         """
         if self.kind is bool:
@@ -98,11 +98,11 @@ class Parameter:
         """
         if value is None and self.meaning_of_none:
             return None
-        if not self._accepts(value):
-            raise InvalidInput(path or self.name, f"is {shown(value)}, {self.bound}")
+        if not self._is_allowed(value):
+            raise InvalidInput(path or self.name, f"is {shown(value)}, {self.bound_text}")
         return value if isinstance(value, str) else self.kind(value)
 
-    def _accepts(self, value: object) -> bool:
+    def _is_allowed(self, value: object) -> bool:
         if isinstance(value, str):
             is_free = self.kind is str and not self.choices
             return value in self.choices or (is_free and len(value.strip()) >= self.lowest)
@@ -116,7 +116,7 @@ class Parameter:
             return bool(self.lowest < number < self.highest)
         return bool(self.lowest <= number <= self.highest)
 
-    def field(self) -> Any:
+    def dataclass_field(self) -> Any:
         """Return a field of a dataclass for this parameter."""
         return field(default=self.default, metadata={"parameter": self})
 
@@ -138,24 +138,24 @@ def check_parameters(values: Any) -> None:
         object.__setattr__(values, parameter.name, parameter.check(getattr(values, parameter.name)))
 
 
-def documented(cls: type[T]) -> type[T]:
+def with_parameter_docs(cls: type[T]) -> type[T]:
     """Complete the docstring of a dataclass by its parameters, after those that the docstring itself describes."""
     text, raises, errors = inspect.cleandoc(cls.__doc__ or "").partition("\nRaises\n")
     if "\nParameters\n" not in text:
         text = f"{text.rstrip()}\n\nParameters\n----------\n"
-    entries = "".join(f"{each.name}\n    {described(each)}\n" for each in parameters_of(cls))
+    entries = "".join(f"{each.name}\n    {describe_parameter(each)}\n" for each in parameters_of(cls))
     cls.__doc__ = f"{text.rstrip()}\n{entries}" + (f"\n{raises.lstrip()}{errors}" if raises else "")
     return cls
 
 
-def described(parameter: Parameter) -> str:
+def describe_parameter(parameter: Parameter) -> str:
     """Return the sentence, the bound and the default of a parameter.
 
     Examples
     --------
-    >>> described(Parameter("max_depth", int, None, "Depth of every leaf", 0, 9, meaning_of_none="no limit"))
+    >>> describe_parameter(Parameter("max_depth", int, None, "Depth of every leaf", 0, 9, meaning_of_none="no limit"))
     'Depth of every leaf; must be a whole number in [0, 9]. None: no limit. Default: None.'
     """
     none = f" None: {parameter.meaning_of_none}." if parameter.meaning_of_none else ""
     default = "" if parameter.default is MISSING else f" Default: {parameter.default!r}."
-    return f"{parameter.description}; {parameter.bound}.{none}{default}"
+    return f"{parameter.description}; {parameter.bound_text}.{none}{default}"

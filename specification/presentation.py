@@ -130,7 +130,7 @@ class MediaTemplate:
 
     Examples
     --------
-    >>> MediaTemplate("image", "camera", "https://cam.example/{id}.jpg?line={line}").fill("a/7", {"line": "B 2"})
+    >>> MediaTemplate("image", "camera", "https://cam.example/{id}.jpg?line={line}").fill_url("a/7", {"line": "B 2"})
     'https://cam.example/a%2F7.jpg?line=B%202'
     """
 
@@ -149,16 +149,16 @@ class MediaTemplate:
             raise InvalidInput("url", f"is {shown(self.url)}: its host must not depend on the row")
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def place_names(self) -> tuple[str, ...]:
         """The names in braces."""
         return tuple(_PLACE.findall(self.url))
 
-    def fill(self, instance: str, values: Mapping[str, str | float | None]) -> str | None:
+    def fill_url(self, instance: str, values: Mapping[str, str | float | None]) -> str | None:
         """Return the URL of a row; ``None`` where a value that it needs is missing."""
         row = {"id": instance} | dict(values)
-        if any(row.get(name) is None for name in self.places):
+        if any(row.get(name) is None for name in self.place_names):
             return None
-        return _PLACE.sub(lambda match: quote(_plain(row[match[1]]), safe=""), self.url)
+        return _PLACE.sub(lambda match: quote(_value_text(row[match[1]]), safe=""), self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class Presentation:
                         f"series[{k}].attributes[{i}]", f"is {shown(name)}, which is not numeric"
                     )
         for k, template in enumerate(self.media):
-            for name in template.places:
+            for name in template.place_names:
                 _check_known(name, {"id", *names}, f"media[{k}].url")
 
     def check_drawable(self) -> None:
@@ -319,7 +319,7 @@ def _check_known(name: str, names: Collection[str], field: str) -> None:
         raise InvalidInput(field, f"names {shown(name)}, which the model does not have")
 
 
-def _plain(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, float):  # all its digits: rows that differ have pictures that differ
         return str(int(value)) if value.is_integer() and abs(value) < _WHOLE else f"{value:.15g}"
     return str(value)

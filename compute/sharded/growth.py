@@ -82,10 +82,10 @@ def grow_sharded(
 def deal(values: Floats, contours: Floats, shards: int) -> list[Rows]:
     """Divide rows into a number of shards of equal size, to be sent to workers."""
     bounds = np.linspace(0, len(values), shards + 1).astype(np.int64).tolist()
-    return [partial(_given, values[a:b], contours[a:b]) for a, b in pairwise(bounds)]
+    return [partial(_given_rows, values[a:b], contours[a:b]) for a, b in pairwise(bounds)]
 
 
-def _given(values: Floats, contours: Floats) -> list[tuple[Floats, Floats]]:
+def _given_rows(values: Floats, contours: Floats) -> list[tuple[Floats, Floats]]:
     return [(values, contours)]
 
 
@@ -102,17 +102,17 @@ class _Growth:
             if len(warmup) < spec.warmup_rows:
                 warmup = np.concatenate([warmup, workers.call(each, "first_values")])
         edges = edges_in_force(spec, warmup)
-        self._forget(workers.call_all("encode", [(edges,)] * workers.shards))
+        self._forget_older(workers.call_all("encode", [(edges,)] * workers.shards))
         seen = np.max(workers.call_all("code_counts", [()] * workers.shards), axis=0)
         arities = tuple(np.maximum(seen, declared_codes(spec)).tolist())
         layout = Layout((1,) * len(arities), cut_counts(spec.attributes)).widened_for(arities)
-        table, counts = self._agree(layout)
+        table, counts = self._agree_on_contours(layout)
         tree = NodeDecider(spec, table.contours, layout)
         if counts.sum():
-            self._grow(tree, counts)
+            self._grow_levels(tree, counts)
         return flat_tree(tree, edges)
 
-    def _forget(self, labelled: Sequence[int]) -> None:
+    def _forget_older(self, labelled: Sequence[int]) -> None:
         """Keep the last labelled rows, as many as the memory holds, and all others; `labelled` counts them by shard."""
         memory = self._specification.memory_rows
         if memory is None or sum(labelled) <= memory:
@@ -121,7 +121,7 @@ class _Growth:
         forgotten = np.clip(sum(labelled) - memory - before, 0, labelled)
         self._workers.call_all("forget", [(count,) for count in forgotten.tolist()])
 
-    def _agree(self, layout: Layout) -> tuple[ContourTable, Ints]:
+    def _agree_on_contours(self, layout: Layout) -> tuple[ContourTable, Ints]:
         """Number the contours of all shards; return them and how often each occurs."""
         table, workers = ContourTable(self._specification.frame.size), self._workers
         labels = workers.call_all("labels", [()] * workers.shards)
@@ -132,7 +132,7 @@ class _Growth:
             counts[each] += times
         return table, counts
 
-    def _grow(self, tree: NodeDecider, counts: Ints) -> None:
+    def _grow_levels(self, tree: NodeDecider, counts: Ints) -> None:
         workers, root = self._workers, np.array([tree.root], np.int32)
         here = np.flatnonzero(counts).astype(np.int32)
         going = tree.predict(root, Cells(np.array([0, here.size]), here, counts[here]))
@@ -160,11 +160,11 @@ class _Growth:
                 for s, (a, b) in enumerate(spans)
             ]
             decided = [nodes_of_part for each in workers.call_all("decide", tasks) for nodes_of_part in each]
-            frontier, split, parent, code, free = _take(tree, frontier, free, decided)
+            frontier, split, parent, code, free = _enter_decided(tree, frontier, free, decided)
             depth += 1
 
 
-def _take(
+def _enter_decided(
     tree: NodeDecider, frontier: Ids, free: Bools, decided: Sequence[DecidedNodes]
 ) -> tuple[Ids, Ids, Ints, Ints, Bools]:
     """Enter decided nodes and their children into the tree; return the data of the next level."""

@@ -157,7 +157,7 @@ class Shard:
             [np.empty((0, len(self._specification.attributes)))],
             self._specification.warmup_rows,
         )
-        for values, _ in self._blocks():
+        for values, _ in self._row_blocks():
             values_of_blocks.append(values[:wanted])
             wanted -= len(values_of_blocks[-1])
             if wanted <= 0:
@@ -168,7 +168,7 @@ class Shard:
         """Read all rows, and turn values into codes; return how many rows are labelled."""
         encoder = Encoder(self._specification.attributes, edges)
         codes, ids = [self._codes], [self._ids]
-        for values, contours in self._blocks():
+        for values, contours in self._row_blocks():
             codes.append(_narrow_codes(encoder.codes(values)))
             ids.append(self._table.intern(contours))
         self._codes, self._ids = np.concatenate(codes), np.concatenate(ids)
@@ -201,7 +201,7 @@ class Shard:
         """Return the distinct contours of the rows, in the order in which they came, and how often each occurs."""
         return self._table.contours, np.bincount(self._ids, minlength=self._table.size)
 
-    def _blocks(self) -> Iterator[tuple[Floats, Floats]]:
+    def _row_blocks(self) -> Iterator[tuple[Floats, Floats]]:
         for given, labels in self._rows():
             values = check_values(self._specification, given)
             contours = check_contours(labels, self._specification.frame.size)
@@ -249,7 +249,9 @@ class Shard:
         for low, high in pairwise(level.share):
             here = slice(first[low], first[high])
             parts.append(
-                pickle.dumps((first[low : high + 1] - first[low], *(_narrow(each[here]) for each in entries)))
+                pickle.dumps(
+                    (first[low : high + 1] - first[low], *(_narrow_numbers(each[here]) for each in entries))
+                )
             )
         return parts
 
@@ -274,7 +276,7 @@ class Shard:
         decided = []
         for number in np.unique(chunk).tolist():
             low, high = np.searchsorted(chunk, [number, number + 1]).tolist()
-            cut = [_some(each, low, high) for each in counts]
+            cut = [_counts_of_range(each, low, high) for each in counts]
             offset = np.cumsum([0, *(each[1].size for each in cut)])[:-1]
             first = np.array([each[0] for each in cut]) + offset[:, np.newaxis]
             slot, contour, count = (
@@ -309,12 +311,12 @@ def _narrow_codes(codes: NDArray[np.integer]) -> Codes:
     return codes.astype(np.int8 if small else np.int16)
 
 
-def _narrow(values: Ids) -> NDArray[Any]:
+def _narrow_numbers(values: Ids) -> NDArray[Any]:
     """Return numbers in as few bytes as they fit in."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
-def _some(counts: tuple[Any, ...], low: int, high: int) -> tuple[Any, ...]:
+def _counts_of_range(counts: tuple[Any, ...], low: int, high: int) -> tuple[Any, ...]:
     """Return the counts of some nodes."""
     first, *entries = counts
     here = slice(first[low], first[high])

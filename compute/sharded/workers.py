@@ -32,18 +32,20 @@ class ShardWorkers(ABC):
 
     def call(self, shard: int, method: str, *arguments: Any) -> Any:
         """Call a method of one shard and return its result."""
-        return self._results([self._call(shard, method, arguments)])[0]
+        return self._collect_results([self._begin_call(shard, method, arguments)])[0]
 
     def call_all(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of each shard and return the results; the shards work at the same time."""
-        return self._results([self._call(shard, method, each) for shard, each in enumerate(arguments)])
+        return self._collect_results(
+            [self._begin_call(shard, method, each) for shard, each in enumerate(arguments)]
+        )
 
     @abstractmethod
-    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+    def _begin_call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
         """Begin a call."""
 
     @abstractmethod
-    def _results(self, calls: list[Any]) -> list[Any]:
+    def _collect_results(self, calls: list[Any]) -> list[Any]:
         """Wait for calls, and return their results."""
 
 
@@ -80,10 +82,10 @@ class _LocalShardWorkers(ShardWorkers):
         super().__init__(len(shards))
         self._all = shards
 
-    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+    def _begin_call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
         return getattr(self._all[shard], method)(*arguments)
 
-    def _results(self, calls: list[Any]) -> list[Any]:
+    def _collect_results(self, calls: list[Any]) -> list[Any]:
         return calls
 
 
@@ -94,13 +96,13 @@ class _ProcessShardWorkers(ShardWorkers):
         super().__init__(shards)
         self._pools = [ProcessPool(1) for _ in range(processes)]
 
-    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+    def _begin_call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
         try:
             return give_out(self._pools[shard % len(self._pools)], _call_own, shard, method, arguments)
         except BrokenProcessPool as error:
             raise WorkerLostError(str(error)) from error
 
-    def _results(self, calls: list[Any]) -> list[Any]:
+    def _collect_results(self, calls: list[Any]) -> list[Any]:
         try:
             return [call.result() for call in calls]
         except BrokenProcessPool as error:
@@ -108,7 +110,7 @@ class _ProcessShardWorkers(ShardWorkers):
 
     def close(self) -> None:
         for pool in self._pools:
-            pool.end()
+            pool.end_processes()
         for pool in self._pools:
             pool.shutdown(cancel_futures=True)
 
@@ -134,24 +136,24 @@ class _DaskShardWorkers(ShardWorkers):
         addresses = executor.worker_addresses
         self._addresses = [addresses[shard % len(addresses)] for shard in range(len(rows))]
         self._made = [
-            executor.keep(address, KeptObject, pickle.dumps((Shard, (specification, each))))
+            executor.keep_result(address, KeptObject, pickle.dumps((Shard, (specification, each))))
             for address, each in zip(self._addresses, rows, strict=True)
         ]
         self._calls = [0] * len(rows)
 
-    def _call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
+    def _begin_call(self, shard: int, method: str, arguments: tuple[Any, ...]) -> Any:
         number = self._calls[shard]
         self._calls[shard] += 1
         address, kept = self._addresses[shard], self._made[shard]
         return self._executor.submit_to(address, call_kept, kept, number, method, pickle.dumps(arguments))
 
-    def _results(self, calls: list["Future[bytes]"]) -> list[Any]:
+    def _collect_results(self, calls: list["Future[bytes]"]) -> list[Any]:
         try:
             while wait(calls, WORKERS_POLL_S).not_done:
                 gone = set(self._addresses) - set(self._executor.worker_addresses)
                 if gone:
                     raise WorkerLostError(f"lost {', '.join(sorted(gone))}")
             return [pickle.loads(call.result()) for call in calls]  # noqa: S301 - of a worker, over TLS
-        except self._executor.lost as error:
+        except self._executor.loss_errors as error:
             self._executor.check_scheduler()
             raise WorkerLostError(f"{type(error).__name__}: {error}") from error

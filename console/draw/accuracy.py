@@ -24,7 +24,7 @@ def accuracy_picture(recent: RecentAccuracy) -> Markup:
     """
     corners: list[str] = []
     x = 0.0
-    for rows, share in _shares(recent):
+    for rows, share in _block_shares(recent):
         y = (1.0 - share) * HEIGHT
         corners += [f"{x:.1f},{y:.1f}", f"{(x := x + rows / recent.rows * WIDTH):.1f},{y:.1f}"]
     grid = "".join(
@@ -42,7 +42,7 @@ def accuracy_picture(recent: RecentAccuracy) -> Markup:
 
 def block_rows(recent: RecentAccuracy) -> list[tuple[int, int, int, float]]:
     """Return for each block: rows, rows whose label is one class, how many of these were right, and its accuracy."""
-    shares = (share for _, share in _shares(recent))
+    shares = (share for _, share in _block_shares(recent))
     blocks = (block for block in recent.blocks if block.rows)
     return [
         (block.rows, block.precise_rows, block.right, share)
@@ -50,7 +50,7 @@ def block_rows(recent: RecentAccuracy) -> list[tuple[int, int, int, float]]:
     ]
 
 
-def _shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
+def _block_shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
     for block in recent.blocks:
         if block.rows:
             yield block.rows, min(1.0, max(0.0, block.expected / block.rows))
@@ -58,7 +58,7 @@ def _shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
 
 def accuracy_text(recent: RecentAccuracy) -> str:
     """Return the accuracy in words."""
-    shares = [share for _, share in _shares(recent)]
+    shares = [share for _, share in _block_shares(recent)]
     text = f"Accuracy {recent.expected:.2f} on the last {recent.rows:,} rows"
     if len(shares) > 1:
         text += f": from {shares[0]:.2f} in the oldest block to {shares[-1]:.2f} in the newest"

@@ -38,12 +38,12 @@ class Curve:
         return max(-LARGEST_FLOAT, min(LARGEST_FLOAT, self.start + number * self.step))
 
 
-def curves(given: Sequence[Curve]) -> str:
+def draw_curves(given: Sequence[Curve]) -> str:
     """Return the picture of curves on common axes; its label describes it for those who cannot see it.
 
     Examples
     --------
-    >>> picture = curves([Curve("a<b", [0.0, 1.0, math.nan, 2.0])])
+    >>> picture = draw_curves([Curve("a<b", [0.0, 1.0, math.nan, 2.0])])
     >>> picture.count("<polyline"), "a&lt;b: 0 to 2" in picture
     (2, True)
     """
@@ -53,17 +53,16 @@ def curves(given: Sequence[Curve]) -> str:
     lines = [
         f'<polyline class="line k{k % 4}" points="{points}"/>'
         for k, curve in enumerate(given)
-        for points in _pieces(curve, (first, last), (least, most))
+        for points in _runs_of_points(curve, (first, last), (least, most))
     ]
     return (
         f'<svg class="curve" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(_words(given))}"><line class="axis" x1="0" x2="{WIDTH:.0f}" y1="{HEIGHT}" y2="{HEIGHT}"/>'
-        + "".join(lines)
-        + "</svg>"
+        f'aria-label="{escape(_describe_curves(given))}"><line class="axis" x1="0" '
+        f'x2="{WIDTH:.0f}" y1="{HEIGHT}" y2="{HEIGHT}"/>' + "".join(lines) + "</svg>"
     )
 
 
-def _words(given: Sequence[Curve]) -> str:
+def _describe_curves(given: Sequence[Curve]) -> str:
     parts = []
     for curve in given:
         known = [value for value in curve.values if not math.isnan(value)]
@@ -72,28 +71,28 @@ def _words(given: Sequence[Curve]) -> str:
     return "; ".join(parts)
 
 
-def _pieces(curve: Curve, across: tuple[float, float], up: tuple[float, float]) -> Iterator[str]:
+def _runs_of_points(curve: Curve, across: tuple[float, float], up: tuple[float, float]) -> Iterator[str]:
     """Yield the points of each run without a gap."""
     run: list[str] = []
-    for k, value in _thinned(curve.values):
+    for k, value in _thin_out(curve.values):
         if math.isnan(value):
             if run:
                 yield " ".join(run)
             run = []
             continue
-        x = _place(curve.position(k), *across) * WIDTH
-        y = HEIGHT - 4 - _place(value, *up) * (HEIGHT - 8)
+        x = _relative_position(curve.position(k), *across) * WIDTH
+        y = HEIGHT - 4 - _relative_position(value, *up) * (HEIGHT - 8)
         run.append(f"{x:.1f},{y:.1f}")
     if run:
         yield " ".join(run if len(run) > 1 else run * 2)
 
 
-def _place(value: float, low: float, high: float) -> float:
+def _relative_position(value: float, low: float, high: float) -> float:
     """Return where a value lies between two others, from 0 to 1; halves, since the difference may be infinite."""
     return (value / 2 - low / 2) / (high / 2 - low / 2) if high / 2 > low / 2 else 0.5
 
 
-def _thinned(values: Sequence[float]) -> Iterator[tuple[int, float]]:
+def _thin_out(values: Sequence[float]) -> Iterator[tuple[int, float]]:
     size = max(1, math.ceil(2 * len(values) / MAX_POINTS))
     for start in range(0, len(values), size):
         piece = [(k, values[k]) for k in range(start, min(start + size, len(values)))]

@@ -37,7 +37,7 @@ class Box:
     undecided: bool
 
 
-def icicle(
+def draw_icicle(
     cells: Sequence[Cell], box_of: Callable[[int], Box], href: Callable[[int], str], selected: int = -1
 ) -> str:
     """Return the picture; cells come in pre-order, and `box_of` is called only for nodes with room to be seen.
@@ -45,7 +45,7 @@ def icicle(
     Examples
     --------
     >>> cells = [Cell(0, None, 4, 0), Cell(1, 0, 1, 1)]
-    >>> picture = icicle(cells, lambda number: Box("a", "<a>", 1, True), lambda number: f"?node={number}")
+    >>> picture = draw_icicle(cells, lambda number: Box("a", "<a>", 1, True), lambda number: f"?node={number}")
     >>> 'data-node="1"' in picture, "&lt;a&gt;" in picture, 'width="250.0"' in picture
     (True, True, True)
     """
@@ -67,7 +67,7 @@ def icicle(
             continue
         levels = max(levels, cell.depth + 1)
         place = start[number], cell.depth * LEVEL, width[number]
-        drawn.append(_drawn(number, box_of(number), place, href(number), is_selected=number == selected))
+        drawn.append(_draw_box(number, box_of(number), place, href(number), is_selected=number == selected))
     height = levels * LEVEL
     return (
         f'<svg class="icicle" viewBox="0 0 {WIDTH:.0f} {height}" height="{levels * NARROW_LEVEL}" '
@@ -78,7 +78,9 @@ def icicle(
     )
 
 
-def _drawn(number: int, box: Box, place: tuple[float, float, float], href: str, *, is_selected: bool) -> str:
+def _draw_box(
+    number: int, box: Box, place: tuple[float, float, float], href: str, *, is_selected: bool
+) -> str:
     x, y, width = place
     room = int((width - 8) / CHAR_WIDTH)
     text = box.text if len(box.text) <= room else box.text[: max(0, room - 1)] + "…"

@@ -13,8 +13,8 @@ from quercus.client.algorithms import name_of
 from quercus.client.conditions import merge_conditions
 from quercus.client.results import Between, Classification
 from quercus.console.draw.intervals import interval_bar
-from quercus.console.web import check_may, page, posted, session_of
-from quercus.files.schema import number
+from quercus.console.web import check_may, read_posted, render_page, session_of
+from quercus.files.schema import finite_number
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.presentation import AttributeView, Presentation
@@ -40,24 +40,26 @@ async def classify(request: Request) -> Response:
     given: dict[str, Any] = {}
     answer, fault, prediction = None, "", None
     if request.method == "POST":
-        given = await posted(request, session)
+        given = await read_posted(request, session)
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
             has_one_tree = not _has_members(model.specification.algorithm)
             prediction = (await session.client.classify(name, [row], want_paths=has_one_tree))[0]
-            answer = _answer(
+            answer = _shown_prediction(
                 prediction, frozenset(each.name for each in attributes if isinstance(each, Nominal))
             )
         except (InvalidInput, ValueError) as error:
             fault = str(error)
-    return page(
+    return render_page(
         request,
         "classify.html",
         400 if fault else 200,
         model=name,
         tab="classify",
         has_tree=bool(model.tree_version),
-        fields=[_field(each, presentation.view_of(each.name), k, given) for k, each in enumerate(attributes)],
+        fields=[
+            _form_field(each, presentation.view_of(each.name), k, given) for k, each in enumerate(attributes)
+        ],
         answer=answer,
         beside=name_of(model.specification.algorithm) == ActiveForest.name,
         fault=fault,
@@ -79,11 +81,13 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
         names = [
             text.strip()
             for each in given.get(f"value-{position}", [])
-            for text in _parts(attribute, str(each))
+            for text in _value_parts(attribute, str(each))
         ]
         names = [name for name in names if name]
         return None if not names else names[0] if len(names) == 1 else frozenset(names)
-    low, high = (_number(attribute.name, given.get(f"{end}-{position}", [""])) for end in ("low", "high"))
+    low, high = (
+        _parse_number(attribute.name, given.get(f"{end}-{position}", [""])) for end in ("low", "high")
+    )
     if low is None or high is None:
         return low if high is None else high
     if low > high:
@@ -91,21 +95,21 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
     return low if low == high else Between(low, high)
 
 
-def _parts(attribute: Nominal, text: str) -> list[str]:
+def _value_parts(attribute: Nominal, text: str) -> list[str]:
     return [text] if text in attribute.values else text.split("|")
 
 
-def _number(name: str, texts: Any) -> float | None:
+def _parse_number(name: str, texts: Any) -> float | None:
     text = str(texts[0]).strip() if texts else ""
     if text in {"", "?"}:
         return None
-    value = number(text)
+    value = finite_number(text)
     if value is None:
         raise InvalidInput(name, f"is {text[:40]!r}, must be a number, or empty if it is unknown")
     return value
 
 
-def _field(
+def _form_field(
     attribute: Attribute, view: AttributeView, position: int, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the form field of an attribute."""
@@ -123,7 +127,7 @@ def _has_members(algorithm: Any) -> bool:
     return name_of(algorithm) in ("forest", "total-uncertainty")
 
 
-def _answer(prediction: Classification, nominal: frozenset[str]) -> dict[str, Any]:
+def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the prediction for a row in the form for the page."""
     return {
         "label": prediction.label,

@@ -19,10 +19,10 @@ from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.results import Specification
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, page, posted, session_of, status_of
+from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
 from quercus.files.errors import FileError
 from quercus.files.opening import open_table
-from quercus.files.schema import Binding, FileSchema, class_column, infer, number
+from quercus.files.schema import Binding, FileSchema, class_column, finite_number, infer_schema
 from quercus.files.table import FileTable
 from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
@@ -63,17 +63,17 @@ async def create(request: Request) -> Response:
     check_may(session, "ModelService/CreateModel")
     if request.method == "GET":
         left = session.making.left
-        fault = "" if left is None else left.describe()
-        return page(request, "create.html", upload=None, fault=fault, columns=[], given={})
-    given = await posted(request, session)
+        fault = "" if left is None else left.describe_left()
+        return render_page(request, "create.html", upload=None, fault=fault, columns=[], given={})
+    given = await read_posted(request, session)
     files = given.get("file", [])
     try:
         if files and isinstance(files[0], UploadFile) and files[0].filename:
-            upload = await _take(session, files[0])
-            return await _columns(request, upload, {})
+            upload = await _keep_upload(session, files[0])
+            return await _columns_page(request, upload, {})
         if session.upload is None:
             raise HTTPException(409, "the file is not here any more: choose it again")
-        return await _make(session, session.upload, given)
+        return await _make_model(session, session.upload, given)
     except Unauthenticated:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
@@ -86,14 +86,16 @@ async def _show_again(
     """Show the form again, with the error, and what is left of the model."""
     status = status_of(error) if isinstance(error, QuercusError) else 400
     if session.upload is None:
-        return page(request, "create.html", status, upload=None, fault=str(error), columns=[], given={})
+        return render_page(
+            request, "create.html", status, upload=None, fault=str(error), columns=[], given={}
+        )
     reason = str(error).replace(str(session.upload.path), session.upload.name)
     if session.making.left is not None:
-        reason = f"{reason}. {session.making.left.describe()}"
-    return await _columns(request, session.upload, given, reason, status)
+        reason = f"{reason}. {session.making.left.describe_left()}"
+    return await _columns_page(request, session.upload, given, reason, status)
 
 
-async def _take(session: Session, file: UploadFile) -> Upload:
+async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     """Keep the uploaded file for the next step."""
     name = Path(file.filename or "").name
     suffix = next((each for each in SUFFIXES if name.lower().endswith(each)), None)
@@ -107,7 +109,7 @@ async def _take(session: Session, file: UploadFile) -> Upload:
             await asyncio.to_thread(target.write, piece)
     session.upload = Upload(folder, path, name)
     try:
-        await _in_thread(_guess, path)
+        await _in_thread(_guess_columns, path)
     except (FileError, InvalidInput) as error:
         session.drop_upload()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
@@ -124,7 +126,7 @@ async def _in_thread(work: Any, *given: Any) -> Any:
         ) from None
 
 
-def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
+def _guess_columns(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
     """Return the columns of a file with their likely kinds, the class column, and the number of rows."""
     table = open_table(path)
     if len(table.names) > MAX_COLUMNS:
@@ -141,7 +143,7 @@ def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
         for k, cell in enumerate(record.cells):
             if cell is None:
                 continue
-            is_number[k] = is_number[k] and number(cell) is not None
+            is_number[k] = is_number[k] and finite_number(cell) is not None
             if len(seen[k]) < EXAMPLES and cell not in seen[k]:
                 seen[k].append(cell[:40])
     kinds = [
@@ -154,11 +156,11 @@ def _guess(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
     return columns, class_column(table, None), rows
 
 
-async def _columns(
+async def _columns_page(
     request: Request, upload: Upload, given: dict[str, Any], fault: str = "", status: int = 200
 ) -> Response:
     """Show the columns of the file."""
-    columns, class_name, rows = await _in_thread(_guess, upload.path)
+    columns, class_name, rows = await _in_thread(_guess_columns, upload.path)
     chosen = {name: str(values[0]) for name, values in given.items() if values and isinstance(values[0], str)}
     stem = upload.name.split(".")[0].lower()
     defaults = {
@@ -170,7 +172,7 @@ async def _columns(
         "labels": "ask",
         "id": next((each.name for each in columns if each.name.lower() == "id"), ""),
     }
-    return page(
+    return render_page(
         request,
         "create.html",
         status,
@@ -182,7 +184,7 @@ async def _columns(
     )
 
 
-async def _make(session: Session, upload: Upload, given: dict[str, Any]) -> Response:
+async def _make_model(session: Session, upload: Upload, given: dict[str, Any]) -> Response:
     """Create the model, and push the rows."""
     one = {name: str(values[0]) for name, values in given.items() if values}
     name = one.get("model", "")
@@ -195,29 +197,31 @@ async def _make(session: Session, upload: Upload, given: dict[str, Any]) -> Resp
     ignore |= {id_name} if id_name and id_name != class_name else set()
     nominal = {column for column, kind in kinds.items() if kind == "names"} - ignore
     kept = set(table.names) - ignore - {class_name}
-    schema: FileSchema = await _in_thread(_schema, table, class_name, ignore, nominal, kept)
+    schema: FileSchema = await _in_thread(_infer_schema, table, class_name, ignore, nominal, kept)
     cuts = _parse_integer(one, "cuts", parameters.CUTS)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(one, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget)
-    model = await session.making.create(session.client, name, specification)
+    model = await session.making.create_model(session.client, name, specification)
     if one.get("labels") != "none":
         rows = _Rows(table, specification, class_name, id_name, upload.name)
         labels = rows.labels() if one.get("labels") == "known" else None
         try:
             await session.client.push(name, rows.values(), labels, rows.ids())
         except (FileError, InvalidInput, QuercusError, ValueError):
-            await session.making.remove(session.client, model)  # the form is shown again, and needs its name
+            await session.making.remove_model(
+                session.client, model
+            )  # the form is shown again, and needs its name
             raise
-    session.making.finish(name)
+    session.making.forget_left(name)
     session.drop_upload()
     return RedirectResponse(f"/m/{name}", 303)
 
 
-def _schema(
+def _infer_schema(
     table: FileTable, class_name: str, ignore: set[str], nominal: set[str], kept: set[str]
 ) -> FileSchema:
-    return infer(table, class_column=class_name, ignore=ignore, nominal=nominal, attributes=kept)
+    return infer_schema(table, class_column=class_name, ignore=ignore, nominal=nominal, attributes=kept)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quercus.client.answers import Answer, AnswerFilter
-from quercus.console.web import page, session_of
+from quercus.console.web import render_page, session_of
 
 MAX_ANSWERS = 200
 KINDS = {
@@ -35,7 +35,7 @@ async def history(request: Request) -> Response:
     entries = [
         each async for each in session.client.answers(name, wanted, limit=MAX_ANSWERS, newest_first=True)
     ]
-    return page(
+    return render_page(
         request,
         "history.html",
         model=name,

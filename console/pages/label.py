@@ -17,11 +17,11 @@ from quercus.client.query_results import AnswerReport, Query
 from quercus.client.results import Model
 from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
-from quercus.console.describe import describe
+from quercus.console.describe import describe_query
 from quercus.console.display import value_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
-from quercus.console.web import console_of, fragment, page, posted, session_of
+from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
 
@@ -54,7 +54,7 @@ def queue_of(request: Request, session: Session) -> LabellerQueue:
 
 def _idle_text(request: Request, queue: LabellerQueue) -> str:
     """Return why a queue has no query."""
-    return IDLE.get(queue.idle, queue.idle).format(model=request.path_params["model"])
+    return IDLE.get(queue.idle_reason, queue.idle_reason).format(model=request.path_params["model"])
 
 
 async def model_of(request: Request, session: Session) -> Model | None:
@@ -68,13 +68,13 @@ async def label(request: Request) -> Response:
     session = session_of(request)
     model = await model_of(request, session)
     queue = queue_of(request, session)
-    query = await queue.first()
-    return page(
+    query = await queue.first_query()
+    return render_page(
         request,
         "label.html",
         model=request.path_params["model"],
         tab="label",
-        article="" if query is None else await article(request, session, query, model),
+        article="" if query is None else await query_article(request, session, query, model),
         idle=_idle_text(request, queue),
         progress=progress(model),
         commands=[each for each in COMMANDS if each.name != "neighbours"],  # of the terminal only
@@ -86,17 +86,17 @@ async def label(request: Request) -> Response:
     )
 
 
-async def article(request: Request, session: Session, query: Query, model: Model | None) -> str:
+async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
     """Return a query as a piece of a page."""
     of = model or await session.client.get_model(query.model)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
-    return fragment(
+    return render_fragment(
         "query.html",
         query=query,
         base=f"/m/{request.path_params['model']}/label",
         form_token=session.form_token,
         keys=list(zip(CLASS_KEYS, query.classes, strict=False)),
-        shown=describe(query, of, console_of(request).config.media, data_url),
+        shown=describe_query(query, of, console_of(request).config.media, data_url),
         may_compare=_may_compare(session, of),
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
@@ -127,10 +127,10 @@ async def neighbours(request: Request) -> Response:
         )
         for each in similar
     ]
-    return HTMLResponse(fragment("neighbours.html", rows=rows, model=model.name))
+    return HTMLResponse(render_fragment("neighbours.html", rows=rows, model=model.name))
 
 
-async def beside(request: Request) -> Response:
+async def media_item(request: Request) -> Response:
     """Return a picture or a sound that was pushed beside the row of a query that is held."""
     session = session_of(request)
     items, number = _held_query(request, session).display, request.path_params["item"]
@@ -144,7 +144,7 @@ async def beside(request: Request) -> Response:
 
 def _held_query(request: Request, session: Session) -> Query:
     name = f"models/{request.path_params['of']}/queries/{request.path_params['number']}"
-    query = queue_of(request, session).find(name)
+    query = queue_of(request, session).find_held(name)
     if query is None:
         raise HTTPException(404, "the query is not held any more")
     return query
@@ -158,25 +158,27 @@ def progress(model: Model | None) -> dict[str, int] | None:
 async def next_query(request: Request) -> Response:
     """Return a query that the page does not have yet; wait for one."""
     session = session_of(request)
-    given = await posted(request, session)
+    given = await read_posted(request, session)
     queue = queue_of(request, session)
-    query = await queue.next(_names(given.get("have", [])), _wait_s(given))
+    query = await queue.next_query(_check_have(given.get("have", [])), _wait_s(given))
     return await _query_response(request, session, queue, query)
 
 
-async def grown(request: Request) -> Response:
+async def newer_tree(request: Request) -> Response:
     """Report whether a newer tree may select another query than the unseen one."""
     session = session_of(request)
-    given = await posted(request, session)
+    given = await read_posted(request, session)
     return JSONResponse({"newer": await queue_of(request, session).has_newer_tree(_wait_s(given))})
 
 
 async def exchange(request: Request) -> Response:
     """Exchange an unseen query for the first query of the newest tree, and return that."""
     session = session_of(request)
-    given = await posted(request, session)
+    given = await read_posted(request, session)
     queue = queue_of(request, session)
-    return await _query_response(request, session, queue, await queue.exchange(_text(given, "unseen")))
+    return await _query_response(
+        request, session, queue, await queue.exchange_unseen(_text_field(given, "unseen"))
+    )
 
 
 async def _query_response(
@@ -185,28 +187,28 @@ async def _query_response(
     model = await model_of(request, session)
     content: dict[str, Any] = {"progress": progress(model)}
     if query is None:
-        content |= {"idle": queue.idle, "why": _idle_text(request, queue)}
+        content |= {"idle": queue.idle_reason, "why": _idle_text(request, queue)}
     else:
-        content |= {"name": query.name, "html": await article(request, session, query, model)}
+        content |= {"name": query.name, "html": await query_article(request, session, query, model)}
     return JSONResponse(content)
 
 
-async def beat(request: Request) -> Response:
+async def heartbeat(request: Request) -> Response:
     """Extend the leases of the page, and send the lost ones."""
     session = session_of(request)
-    await posted(request, session)
-    return JSONResponse({"lost": await queue_of(request, session).extend()})
+    await read_posted(request, session)
+    return JSONResponse({"lost": await queue_of(request, session).extend_leases()})
 
 
-async def act(request: Request) -> Response:
+async def labelling_action(request: Request) -> Response:
     """Answer, refuse, skip, postpone, release, correct or undo."""
     session = session_of(request)
-    given = await posted(request, session)
+    given = await read_posted(request, session)
     what = request.path_params["act"]
     if what not in LABELLING_ACTIONS:
         raise HTTPException(404)
     is_form = "form_token" in given
-    name = _text(given, "query")
+    name = _text_field(given, "query")
     model_name = name.removeprefix("models/").partition("/")[0]
     if not name.startswith("models/") or request.path_params["model"] not in (ANY, model_name):
         raise InvalidInput(
@@ -216,31 +218,31 @@ async def act(request: Request) -> Response:
     action = PendingAnswer(
         what,
         name,
-        _text(given, "lease_token"),
-        _label(given, classes) if what in ("answer", "correct") else None,
-        _comment(given),
+        _text_field(given, "lease_token"),
+        _label_of_form(given, classes) if what in ("answer", "correct") else None,
+        _comment_field(given),
         _took_s(given),
-        _text(given, "shown") if "shown" in given else "",
+        _text_field(given, "shown") if "shown" in given else "",
     )
     queue = queue_of(request, session)
     if not is_form:
-        return JSONResponse(_report(await queue.submit(action, classes)))
+        return JSONResponse(_report_json(await queue.submit_action(action, classes)))
     try:
-        session.flash = _sentence(action, await queue.submit(action, classes))
+        session.flash = _outcome_sentence(action, await queue.submit_action(action, classes))
     except QuercusError as error:
         session.flash = f"Not taken: {error}"
-    back = _text(given, "back") if "back" in given else ""
+    back = _text_field(given, "back") if "back" in given else ""
     target = "/history" if back == "history" else ""
     return RedirectResponse(f"/m/{request.path_params['model']}/label{target}", 303)
 
 
-def _report(report: AnswerReport | None) -> dict[str, Any]:
+def _report_json(report: AnswerReport | None) -> dict[str, Any]:
     if report is None:
         return {}
     return {"conflict": report.conflict, "wants_more": report.wants_more}
 
 
-def _sentence(action: PendingAnswer, report: AnswerReport | None) -> str:
+def _outcome_sentence(action: PendingAnswer, report: AnswerReport | None) -> str:
     number = action.query.rpartition("/")[2]
     words = {
         "answer": "Your answer is kept.",
@@ -259,7 +261,7 @@ def _sentence(action: PendingAnswer, report: AnswerReport | None) -> str:
     return f"Query {number}: {words[action.act]}{more}"
 
 
-def _names(given: object) -> frozenset[str]:
+def _check_have(given: object) -> frozenset[str]:
     if (
         not isinstance(given, list)
         or len(given) > MAX_HAVE
@@ -276,7 +278,7 @@ def _wait_s(given: dict[str, Any]) -> float:
     return float(value)
 
 
-def _text(given: dict[str, Any], name: str) -> str:
+def _text_field(given: dict[str, Any], name: str) -> str:
     """Return a field of a script, or the one value of a field of a form."""
     value = given.get(name)
     if isinstance(value, list) and len(value) == 1:
@@ -286,8 +288,8 @@ def _text(given: dict[str, Any], name: str) -> str:
     return value
 
 
-def _comment(given: dict[str, Any]) -> str:
-    comment = _text(given, "comment") if "comment" in given else ""
+def _comment_field(given: dict[str, Any]) -> str:
+    comment = _text_field(given, "comment") if "comment" in given else ""
     if len(comment) > MAX_COMMENT_CHARACTERS:
         raise InvalidInput(
             "comment", f"has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
@@ -304,17 +306,17 @@ def _took_s(given: dict[str, Any]) -> float | None:
     return float(value)
 
 
-def _label(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
+def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
     """Return the label of a script (``label``) or of a form (``class``, ``several``, ``plausibility-N``)."""
     if "label" in given:
         return label_of(given["label"], classes)
     if "class" in given:
-        return label_of(_text(given, "class"), classes)
+        return label_of(_text_field(given, "class"), classes)
     if "several" in given:
         return label_of(given["several"], classes)
     plausibilities = {}
     for k, name in enumerate(classes):
-        text = _text(given, f"plausibility-{k}") if f"plausibility-{k}" in given else ""
+        text = _text_field(given, f"plausibility-{k}") if f"plausibility-{k}" in given else ""
         try:
             plausibilities[name] = float(text or 0)
         except ValueError:

@@ -11,7 +11,7 @@ from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
 from quercus.console.draw.accuracy import accuracy_picture, accuracy_text, block_rows
 from quercus.console.pages.models import growth_state
-from quercus.console.web import number_text, page, session_of
+from quercus.console.web import number_text, render_page, session_of
 from quercus.specification.attributes import Nominal, Numeric
 
 MAX_ATTRIBUTES = 500
@@ -30,17 +30,17 @@ async def model(request: Request) -> Response:
     name = request.path_params["model"]
     shown = await session.client.get_model(name)
     may_list = session.may_call("QueryService/ListLabellers")
-    return page(
+    return render_page(
         request,
         "model.html",
         model=name,
         tab="model",
         info=shown,
         state=why_it_stopped(shown).capitalize() or GROWTH[growth_state(shown)],
-        numbers=_numbers(shown),
-        policy=_policy(await session.client.labelling_policy(name)),
+        numbers=_model_numbers(shown),
+        policy=_policy_rows(await session.client.labelling_policy(name)),
         labellers=await session.client.labellers(name) if may_list else None,
-        attributes=[_attribute(each) for each in shown.specification.attributes[:MAX_ATTRIBUTES]],
+        attributes=[_attribute_row(each) for each in shown.specification.attributes[:MAX_ATTRIBUTES]],
         accuracy=accuracy_picture(shown.accuracy) if shown.accuracy and shown.accuracy.rows else None,
         accuracy_said=_accuracy_text(shown),
         accuracy_rows=block_rows(shown.accuracy) if shown.accuracy else (),
@@ -57,7 +57,7 @@ def _accuracy_text(model: Model) -> str:
     return "It is not known yet: the first answers only teach. Later ones are predicted first, and then compared."
 
 
-def _numbers(model: Model) -> list[tuple[str, str]]:
+def _model_numbers(model: Model) -> list[tuple[str, str]]:
     algorithm = model.specification.algorithm
     learner = algorithm_text(algorithm)
     budget = f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks (budget 0)"
@@ -76,13 +76,13 @@ def _numbers(model: Model) -> list[tuple[str, str]]:
     ]
 
 
-def _policy(policy: LabellingPolicy) -> list[tuple[str, str]]:
+def _policy_rows(policy: LabellingPolicy) -> list[tuple[str, str]]:
     corrections = {"own": "by their author", "anyone": "by anybody", "nobody": "by nobody"}
     wanted = "1" if policy.answers_per_query == 1 else f"{policy.answers_per_query}, of different labellers"
     return [
         ("answers to a query", wanted),
-        ("answers of one labeller", _bound(policy.per_labeller)),
-        ("answers within an hour", _bound(policy.per_hour)),
+        ("answers of one labeller", _bound_text(policy.per_labeller)),
+        ("answers within an hour", _bound_text(policy.per_hour)),
         ("queries held at once", f"{policy.max_held}"),
         ("answers are corrected", corrections[policy.corrections]),
         (
@@ -92,11 +92,11 @@ def _policy(policy: LabellingPolicy) -> list[tuple[str, str]]:
     ]
 
 
-def _bound(value: int | None) -> str:
+def _bound_text(value: int | None) -> str:
     return "no bound" if value is None else f"at most {value:,}"
 
 
-def _attribute(attribute: Nominal | Numeric) -> tuple[str, str, str]:
+def _attribute_row(attribute: Nominal | Numeric) -> tuple[str, str, str]:
     """Return name and kind of an attribute, and a text about its values."""
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:MAX_NAMED])

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quercus.client.results import Model
-from quercus.console.web import page, session_of
+from quercus.console.web import render_page, session_of
 
 MAX_MODELS = 500
 
@@ -23,7 +23,7 @@ async def models(request: Request) -> Response:
             usable.pop()
             is_cut = True
             break
-    return page(request, "models.html", models=usable, is_cut=is_cut, state_of=growth_state)
+    return render_page(request, "models.html", models=usable, is_cut=is_cut, state_of=growth_state)
 
 
 def growth_state(model: Model) -> str:

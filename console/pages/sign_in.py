@@ -10,7 +10,15 @@ from starlette.responses import RedirectResponse, Response
 
 from quercus.client.errors import InvalidArgument, PermissionDenied, QuercusError, Unauthenticated
 from quercus.console.sessions import IDLE_S, Session
-from quercus.console.web import Console, console_of, own_path, page, posted, session_of, session_or_none
+from quercus.console.web import (
+    Console,
+    console_of,
+    own_path,
+    read_posted,
+    render_page,
+    session_of,
+    session_or_none,
+)
 from quercus.specification.bounds import MAX_LABELLER_CHARACTERS
 
 MAX_TOKEN = 200
@@ -24,31 +32,31 @@ async def sign_in(request: Request) -> Response:
     if given is None:
         if session_or_none(request) is not None:
             return RedirectResponse(goes_to, 303)
-        return await _form(request, console, goes_to)
+        return await _sign_in_form(request, console, goes_to)
     address = request.client.host if request.client else ""
     wait_s = console.throttle.wait_s(address)
     if wait_s > 0:
         minutes = math.ceil(wait_s / 60)
-        return await _form(
+        return await _sign_in_form(
             request, console, goes_to, f"Too many attempts failed. Try again in {minutes} min.", 429
         )
     try:
-        session = await _session(console, str(given.get("token", "")), str(given.get("name", "")))
+        session = await _open_session(console, str(given.get("token", "")), str(given.get("name", "")))
     except (Unauthenticated, PermissionDenied, InvalidArgument) as error:
-        console.throttle.failed(address)
-        return await _form(request, console, goes_to, _why(error), 403)
-    console.throttle.succeeded(address)
-    old = request.cookies.get(console.cookie)
+        console.throttle.count_failure(address)
+        return await _sign_in_form(request, console, goes_to, _failure_text(error), 403)
+    console.throttle.forget_failures(address)
+    old = request.cookies.get(console.cookie_name)
     if old:
-        await console.sessions.end(old)
-    secret = await console.sessions.add(session)
+        await console.sessions.end_session(old)
+    secret = await console.sessions.add_session(session)
     response = RedirectResponse(goes_to, 303)
     response.set_cookie(
-        console.cookie,
+        console.cookie_name,
         secret,
         max_age=int(IDLE_S),
         path="/",
-        secure=console.config.encrypted,
+        secure=console.config.is_encrypted,
         httponly=True,
         samesite="strict",
     )
@@ -58,16 +66,16 @@ async def sign_in(request: Request) -> Response:
 async def sign_out(request: Request) -> Response:
     """Close the connection of the session, and forget it."""
     console, session = console_of(request), session_of(request)
-    await posted(request, session)
-    await console.sessions.end(request.cookies.get(console.cookie, ""))
+    await read_posted(request, session)
+    await console.sessions.end_session(request.cookies.get(console.cookie_name, ""))
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(
-        console.cookie, path="/", secure=console.config.encrypted, httponly=True, samesite="strict"
+        console.cookie_name, path="/", secure=console.config.is_encrypted, httponly=True, samesite="strict"
     )
     return response
 
 
-async def _session(console: Console, token: str, name: str) -> Session:
+async def _open_session(console: Console, token: str, name: str) -> Session:
     """Return a session if the server accepts the token, or requires none and a name is given."""
     token, name = token.strip(), name.strip()
     if len(token) > MAX_TOKEN:
@@ -83,7 +91,7 @@ async def _session(console: Console, token: str, name: str) -> Session:
         await client.close()
         raise
     labeller = name if not caller.needs_token else caller.name
-    return Session(caller, labeller, client, console.sessions.now())
+    return Session(caller, labeller, client, console.sessions.current_time())
 
 
 def _check_open(console: Console, name: str) -> None:
@@ -99,7 +107,7 @@ def _check_open(console: Console, name: str) -> None:
         )
 
 
-async def _form(
+async def _sign_in_form(
     request: Request, console: Console, goes_to: str, fault: str = "", status: int = 200
 ) -> Response:
     caller, trouble = None, ""
@@ -113,13 +121,13 @@ async def _form(
     finally:
         await client.close()
     is_open = caller is not None and not caller.needs_token
-    return page(
+    return render_page(
         request, "sign_in.html", status, goes_to=goes_to, fault=fault, is_open=is_open, trouble=trouble,
         server=console.config.server,
     )  # fmt: skip
 
 
-def _why(error: QuercusError) -> str:
+def _failure_text(error: QuercusError) -> str:
     if isinstance(error, Unauthenticated):
         return "The server does not take this token. Is it complete, and neither revoked nor expired?"
     return str(error)

@@ -18,10 +18,10 @@ from quercus.client.convert_trees import RenderFormat
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode
-from quercus.console.draw.icicle import COLOURS, Box, Cell, icicle
+from quercus.console.draw.icicle import COLOURS, Box, Cell, draw_icicle
 from quercus.console.draw.intervals import interval_bar, interval_bars
 from quercus.console.sessions import Session
-from quercus.console.web import fragment, number_text, page, session_of
+from quercus.console.web import number_text, render_fragment, render_page, session_of
 from quercus.specification.attributes import Nominal
 
 PING_S = 15.0
@@ -55,13 +55,15 @@ async def tree(request: Request) -> Response:
     name = request.path_params["model"]
     model = await session.client.get_model(name)
     if not model.tree_version:
-        return page(request, "tree.html", model=name, tab="tree", tree=None, info=model)
-    shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
-    selected = _selected(shown, _number(request, "node"))
-    context = _context(shown, model, selected)
+        return render_page(request, "tree.html", model=name, tab="tree", tree=None, info=model)
+    shown = await _fetch_tree(
+        session, name, _integer_parameter(request, "version"), _integer_parameter(request, "member") or 0
+    )
+    selected = _selected_node(shown, _integer_parameter(request, "node"))
+    context = _page_context(shown, model, selected)
     if request.query_params.get("part"):
-        return HTMLResponse(fragment("tree_view.html", **context))
-    return page(request, "tree.html", tab="tree", **context)
+        return HTMLResponse(render_fragment("tree_view.html", **context))
+    return render_page(request, "tree.html", tab="tree", **context)
 
 
 async def node(request: Request) -> Response:
@@ -69,9 +71,13 @@ async def node(request: Request) -> Response:
     session = session_of(request)
     name = request.path_params["model"]
     model = await session.client.get_model(name)
-    shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
-    selected = _selected(shown, _number(request, "node"))
-    return HTMLResponse(fragment("tree_node.html", panel=_panel(shown, selected, _nominal(model))))
+    shown = await _fetch_tree(
+        session, name, _integer_parameter(request, "version"), _integer_parameter(request, "member") or 0
+    )
+    selected = _selected_node(shown, _integer_parameter(request, "node"))
+    return HTMLResponse(
+        render_fragment("tree_node.html", panel=_node_panel(shown, selected, _nominal_names(model)))
+    )
 
 
 async def children(request: Request) -> Response:
@@ -79,10 +85,12 @@ async def children(request: Request) -> Response:
     session = session_of(request)
     name = request.path_params["model"]
     model = await session.client.get_model(name)
-    shown = await _tree(session, name, _number(request, "version"), _number(request, "member") or 0)
-    below = _selected(shown, _number(request, "node")).children
+    shown = await _fetch_tree(
+        session, name, _integer_parameter(request, "version"), _integer_parameter(request, "member") or 0
+    )
+    below = _selected_node(shown, _integer_parameter(request, "node")).children
     context = _list_context(shown, model, below, opened=frozenset())
-    return HTMLResponse(fragment("tree_items.html", selected=-1, **context))
+    return HTMLResponse(render_fragment("tree_items.html", selected=-1, **context))
 
 
 async def drawing(request: Request) -> Response:
@@ -92,8 +100,8 @@ async def drawing(request: Request) -> Response:
     if kind not in DRAWINGS:
         raise HTTPException(404)
     form, media_type = DRAWINGS[kind]
-    version = _number(request, "version")
-    text = await session.client.render(name, form, version, _number(request, "member"))
+    version = _integer_parameter(request, "version")
+    text = await session.client.render(name, form, version, _integer_parameter(request, "member"))
     headers = {"Content-Disposition": f'attachment; filename="{name}-{version or "latest"}.{kind}"'}
     return Response(text, media_type=media_type, headers=headers)
 
@@ -105,10 +113,10 @@ async def events(request: Request) -> Response:
     if session.streams >= MAX_STREAMS:
         raise HTTPException(429, f"{MAX_STREAMS} pages of this session watch trees already")
     await session.client.get_model(name)
-    return StreamingResponse(_events(session, name), media_type="text/event-stream")
+    return StreamingResponse(_tree_events(session, name), media_type="text/event-stream")
 
 
-async def _events(session: Session, name: str) -> AsyncIterator[str]:
+async def _tree_events(session: Session, name: str) -> AsyncIterator[str]:
     session.streams += 1
     queue: asyncio.Queue[str | None] = asyncio.Queue(maxsize=8)
 
@@ -137,7 +145,7 @@ async def _events(session: Session, name: str) -> AsyncIterator[str]:
         task.cancel()
 
 
-async def _tree(session: Session, name: str, version: int | None, member: int) -> Tree:
+async def _fetch_tree(session: Session, name: str, version: int | None, member: int) -> Tree:
     """Return a tree; the session's last one is remembered, since versions do not change."""
     key = (name, version, member)
     if version is not None and session.tree is not None and session.tree[0] == key:
@@ -152,8 +160,8 @@ async def _tree(session: Session, name: str, version: int | None, member: int) -
     return shown
 
 
-def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
-    nominal = _nominal(model)
+def _page_context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
+    nominal = _nominal_names(model)
     opened = opened_nodes(tree, selected)
     listed = [node.index for node in tree.nodes if node.parent is None]
     for node in tree.nodes:  # in pre-order: parents come first
@@ -164,11 +172,11 @@ def _context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
     return context | {
         "model": model.name,
         "info": model,
-        "picture": icicle(
-            cells, lambda k: _box(tree, tree.nodes[k], nominal), lambda k: f"{href}{k}", selected.index
+        "picture": draw_icicle(
+            cells, lambda k: _node_box(tree, tree.nodes[k], nominal), lambda k: f"{href}{k}", selected.index
         ),
         "selected": selected.index,
-        "panel": _panel(tree, selected, nominal),
+        "panel": _node_panel(tree, selected, nominal),
         "oldest": max(1, model.tree_version - LISTED_VERSIONS + 1),
         "newest": max(model.tree_version, tree.version),
         "colours": list(enumerate(tree.classes[:COLOURS])),
@@ -197,18 +205,18 @@ def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
 
 def _list_context(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
     """Return the content of the list of nodes."""
-    nominal = _nominal(model)
+    nominal = _nominal_names(model)
     return {
         "tree": tree,
         "base": f"/m/{model.name}/tree",
         "query": f"version={tree.version}" + (f"&member={tree.member}" if tree.member else ""),
-        "items": [(tree.nodes[k], _box(tree, tree.nodes[k], nominal)) for k in listed],
+        "items": [(tree.nodes[k], _node_box(tree, tree.nodes[k], nominal)) for k in listed],
         "opened": opened,
     }
 
 
-def _box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
-    place = _branch(tree, node, nominal)
+def _node_box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
+    place = _branch_text(tree, node, nominal)
     title = f"{place}: {node.count:,} rows, {node.class_name} {max(node.theta):.0%}".replace("%", " %")
     return Box(
         place if node.parent is not None else f"all rows · {node.class_name}",
@@ -218,7 +226,7 @@ def _box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
     )
 
 
-def _branch(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
+def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
     """Return the test that leads to a node, in words."""
     if node.parent is None:
         return "all rows"
@@ -226,7 +234,7 @@ def _branch(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
     return condition_of(attribute, node.branch or "", is_nominal=attribute in nominal).text
 
 
-def _panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
+def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the description of one node."""
     classes = tree.members[tree.member].classes if tree.members else tree.classes
     believed = zip(classes, node.theta, node.belief, node.plausibility, strict=True)
@@ -240,25 +248,25 @@ def _panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any
         ],
         "intervals": interval_bars([(name, lower, upper) for name, (lower, upper) in intervals[:12]]),
         "more": max(0, len(intervals) - 12),
-        "test": None if node.attribute is None else _test(node),
+        "test": None if node.attribute is None else _test_text(node),
         "stop": STOPS.get(node.stop or "", ""),
     }
 
 
-def _test(node: TreeNode) -> str:
+def _test_text(node: TreeNode) -> str:
     attribute = node.attribute or ""
     return attribute if node.threshold is None else f"{attribute} at {number_text(node.threshold)}"
 
 
-def _nominal(model: Model) -> frozenset[str]:
+def _nominal_names(model: Model) -> frozenset[str]:
     return frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
 
 
-def _selected(tree: Tree, number: int | None) -> TreeNode:
+def _selected_node(tree: Tree, number: int | None) -> TreeNode:
     return tree.nodes[number] if number is not None and number < len(tree.nodes) else tree.root
 
 
-def _number(request: Request, name: str) -> int | None:
+def _integer_parameter(request: Request, name: str) -> int | None:
     """Return an integer parameter of the URL; None if it is missing."""
     text = request.query_params.get(name, "")
     if not text:

@@ -49,7 +49,7 @@ def tree() -> None:
     known, _ = train_test_split(np.arange(len(values)), train_size=40, random_state=0, stratify=classes)
     fitted = ActiveBeliefTreeClassifier(bins=None).fit(values.iloc[known], classes.iloc[known])
     save("tree", plot.tree(fitted, depth=2))
-    flat, names = fitted._tree(0)
+    flat, names = fitted._named_tree(0)
     ends = range(flat.interval_start[0], flat.interval_start[1])  # of the root
     found = {
         names.attributes[flat.interval_attribute[k]]: (flat.interval_lower[k], flat.interval_upper[k])

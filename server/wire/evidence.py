@@ -47,5 +47,5 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
     for event in history[1:]:
         reported = reported_label(event, size)
         if reported is not None:
-            known = known_after(pushed, known, reported.converted(as_contour), combined)
+            known = known_after(pushed, known, reported.with_label(as_contour), combined)
     return known

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quercus.specification import server
-from quercus.specification.parameter import documented
+from quercus.specification.parameter import with_parameter_docs
 
 MEMORY_SHARE: Final = 0.75
 """Share of the machine's memory that the server uses before it refuses work, unless configured."""
@@ -112,14 +112,14 @@ INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
 
 
-@documented
+@with_parameter_docs
 @dataclass(frozen=True)
 class MessageLimits:
     """The configured bounds of the contents of a message."""
 
-    max_batch_rows: int = server.MAX_BATCH_ROWS.field()
-    max_attributes: int = server.MAX_MODEL_ATTRIBUTES.field()
-    max_values: int = server.MAX_ATTRIBUTE_VALUES.field()
-    max_classes: int = server.MAX_MODEL_CLASSES.field()
-    max_name_characters: int = server.MAX_NAME_CHARACTERS.field()
-    max_learning_cost: int = server.MAX_LEARNING_COST.field()
+    max_batch_rows: int = server.MAX_BATCH_ROWS.dataclass_field()
+    max_attributes: int = server.MAX_MODEL_ATTRIBUTES.dataclass_field()
+    max_values: int = server.MAX_ATTRIBUTE_VALUES.dataclass_field()
+    max_classes: int = server.MAX_MODEL_CLASSES.dataclass_field()
+    max_name_characters: int = server.MAX_NAME_CHARACTERS.dataclass_field()
+    max_learning_cost: int = server.MAX_LEARNING_COST.dataclass_field()

@@ -99,7 +99,7 @@ def _default(parameter: Parameter) -> str:
 
 
 def _bounds(parameter: Parameter) -> str:
-    bound = re.sub(r"\d{5,}", lambda found: f"{int(found[0]):,}", parameter.bound)
+    bound = re.sub(r"\d{5,}", lambda found: f"{int(found[0]):,}", parameter.bound_text)
     bound = bound.removeprefix("must lie in ").removeprefix("must be ")
     named = bool(parameter.meaning_of_none) and parameter.default is not None
     return bound + (f"; None: {parameter.meaning_of_none}" if named else "")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contour, check_contours, is_vacuous
 from quercus.belief.errors import InvalidInput
-from quercus.belief.evidence import ReportedLabel, combined, known_after
+from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
 from quercus.belief.rules import check_reliability
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
@@ -342,7 +342,7 @@ def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Float
     known = live.contour_id(instance)
     pushed = state._pushed.setdefault(instance, known)
     contours = live.table.contours
-    contour = known_after(contours[pushed], contours[known], reported, combined)
+    contour = known_after(contours[pushed], contours[known], reported, combined_contour)
     live.set_label(instance, contour, askable=reported.label is None)
     if state._memory is not None:
         state._memory.set_labelled(instance, labelled=not is_vacuous(contour))

@@ -137,7 +137,7 @@ class LoggedEvidence:
         now = known_after(
             pushed,
             known,
-            reported.converted(lambda label: KnownLabel.of(label, size)),
+            reported.with_label(lambda label: KnownLabel.of(label, size)),
             KnownLabel.after_answer,
         )
         if now is pushed:

@@ -85,15 +85,17 @@ def test_the_time_of_a_lease_that_was_lost_does_not_count(shared_server: Serving
     async def label() -> float:
         async with AsyncClient(shared_server.address) as mine:
             queue = LabellerQueue(mine, model, "ann", lease_s=1.0)
-            lost = await queue.next(wait_s=60.0)
+            lost = await queue.next_query(wait_s=60.0)
             assert lost is not None
-            while queue.find(lost.name):
+            while queue.find_held(lost.name):
                 await asyncio.sleep(0.05)
             again_at = time.monotonic()
-            again = await queue.next(wait_s=60.0)
+            again = await queue.next_query(wait_s=60.0)
             assert again is not None
             assert again.name == lost.name
-            await queue.submit(PendingAnswer("answer", again.name, again.lease_token, "x"), tuple(CLASSES))
+            await queue.submit_action(
+                PendingAnswer("answer", again.name, again.lease_token, "x"), tuple(CLASSES)
+            )
             return time.monotonic() - again_at
 
     longest_s = asyncio.run(label())

@@ -34,14 +34,14 @@ MASS = MassFunction.of(3, {0b001: 0.25, 0b110: 0.75})
     ],
 )
 def test_forms(given: Any, label: Label) -> None:
-    assert LabelReader(("o", "s", "x")).label(given) == label
+    assert LabelReader(("o", "s", "x")).read_label(given) == label
 
 
 def test_classes_need_not_be_text() -> None:
     reader = LabelReader([10, 20])
-    assert reader.label(np.int64(20)) == ClassSet(0b10)
-    assert reader.label({10, 20}) == ClassSet(0b11)
-    assert reader.label({10: 1.0, 20: 0.5}) == Plausibilities((1.0, 0.5))
+    assert reader.read_label(np.int64(20)) == ClassSet(0b10)
+    assert reader.read_label({10, 20}) == ClassSet(0b11)
+    assert reader.read_label({10: 1.0, 20: 0.5}) == Plausibilities((1.0, 0.5))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_classes_need_not_be_text() -> None:
 )
 def test_what_is_no_label(given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
-        LabelReader(("o", "s", "x")).label(given, "labels[7]")
+        LabelReader(("o", "s", "x")).read_label(given, "labels[7]")
     assert caught.value.field.startswith("labels[7]")
 
 

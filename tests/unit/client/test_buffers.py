@@ -259,7 +259,7 @@ try:
         file.add_batches([batch(number), batch(number)])
 except BufferFull as error:
     print(len(file.batches), error)
-file.drop(2)
+file.drop_first(2)
 file.close()
 """
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
 from quercus.client.convert import to_datetime
 from quercus.demo.classifier import ClassifierState
-from quercus.demo.curve import Curves, caution, saving, verdict
+from quercus.demo.curve import Curves, caution_text, saving_text, verdict_text
 from quercus.demo.screen import DemoState, Screen
 
 RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
@@ -28,7 +28,7 @@ RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
     ],
 )
 def test_the_verdict_in_every_case(asked: float, words: str) -> None:
-    said = verdict(Curves((0, 1), (0.3, asked), RANDOM, 0.4))
+    said = verdict_text(Curves((0, 1), (0.3, asked), RANDOM, 0.4))
     assert f"After 1 answers the queries gave {asked:.3f}; 1 labels at random give 0.600 on average" in said
     assert f": {words}." in said
     assert f"was {(asked - 0.6) / 2:+.3f} on average" in said
@@ -47,13 +47,13 @@ def test_the_verdict_in_every_case(asked: float, words: str) -> None:
 )
 def test_what_asking_saved(asked: float, words: str) -> None:
     random = np.array([[0.3, 0.4, 0.4, 0.4, 0.5], [0.3, 0.4, 0.7, 0.5, 0.7]])
-    assert saving(Curves((0, 1), (0.3, asked), random, 0.4)) == (
+    assert saving_text(Curves((0, 1), (0.3, asked), random, 0.4)) == (
         f"1 answers that were asked for gave {asked:.3f}; {words}"
     )
 
 
 def test_the_other_splits_are_counted() -> None:
-    said = caution([(0.9, 0.8), (0.7, 0.8), (0.6, 0.8), (0.8, 0.8)], 0.02)
+    said = caution_text([(0.9, 0.8), (0.7, 0.8), (0.6, 0.8), (0.8, 0.8)], 0.02)
     assert (
         "On 4 other splits the queries gave 0.750 on average (0.600 to 0.900), labels at random 0.800" in said
     )

@@ -10,7 +10,7 @@ from quercus.belief.given import LabelReader
 from quercus.belief.label import contour
 from quercus.client import Nominal, Numeric
 from quercus.files import FileData, FileError, FileTable, open_labels, open_table, read
-from quercus.files.schema import class_column, infer
+from quercus.files.schema import class_column, infer_schema
 
 MASSES = "A,B,C,A|B,A|B|C,hard_label,class\n.5,0,0,.3,.2,A,B\n0,0,1,0,0,C,C\n.333,0,0,.333,.333,A,A\n"
 DATA = "x,colour,class\n1,red,a\n?,blue,a|b\n2.5,?,?\n"
@@ -31,7 +31,7 @@ def test_masses(tmp_path: Path, frame: tuple[str, ...] | None) -> None:
     assert first == {frozenset(A): 0.5, frozenset("AB"): 0.3, frozenset("ABC"): 0.2}
     assert second == {frozenset(C): 1.0}
     assert third == pytest.approx({frozenset(A): 1 / 3, frozenset("AB"): 1 / 3, frozenset("ABC"): 1 / 3})
-    told = [contour(LabelReader(source.classes).label(label), 3) for label in (first, second)]
+    told = [contour(LabelReader(source.classes).read_label(label), 3) for label in (first, second)]
     expected = {A: (1.0, 0), B: (0.5, 0), C: (0.2, 1)}
     np.testing.assert_allclose(np.transpose(told), [expected[name] for name in source.classes])
 
@@ -154,4 +154,4 @@ def test_sets_in_a_class_column_are_no_classes_of_their_own(tmp_path: Path) -> N
     declared = "@attribute x real\n@attribute class {b, a, 'a|b', c}\n@data\n1,'a|b'\n2,c\n"
     for name, content, classes in [("d.csv", DATA, ("a", "b")), ("d.arff", declared, ("b", "a", "c"))]:
         opened = table(tmp_path, content, name)
-        assert infer(opened, class_column=class_column(opened, None)).classes == classes
+        assert infer_schema(opened, class_column=class_column(opened, None)).classes == classes

@@ -7,8 +7,8 @@ import pytest
 
 from quercus.experiments.datasets import read_set
 from quercus.files import FileError, open_labels, open_table, read
-from quercus.files.labels import truth
-from quercus.files.schema import infer
+from quercus.files.labels import read_truth
+from quercus.files.schema import infer_schema
 
 FRAME = ("cat", "dog", "bird")
 PLAIN = "legs,skin,class\n4,fur,cat\n4,fur,dog\n2,feathers,bird\n"
@@ -40,19 +40,19 @@ def write(tmp_path: Path, content: str, name: str = "d.csv") -> Path:
 def test_a_class_column_that_nobody_names(tmp_path: Path, content: str, column: str, words: str) -> None:
     table = open_table(write(tmp_path, content))
     with pytest.raises(FileError, match=words):
-        infer(table, class_column=None, frame=FRAME)
-    left = infer(table, class_column=None, frame=FRAME, ignore=[column])
+        infer_schema(table, class_column=None, frame=FRAME)
+    left = infer_schema(table, class_column=None, frame=FRAME, ignore=[column])
     assert [each.name for each in left.attributes] == ["legs", "skin"]
-    kept = infer(table, class_column=None, frame=FRAME, attributes=[column])
+    kept = infer_schema(table, class_column=None, frame=FRAME, attributes=[column])
     assert [each.name for each in kept.attributes] == ["legs", "skin", column]
-    named = infer(table, class_column=column, frame=FRAME)
+    named = infer_schema(table, class_column=column, frame=FRAME)
     assert [each.name for each in named.attributes] == ["legs", "skin"]
 
 
 def test_numbers_are_classes_where_all_of_them_are_there(tmp_path: Path) -> None:
     table = open_table(write(tmp_path, "x,few,y\n.5,0,0\n.6,1,1\n.7,0,2\n"))
     with pytest.raises(FileError, match="column 'y' is of nothing but classes"):
-        infer(table, class_column=None, frame=("0", "1", "2"))
+        infer_schema(table, class_column=None, frame=("0", "1", "2"))
 
 
 def test_attributes_may_share_their_values_with_the_classes(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_label_file_with_two_columns_of_labels(tmp_path: Path, frame: tuple[st
 def test_a_file_of_answers_with_two_columns_of_labels(tmp_path: Path) -> None:
     path = write(tmp_path, SETS)
     with pytest.raises(FileError, match=r"the columns 'class', 'answer_set' all hold labels; .*--class"):
-        truth(path, None, FRAME)
-    assert truth(path, "class", FRAME) == {"0": "cat", "1": "dog", "2": "bird"}
+        read_truth(path, None, FRAME)
+    assert read_truth(path, "class", FRAME) == {"0": "cat", "1": "dog", "2": "bird"}
 
 
 def test_experiments_say_it_by_kinds(tmp_path: Path) -> None:

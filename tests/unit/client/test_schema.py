@@ -9,8 +9,8 @@ import pytest
 from quercus.cli.specfile import from_dict, read_presentation, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
 from quercus.files import FileError, FileTable, open_table
-from quercus.files.labels import open_labels, truth
-from quercus.files.schema import Binding, class_column, infer, number
+from quercus.files.labels import open_labels, read_truth
+from quercus.files.schema import Binding, class_column, finite_number, infer_schema
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 
@@ -23,22 +23,22 @@ def table(tmp_path: Path, content: str, name: str = "t.csv") -> FileTable:
 
 @pytest.mark.parametrize("text", ["1", "-2.5", "+.5", "3.", "1e-3", "0012"])
 def test_numbers(text: str) -> None:
-    assert number(text) == float(text)
+    assert finite_number(text) == float(text)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1_0", "inf", "nan", "0x10", "1 2", "1e999", "٣", "1,5", "1\n"])
 def test_no_numbers(text: str) -> None:
-    assert number(text) is None
+    assert finite_number(text) is None
 
 
 def test_kinds_are_inferred_and_values_sorted(tmp_path: Path) -> None:
-    schema = infer(table(tmp_path, DATA), class_column="class")
+    schema = infer_schema(table(tmp_path, DATA), class_column="class")
     assert schema.attributes == (Nominal("colour", ("blue", "red")), Numeric("size"), Numeric("grade"))
     assert (schema.classes, schema.rows) == (("no", "yes"), 3)
 
 
 def test_columns_are_left_out_or_taken_as_names(tmp_path: Path) -> None:
-    schema = infer(table(tmp_path, DATA), class_column="class", ignore=["size"], nominal=["grade"])
+    schema = infer_schema(table(tmp_path, DATA), class_column="class", ignore=["size"], nominal=["grade"])
     assert schema.attributes == (Nominal("colour", ("blue", "red")), Nominal("grade", ("1", "2")))
 
 
@@ -46,7 +46,7 @@ def test_arff_declares_kinds_and_order(tmp_path: Path) -> None:
     text = "@attribute a {z, b}\n@attribute n real\n@attribute kind {q, p}\n@data\nb,?,p\n"
     opened = table(tmp_path, text, "t.arff")
     assert class_column(opened, None) == "kind"
-    schema = infer(opened, class_column="kind")
+    schema = infer_schema(opened, class_column="kind")
     assert (schema.attributes, schema.classes) == ((Nominal("a", ("z", "b")), Numeric("n")), ("q", "p"))
 
 
@@ -68,7 +68,7 @@ def test_columns_that_cannot_be_used(
     tmp_path: Path, content: str, options: dict[str, object], words: str
 ) -> None:
     with pytest.raises(FileError, match=words):
-        infer(table(tmp_path, content), **options)  # type: ignore[arg-type]
+        infer_schema(table(tmp_path, content), **options)  # type: ignore[arg-type]
 
 
 SPECIFICATION = Specification([Numeric("size"), Nominal("colour", ["red"])], ["no", "yes"])
@@ -119,10 +119,10 @@ def test_bad_plausibilities(tmp_path: Path, content: str, words: str) -> None:
 
 def test_truths_by_row_number_and_by_id(tmp_path: Path) -> None:
     path = table(tmp_path, "id,class\nx7,a\nx9,?\n").path
-    assert truth(path, None, ["a", "b"]) == {"0": "a", "1": None}
-    assert truth(path, "class", ["a", "b"], id_column="id") == {"x7": "a", "x9": None}
+    assert read_truth(path, None, ["a", "b"]) == {"0": "a", "1": None}
+    assert read_truth(path, "class", ["a", "b"], id_column="id") == {"x7": "a", "x9": None}
     alone = table(tmp_path, "whatever\nb\n", "one.csv").path
-    assert truth(alone, "class", ["a", "b"]) == {"0": "b"}
+    assert read_truth(alone, "class", ["a", "b"]) == {"0": "b"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_truths_by_row_number_and_by_id(tmp_path: Path) -> None:
 def test_bad_truths(tmp_path: Path, content: str, options: dict[str, str], words: str) -> None:
     path = table(tmp_path, content).path
     with pytest.raises(FileError, match=words):
-        truth(path, options.get("column"), ["a", "b"], id_column=options.get("id_column"))
+        read_truth(path, options.get("column"), ["a", "b"], id_column=options.get("id_column"))
 
 
 FULL = Specification(
@@ -238,8 +238,8 @@ def test_numbers_with_words_for_missing_ones_do_not_become_names(tmp_path: Path,
     path.write_text(f"a,b,class\n1,x,o\n2,{word},s\n{word},y,o\n3,{word},s\n")
     where = rf"line 4, column 1 \(a\): '{word}' is not a finite number .*--nominal 'a'"
     with pytest.raises(FileError, match=where):
-        infer(open_table(path), class_column="class")
-    as_names = infer(open_table(path), class_column="class", nominal=["a"])
+        infer_schema(open_table(path), class_column="class")
+    as_names = infer_schema(open_table(path), class_column="class", nominal=["a"])
     assert as_names.attributes == (
         Nominal("a", sorted(["1", "2", "3", word])),
         Nominal("b", sorted(["x", "y", word])),
@@ -249,14 +249,14 @@ def test_numbers_with_words_for_missing_ones_do_not_become_names(tmp_path: Path,
 def test_a_column_of_such_words_alone_holds_names(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,class\nnone,o\nNA,s\n")
-    assert infer(open_table(path), class_column="class").attributes == (Nominal("a", ["NA", "none"]),)
+    assert infer_schema(open_table(path), class_column="class").attributes == (Nominal("a", ["NA", "none"]),)
 
 
 def test_a_column_declared_numeric_holds_numbers(tmp_path: Path) -> None:
     path = tmp_path / "t.arff"
     path.write_text("@relation r\n@attribute a numeric\n@attribute c {x,y}\n@data\n1,x\nabc,y\n")
     with pytest.raises(FileError, match=r"line 6, column 1 \(a\): 'abc' is not a finite number"):
-        infer(open_table(path), class_column="c")
+        infer_schema(open_table(path), class_column="c")
 
 
 def test_a_presentation_is_read_and_written_again(tmp_path: Path) -> None:

@@ -35,14 +35,14 @@ def test_a_session_ends_when_nobody_uses_it() -> None:
     async def run() -> None:
         clock = Clock()
         sessions = Sessions(clock)
-        secret = await sessions.add(session("ann"))
+        secret = await sessions.add_session(session("ann"))
         clock.now = IDLE_S - 1
-        assert sessions.get(secret) is not None
+        assert sessions.find_session(secret) is not None
         clock.now += IDLE_S - 1  # it was used
-        assert sessions.get(secret) is not None
+        assert sessions.find_session(secret) is not None
         clock.now += IDLE_S + 1
-        assert sessions.get(secret) is None
-        await sessions.expire()
+        assert sessions.find_session(secret) is None
+        await sessions.expire_idle()
         assert len(sessions) == 0
 
     asyncio.run(run())
@@ -52,12 +52,12 @@ def test_one_caller_has_a_bounded_number() -> None:
     async def run() -> None:
         clock = Clock()
         sessions = Sessions(clock)
-        first = await sessions.add(session("ann"))
-        others = await sessions.add(session("bob"))
+        first = await sessions.add_session(session("ann"))
+        others = await sessions.add_session(session("bob"))
         for clock.now in range(1, MAX_PER_CALLER + 1):
-            await sessions.add(session("ann", clock.now))
-        assert sessions.get(first) is None
-        assert sessions.get(others) is not None
+            await sessions.add_session(session("ann", clock.now))
+        assert sessions.find_session(first) is None
+        assert sessions.find_session(others) is not None
         assert len(sessions) == MAX_PER_CALLER + 1
         await sessions.close()
         assert len(sessions) == 0
@@ -74,8 +74,8 @@ def test_all_callers_together_have_a_bounded_number(monkeypatch: pytest.MonkeyPa
         sessions = Sessions(clock)
         secrets = []
         for clock.now in range(7):
-            secrets.append(await sessions.add(session(f"caller {clock.now}", clock.now)))
-        assert [sessions.get(each) is not None for each in secrets] == [False] * 2 + [True] * 5
+            secrets.append(await sessions.add_session(session(f"caller {clock.now}", clock.now)))
+        assert [sessions.find_session(each) is not None for each in secrets] == [False] * 2 + [True] * 5
         await sessions.close()
 
     asyncio.run(run())
@@ -94,7 +94,7 @@ def test_all_sessions_end_at_the_same_time() -> None:
 
         sessions = Sessions(Clock())
         for each in map(session, ("ann", "bob", "eve")):
-            await sessions.add(Waiting(each.caller, each.labeller, each.client, each.used))
+            await sessions.add_session(Waiting(each.caller, each.labeller, each.client, each.used))
         await sessions.close()
         assert len(sessions) == 0
 
@@ -105,11 +105,11 @@ def test_signing_out_closes_the_connection() -> None:
     async def run() -> None:
         sessions = Sessions()
         ann = session("ann")
-        secret = await sessions.add(ann)
+        secret = await sessions.add_session(ann)
         with pytest.raises(Unavailable):  # there is no server, but the connection is open
             await ann.client.get_model("m")
-        await sessions.end(secret)
-        assert sessions.get(secret) is None
+        await sessions.end_session(secret)
+        assert sessions.find_session(secret) is None
         with pytest.raises(UsageError, match="closed"):
             await ann.client.get_model("m")
 
@@ -132,15 +132,15 @@ def test_nothing_shows_the_secrets() -> None:
     async def run() -> None:
         sessions = Sessions()
         ann = session("ann")
-        secret = await sessions.add(ann)
+        secret = await sessions.add_session(ann)
         assert len(secret) >= 43  # 256 bits
         shown = f"{ann!r} {sessions!r} {vars(sessions)!r}"
         assert TOKEN not in shown
         assert secret not in shown
         assert ann.form_token not in shown
-        assert ann.accepts(ann.form_token)
-        assert not ann.accepts("")
-        assert not ann.accepts("ä")
+        assert ann.accepts_form(ann.form_token)
+        assert not ann.accepts_form("")
+        assert not ann.accepts_form("ä")
         await sessions.close()
 
     asyncio.run(run())
@@ -150,15 +150,15 @@ def test_failures_are_throttled_by_address_and_forgotten() -> None:
     clock = Clock()
     throttle = FailureThrottle(clock)
     for clock.now in range(9):
-        throttle.failed("a")
+        throttle.count_failure("a")
     assert throttle.wait_s("a") == 0
-    throttle.failed("a")
+    throttle.count_failure("a")
     assert throttle.wait_s("a") == 292
     assert throttle.wait_s("b") == 0
     clock.now = 301
     assert throttle.wait_s("a") == 0
-    throttle.succeeded("a")
-    throttle.failed("a")
+    throttle.forget_failures("a")
+    throttle.count_failure("a")
     assert throttle.wait_s("a") == 0
 
 

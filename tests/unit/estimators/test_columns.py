@@ -117,12 +117,12 @@ def test_text_in_a_column_of_numbers() -> None:
 def test_sets_and_ranges() -> None:
     columns = FittedColumns.of(pd.DataFrame({"c": ["a", "b", "d"], "n": [1.0, 2.0, 3.0]}))
     rows = pd.DataFrame({"c": [{"a", "d"}, "b", {"new"}], "n": [Between(1, 2), {1, 3}, None]}, dtype=object)
-    assert columns.uncertain(rows) == [
+    assert columns.uncertain_rows(rows) == [
         [frozenset({0, 2}), Between(1, 2)],
         [1.0, frozenset({1.0, 3.0})],
         [None, None],
     ]
-    assert columns.uncertain(pd.DataFrame({"c": ["a"], "n": [1.0]})) is None
+    assert columns.uncertain_rows(pd.DataFrame({"c": ["a"], "n": [1.0]})) is None
 
 
 def test_names_are_distinct() -> None:

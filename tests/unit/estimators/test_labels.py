@@ -41,7 +41,7 @@ NAN = float("nan")
 def test_forms(y: Any, classes: list[Any], contours: list[list[float]]) -> None:
     found = read_labels(y)
     assert found.classes.tolist() == classes
-    np.testing.assert_array_equal(found.matrix(), contours)
+    np.testing.assert_array_equal(found.plausibility_matrix(), contours)
 
 
 def test_masses_stay_masses() -> None:
@@ -52,7 +52,7 @@ def test_masses_stay_masses() -> None:
 def test_the_frame_may_be_given(classes: Any) -> None:
     found = read_labels(["a", None], classes)
     assert found.classes.tolist() == ["c", "a", "b"]
-    np.testing.assert_array_equal(found.matrix(), [[0, 1, 0], [1, 1, 1]])
+    np.testing.assert_array_equal(found.plausibility_matrix(), [[0, 1, 0], [1, 1, 1]])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_frame_may_be_given(classes: Any) -> None:
 def test_another_missing_label(missing: object, y: Any) -> None:
     found = read_labels(y, missing=missing)
     assert len(found.classes) == 2
-    assert found.matrix()[1].tolist() == [1, 1]
+    assert found.plausibility_matrix()[1].tolist() == [1, 1]
 
 
 def test_a_column_of_labels_is_taken_with_a_warning() -> None:

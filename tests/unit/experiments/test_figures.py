@@ -5,9 +5,9 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
-from quercus.experiments.plots import draw, draw_all
+from quercus.experiments.plots import draw_all, draw_sweep
 from quercus.experiments.results import Measurement, MeasurementKey
-from quercus.experiments.summary import curves, in_order, markdown
+from quercus.experiments.summary import curves, in_order, markdown_table
 
 
 def rows(sweep="V", levels=(0.0, 0.5), methods=("c45", "forest-precise"), sets=("iris", "wine")):
@@ -31,7 +31,7 @@ def test_curves_are_means_with_their_standard_errors():
 
 
 def test_a_table_has_the_best_of_a_column_in_bold():
-    lines = markdown(list(rows()), "V", 0.5).splitlines()
+    lines = markdown_table(list(rows()), "V", 0.5).splitlines()
     assert lines[0] == "| learner | iris | wine | u65 | u80 | nodes | fit, ms |"
     assert lines[2] == "| C4.5, precise rows | 55.0 ± 5.0 | 55.0 ± 5.0 | 55.0 | 55.0 | 5 | 2.0 |"
     assert "**80.0** ± 5.0" in lines[3]
@@ -39,7 +39,7 @@ def test_a_table_has_the_best_of_a_column_in_bold():
 
 def test_a_method_that_was_left_out_has_a_dash():
     some = [row for row in rows() if row.key.data == "iris" or row.key.method == "c45"]
-    assert "| **80.0** ± 5.0 | – |" in markdown(some, "V", 0.5)
+    assert "| **80.0** ± 5.0 | – |" in markdown_table(some, "V", 0.5)
 
 
 def test_unknown_methods_come_last():
@@ -51,7 +51,7 @@ def test_there_is_a_figure_a_sweep_with_a_panel_a_set_and_it_is_the_same_again(t
     paths = draw_all(measured, tmp_path)
     assert [path.name for path in paths] == ["V.png", "given.png", "queries.png"]
     for path in paths:
-        words = {text.get_text() for text in draw(measured, path.stem).findobj(Text)}
+        words = {text.get_text() for text in draw_sweep(measured, path.stem).findobj(Text)}
         assert {"iris", "wine", "C4.5, precise rows", "random forest, precise rows", "accuracy"} <= words
     before = [path.read_bytes() for path in paths]
     for path in paths:

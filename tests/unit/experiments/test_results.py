@@ -27,28 +27,28 @@ def cell(fold, *levels):
 
 def test_rows_come_back_sorted(tmp_path):
     with Results(tmp_path) as results:
-        results.add([row(1)])
-        results.add([row(0)])
+        results.append_measurements([row(1)])
+        results.append_measurements([row(0)])
         assert list(read_rows(results.path)) == [row(1), row(0)]
     assert list(read_rows(tmp_path / RESULTS)) == [row(0), row(1)]
 
 
 def test_a_line_cut_off_in_the_writing_is_forgotten(tmp_path):
     with Results(tmp_path) as results:
-        results.add([row(0), row(1)])
+        results.append_measurements([row(0), row(1)])
     path = tmp_path / RESULTS
     path.write_text(path.read_text()[:-5])
-    assert Results(tmp_path).missing([cell(0), cell(1)]) == [cell(1)]
+    assert Results(tmp_path).missing_cells([cell(0), cell(1)]) == [cell(1)]
     assert list(read_rows(path)) == [row(0)]  # and the file is whole again
 
 
 def test_a_curve_with_a_missing_level_is_done_again_and_counts_once(tmp_path):
     with Results(tmp_path) as results:
-        results.add([row(0, 0.0), row(0, 0.5)])
+        results.append_measurements([row(0, 0.0), row(0, 0.5)])
     with Results(tmp_path) as results:
         longer = cell(0, 0.0, 0.5, 1.0)
-        assert results.missing([cell(0, 0.0, 0.5), longer]) == [longer]
-        results.add([row(0, 0.0), row(0, 0.5), row(0, 1.0)])
+        assert results.missing_cells([cell(0, 0.0, 0.5), longer]) == [longer]
+        results.append_measurements([row(0, 0.0), row(0, 0.5), row(0, 1.0)])
     assert list(read_rows(tmp_path / RESULTS)) == [row(0, level) for level in (0.0, 0.5, 1.0)]
 
 
@@ -82,6 +82,6 @@ def test_other_settings_or_other_data_are_refused(tmp_path):
 
 def test_results_without_their_settings_are_refused(tmp_path):
     with Results(tmp_path) as results:
-        results.add([row(0)])
+        results.append_measurements([row(0)])
     with pytest.raises(FileError, match=r"is missing beside results\.csv"):
         agree_on(tmp_path, {"seed": 0}, {})

@@ -8,7 +8,7 @@ from quercus.compute import open_executor
 from quercus.experiments.datasets import built_in
 from quercus.experiments.protocols import LabelProtocol, QueryProtocol
 from quercus.experiments.results import RESULTS, Results
-from quercus.experiments.running import run
+from quercus.experiments.running import run_cells
 
 
 def labels(**changes):
@@ -27,7 +27,7 @@ def queries():
 def worked(work, folder, executor="local", stop_after=None):
     """Work through a grid, or begin to; return the results but for the seconds."""
     with Results(folder) as results, open_executor(executor) as pool:
-        cells = results.missing(work.cells())
+        cells = results.missing_cells(work.cells())
         left = iter(range(len(cells) if stop_after is None else stop_after - 1))
 
         def done(_cell):
@@ -35,10 +35,10 @@ def worked(work, folder, executor="local", stop_after=None):
                 raise KeyboardInterrupt
 
         if stop_after is None:
-            assert run(work, cells, results, pool, done) == []
+            assert run_cells(work, cells, results, pool, done) == []
         else:
             with pytest.raises(KeyboardInterrupt):
-                run(work, cells, results, pool, done)
+                run_cells(work, cells, results, pool, done)
     lines = (folder / RESULTS).read_text().splitlines()
     return [line.rpartition(",")[0] for line in lines]
 

@@ -53,8 +53,8 @@ def test_rivals_and_dominated_attributes() -> None:
     assert [label.get_text() for label in ax.get_yticklabels()] == ["ash", "hue", "alcohol", "proline"]
     lines = [line for line in ax.get_lines() if line.get_linewidth() == 7]
     drawn = {line.get_ydata()[0]: (tuple(line.get_xdata()), to_hex(line.get_color())) for line in lines}
-    assert drawn[3] == ((0.31, 0.52), style.colour(0).lower())
-    assert drawn[2] == ((0.1, 0.31), style.colour(0).lower())  # it touches the best lower end
+    assert drawn[3] == ((0.31, 0.52), style.cycle_colour(0).lower())
+    assert drawn[2] == ((0.1, 0.31), style.cycle_colour(0).lower())  # it touches the best lower end
     assert drawn[1][1] == drawn[0][1] == style.MUTED
     assert ax.get_title(loc="left") == "2 attributes compete"
     weights = [label.get_fontweight() for label in ax.get_yticklabels()]

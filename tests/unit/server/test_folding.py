@@ -295,7 +295,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
         return model.tree_version, model.sequence_grown
 
     def learn() -> None:
-        """As `grower.run` does until the learning under way has ended."""
+        """As `grower.run_grower` does until the learning under way has ended."""
         rounds(running)
         assert learners.wait(60.0)
         rounds(running)

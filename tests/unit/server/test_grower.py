@@ -84,7 +84,7 @@ def rounds(running: Grower) -> None:
 
 
 def until_published(running: Grower) -> None:
-    """As `grower.run` does until nothing is left to do."""
+    """As `grower.run_grower` does until nothing is left to do."""
     while True:
         rounds(running)
         if running.wake_at == math.inf:

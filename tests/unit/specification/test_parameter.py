@@ -35,7 +35,7 @@ def test_defaults_and_bounds_are_values_and_what_is_beyond_them_is_not(parameter
         with pytest.raises(InvalidInput) as caught:
             parameter.check(value, "there")
         assert caught.value.field == "there"
-        assert parameter.bound in caught.value.reason
+        assert parameter.bound_text in caught.value.reason
 
 
 @pytest.mark.parametrize("kind", CLASSES)

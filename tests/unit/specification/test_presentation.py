@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named_with_its_bound(make: Callable[[], object], field
 def test_a_url_has_all_digits_of_a_number(value: float | str, text: str) -> None:
     """It had 1.23457e+06 of 1234567: the picture of no row, or of another one."""
     template = MediaTemplate("image", "frame", "https://cam.example/{frame}.jpg")
-    assert template.fill("a", {"frame": value}) == f"https://cam.example/{text}.jpg"
+    assert template.fill_url("a", {"frame": value}) == f"https://cam.example/{text}.jpg"
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_urls_that_no_browser_should_load(url: str) -> None:
 
 def test_a_template_is_filled_and_its_values_stay_values() -> None:
     template = MediaTemplate("image", "camera", "https://cam.example/{id}/{line}.jpg?t={t}")
-    assert template.places == ("id", "line", "t")
-    filled = template.fill("../../x?y=1#z", {"line": "a/b&c", "t": 1.5})
+    assert template.place_names == ("id", "line", "t")
+    filled = template.fill_url("../../x?y=1#z", {"line": "a/b&c", "t": 1.5})
     assert filled == "https://cam.example/..%2F..%2Fx%3Fy%3D1%23z/a%2Fb%26c.jpg?t=1.5"
-    assert template.fill("x", {"line": None, "t": 1.0}) is None
+    assert template.fill_url("x", {"line": None, "t": 1.0}) is None
     check_url("http://[::1]:8000/x", "url")
 
 
