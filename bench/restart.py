@@ -145,12 +145,12 @@ def measure_engine(algorithm: str, rows: int, path: Path) -> None:
         for start in range(begin, end, GROWTH_ROWS):
             part = slice(start, min(start + GROWTH_ROWS, end))
             labels = encode_sets((1 << y[part]).astype(np.uint64))
-            engine.fold([InstanceColumns(start + 1, X[part], labels)])
-        return engine.grown({}).node_count
+            engine.fold_events([InstanceColumns(start + 1, X[part], labels)])
+        return engine.grown_trees({}).node_count
 
     engine = tree_engine(spec)
     nodes = folded(engine, 0, rows)
-    saved = engine.saved()
+    saved = engine.saved_state()
     assert saved is not None
     write_columns(path, saved.head, saved.columns, saved.growing)
     print(
@@ -168,7 +168,7 @@ def measure_engine(algorithm: str, rows: int, path: Path) -> None:
                 if not name.startswith(TREE_COLUMNS[algorithm])
             }
         engine = tree_engine(spec)
-        engine.restore(SavedEngine(head, columns))
+        engine.restore_state(SavedEngine(head, columns))
         nodes = folded(engine, rows, len(X))
         print(
             f"  {what}: {time.process_time() - began:.2f} s CPU to the tree of {len(X):,} rows, {nodes:,} nodes",

@@ -42,7 +42,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusStoreUnreadable",
-        f"{t.STORE_UP.sample} == 0",
+        f"{t.STORE_UP.sample_name} == 0",
         "1m",
         "critical",
         "The server at {{ $labels.instance }} cannot read its store.",
@@ -50,7 +50,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusStoreNotWritable",
-        f"{t.WRITABLE.sample} == 0",
+        f"{t.WRITABLE.sample_name} == 0",
         "1m",
         "critical",
         "The server at {{ $labels.instance }} rejects rows and answers, because it cannot write its store.",
@@ -58,7 +58,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusDiskFull",
-        f"predict_linear({t.DISK_FREE.sample}[6h], 24 * 3600) < 0 or {t.DISK_FREE.sample} < 1e9",
+        f"predict_linear({t.DISK_FREE.sample_name}[6h], 24 * 3600) < 0 or {t.DISK_FREE.sample_name} < 1e9",
         "10m",
         "warning",
         "The disk of the store at {{ $labels.instance }} is full within a day, or has less than 1 GB left.",
@@ -66,7 +66,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusCertificateEnds",
-        f"{t.CERTIFICATE_END.sample} - time() < 14 * 86400",
+        f"{t.CERTIFICATE_END.sample_name} - time() < 14 * 86400",
         "1h",
         "warning",
         "The certificate of the server at {{ $labels.instance }} expires within 14 days.",
@@ -74,7 +74,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusGrowerDown",
-        f"{t.GROWER_UP.sample} == 0",
+        f"{t.GROWER_UP.sample_name} == 0",
         "2m",
         "critical",
         "No tree grows at {{ $labels.instance }}: the grower does not run, or reports no progress.",
@@ -82,7 +82,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusGrowerRestarts",
-        f"changes({t.GROWER_RESTARTS.sample}[15m]) > 3",
+        f"changes({t.GROWER_RESTARTS.sample_name}[15m]) > 3",
         "0m",
         "warning",
         "The grower at {{ $labels.instance }} was started again {{ $value }} times in 15 minutes.",
@@ -90,7 +90,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusTreeLags",
-        f"{t.LAG.sample} > 300",
+        f"{t.LAG.sample_name} > 300",
         "5m",
         "warning",
         "The tree of model {{ $labels.model }} is {{ $value | humanizeDuration }} behind its log.",
@@ -98,7 +98,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusFaults",
-        f'sum by (instance, grpc_method) (rate({t.HANDLED.sample}{{grpc_code=~"{_FAULTS}"}}[5m])) > 0',
+        f'sum by (instance, grpc_method) (rate({t.HANDLED.sample_name}{{grpc_code=~"{_FAULTS}"}}[5m])) > 0',
         "5m",
         "warning",
         "{{ $labels.grpc_method }} fails at {{ $labels.instance }} through a fault of the server.",
@@ -106,7 +106,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusRefusesWork",
-        f'sum by (instance, grpc_method) (rate({t.HANDLED.sample}{{grpc_code="RESOURCE_EXHAUSTED"}}[5m])) > 1',
+        f'sum by (instance, grpc_method) (rate({t.HANDLED.sample_name}{{grpc_code="RESOURCE_EXHAUSTED"}}[5m])) > 1',
         "10m",
         "warning",
         "{{ $labels.grpc_method }} is rejected more than once a second at {{ $labels.instance }}.",
@@ -114,7 +114,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusSlow",
-        f"histogram_quantile(0.99, sum by (instance, grpc_method, le) (rate({t.HANDLING.sample}[5m]))) > 5",
+        f"histogram_quantile(0.99, sum by (instance, grpc_method, le) (rate({t.HANDLING.sample_name}[5m]))) > 5",
         "10m",
         "warning",
         "One in a hundred calls of {{ $labels.grpc_method }} at {{ $labels.instance }} takes longer than 5 s.",
@@ -122,7 +122,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusNobodyLabels",
-        f"{t.OPEN.sample} > 0 and changes({t.ANSWERED.sample}[1d]) == 0",
+        f"{t.OPEN.sample_name} > 0 and changes({t.ANSWERED.sample_name}[1d]) == 0",
         "1h",
         "info",
         "Model {{ $labels.model }} has open queries, and nobody has answered one for a day.",
@@ -130,7 +130,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusBudgetSpent",
-        f"{t.BUDGET.sample} > 0 and {t.ANSWERED.sample} >= {t.BUDGET.sample}",
+        f"{t.BUDGET.sample_name} > 0 and {t.ANSWERED.sample_name} >= {t.BUDGET.sample_name}",
         "5m",
         "info",
         "Model {{ $labels.model }} has spent its budget, and asks for no more labels.",
@@ -176,7 +176,7 @@ def _panel_json(row: MetricRow) -> dict[str, Any]:
     expr, legend = _panel_expression(row)
     unit = {"bool": "bool_yes_no"}.get(row.unit, row.unit)
     if row == t.CERTIFICATE_END:
-        expr = f"{row.sample} - time()"  # what is left of it
+        expr = f"{row.sample_name} - time()"  # what is left of it
     return {
         "type": "timeseries",
         "title": row.name,
@@ -195,15 +195,15 @@ def _panel_expression(row: MetricRow) -> tuple[str, str]:
     """Return the expression of a metric's panel, and the name of each line."""
     chosen = '{instance=~"$instance"}'
     if row.kind == "histogram":
-        inner = f"sum by (grpc_method, le) (rate({row.sample}{chosen}[$__rate_interval]))"
+        inner = f"sum by (grpc_method, le) (rate({row.sample_name}{chosen}[$__rate_interval]))"
         return f"histogram_quantile(0.99, {inner})", "{{grpc_method}}"
     if row.kind == "counter":
         by = "grpc_method, grpc_code" if "grpc_code" in row.labels else "grpc_method"
         legend = "{{grpc_method}} {{grpc_code}}" if "grpc_code" in row.labels else "{{grpc_method}}"
-        return f"sum by ({by}) (rate({row.sample}{chosen}[$__rate_interval]))", legend
+        return f"sum by ({by}) (rate({row.sample_name}{chosen}[$__rate_interval]))", legend
     if "model" in row.labels:
-        return f'{row.sample}{{instance=~"$instance", model=~"$model"}}', "{{model}}"
-    return f"{row.sample}{chosen}", "{{instance}}"
+        return f'{row.sample_name}{{instance=~"$instance", model=~"$model"}}', "{{model}}"
+    return f"{row.sample_name}{chosen}", "{{instance}}"
 
 
 def _dashboard_frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _dashboard_frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
             "name": name,
             "type": "query",
             "datasource": SOURCE,
-            "query": f"label_values({metric.sample}, {name})",
+            "query": f"label_values({metric.sample_name}, {name})",
             "refresh": 2,
             "multi": True,
             "includeAll": True,

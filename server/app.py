@@ -145,15 +145,15 @@ class Server:
     def _add_gauges(self) -> None:
         core, supervisor = self.core, self.supervisor
         gauges: list[tuple[metric_table.MetricRow, Callable[[], float]]] = [
-            (metric_table.WRITES_WAITING, lambda: core.writer.waiting),
+            (metric_table.WRITES_WAITING, lambda: core.writer.queue_length),
             (metric_table.WRITABLE, lambda: not (core.writer.trouble or core.changes.trouble)),
             (metric_table.GROWER_UP, lambda: supervisor.is_well),
-            (metric_table.GROWER_RESTARTS, lambda: supervisor.restarts),
+            (metric_table.GROWER_RESTARTS, lambda: supervisor.restart_count),
         ]
         if (certificates := self._certificates) is not None:
             gauges.append((metric_table.CERTIFICATE_END, lambda: certificates.end))
         for row, value in gauges:
-            self._metrics.gauge(row, value)
+            self._metrics.register_gauge(row, value)
 
     @property
     def address(self) -> str:
@@ -170,9 +170,9 @@ class Server:
         """
         try:
             await asyncio.to_thread(check_address, self._config.host, self._config.port)
-            self.port = self._listen()
+            self.port = self._bind_port()
             if self._config.metrics_port:
-                self._metrics.serve(self._config.metrics_host, self._config.metrics_port)
+                self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port)
         except BaseException:
             await asyncio.to_thread(self._store.close)
             raise
@@ -194,11 +194,11 @@ class Server:
         """Report NOT_SERVING while the store cannot be read. Runs until cancelled."""
         changes, well = self.core.changes, True
         while True:
-            seen = changes.seen("")  # of no model: changes for all
+            seen = changes.change_stamp("")  # of no model: changes for all
             if well == bool(changes.trouble):
                 well = not well
                 await self._tell_health(well)
-            await changes.wait("", seen)
+            await changes.wait_for_change("", seen)
 
     async def _follow_parts(self) -> None:
         """Report, as separate services, the health of the grower and of writes. Runs until cancelled."""
@@ -222,7 +222,7 @@ class Server:
         status = health_pb2.HealthCheckResponse
         await self._health.set(service, status.SERVING if well else status.NOT_SERVING)
 
-    def _listen(self) -> int:
+    def _bind_port(self) -> int:
         wanted = join_address(self._config.host, self._config.port)
         try:
             if self._certificates is None:
@@ -238,14 +238,14 @@ class Server:
     async def _load_tokens(self) -> list[TokenRecord]:
         return await self.core.read(self._store.access.tokens)
 
-    async def reload(self) -> None:
+    async def reload_files(self) -> None:
         """Read certificates and tokens again; a file that cannot be read is logged, and the old content stays."""
         try:
             if self._certificates is not None:
-                await asyncio.to_thread(self._certificates.reload)
+                await asyncio.to_thread(self._certificates.reload_files)
                 _log.info("certificates are read again: connections made from now on show them")
             if self._authority is not None:
-                await self._authority.reload()
+                await self._authority.reload_tokens()
                 _log.info("tokens are read again")
         except (BadStart, StorageError) as error:
             _log.error("cannot read again, and goes on as before: %s", error)
@@ -313,7 +313,9 @@ class Server:
 
 
 def serve(config: Config) -> None:
-    """Run a server until SIGTERM or SIGINT; a second signal ends the process at once. SIGHUP: see `Server.reload`.
+    """Run a server until SIGTERM or SIGINT; a second signal ends the process at once.
+
+    SIGHUP: see `Server.reload_files`.
 
     Raises
     ------
@@ -362,7 +364,7 @@ def _collect_seldom() -> None:
 async def _reload_forever(server: Server, asked: asyncio.Event) -> None:
     while await asked.wait():
         asked.clear()
-        await server.reload()
+        await server.reload_files()
 
 
 def open_store(config: Config) -> Store:

@@ -124,7 +124,7 @@ class Config(BaseSettings):
         return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
 
     @cached_property  # asked for with every message
-    def sizes(self) -> MessageLimits:
+    def message_limits(self) -> MessageLimits:
         """Bounds of the contents of a message."""
         return MessageLimits(**{field.name: getattr(self, field.name) for field in fields(MessageLimits)})
 

@@ -87,9 +87,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the kernels once, before any test starts servers that would all do it at the same time."""
     if hasattr(session.config, "workerinput"):
         return  # the process that started this worker has done it
-    from quercus.server.growth.compiling import prepare  # after pytest_configure has named the cache
+    from quercus.server.growth.compiling import prepare_kernels  # after pytest_configure has named the cache
 
-    prepare()
+    prepare_kernels()
 
 
 @pytest.fixture(scope="session")

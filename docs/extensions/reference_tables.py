@@ -226,7 +226,7 @@ class Metrics(Generated):
 
     def text(self) -> str:
         """Return a table."""
-        rows = [(f"`{m.sample}`", m.kind, ", ".join(m.labels), cell(m.sentence)) for m in METRICS]
+        rows = [(f"`{m.sample_name}`", m.kind, ", ".join(m.labels), cell(m.sentence)) for m in METRICS]
         return table(("metric", "kind", "labels", "meaning"), rows)
 
 

@@ -43,7 +43,7 @@ class Catalogue:
         self._read = read
         self._changed: dict[str, Change] = {}  # models with a newer tree, by name
         self._due = asyncio.Event()
-        changes.listen(self._notice)
+        changes.add_listener(self._note_changes)
         self._schemas: dict[str, ModelSchema] = {}
         self._classifiers: dict[str, TreeClassifier] = {}
 
@@ -86,7 +86,9 @@ class Catalogue:
             )
         return found
 
-    async def pair(self, model: str, min_sequence: int = 0) -> tuple[TreeClassifier, ModelSchema]:
+    async def classifier_and_schema(
+        self, model: str, min_sequence: int = 0
+    ) -> tuple[TreeClassifier, ModelSchema]:
         """Return the newest classifier of a model and the schema of the same model.
 
         Raises
@@ -98,10 +100,10 @@ class Catalogue:
             classifier, schema = await self.classifier(model, min_sequence), await self.schema(model)
             if classifier.key == schema.key:
                 return classifier, schema
-            self.forget(model)  # it was deleted, and another has its name
+            self.forget_model(model)  # it was deleted, and another has its name
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
 
-    def forget(self, model: str) -> None:
+    def forget_model(self, model: str) -> None:
         """Forget the schema and the tree of a model."""
         self._schemas.pop(model, None)
         self._classifiers.pop(model, None)
@@ -114,9 +116,9 @@ class Catalogue:
             changed, self._changed = self._changed, {}
             for change in changed.values():
                 try:
-                    await self._refresh(change)
+                    await self._refresh_classifier(change)
                 except (NotFound, FailedPrecondition):
-                    self.forget(change.name)
+                    self.forget_model(change.name)
                 except StorageError as error:
                     _log.warning("cannot refresh model %s: %s", change.name, error)
                     self._changed.setdefault(change.name, change)
@@ -125,19 +127,19 @@ class Catalogue:
                     _log.exception("cannot refresh model %s", change.name)
             await asyncio.sleep(REFRESH_EVERY_S)  # a bound on the work: changes meanwhile are kept
 
-    def _notice(self, changes: Sequence[Change]) -> None:
+    def _note_changes(self, changes: Sequence[Change]) -> None:
         """Forget known models that were deleted or replaced, and remember those whose tree must be read again."""
         for change in changes:
             schema, classifier = self._schemas.get(change.name), self._classifiers.get(change.name)
             gone = change.tree_version is None
             for known in (schema, classifier):
                 if known is not None and (known.key == change.key) == gone:
-                    self.forget(change.name)
+                    self.forget_model(change.name)
             if classifier is not None and not gone and classifier.version != change.tree_version:
                 self._changed[change.name] = change
                 self._due.set()
 
-    async def _refresh(self, change: Change) -> None:
+    async def _refresh_classifier(self, change: Change) -> None:
         classifier = self._classifiers.get(change.name)
         if classifier is not None and classifier.key == change.key:
             await self._load_classifier(change.name)

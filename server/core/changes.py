@@ -54,7 +54,7 @@ class ChangeSignal:
         self._stopping = threading.Event()
         self._trouble = ""
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._poll, name="quercus-changes", daemon=True)
+        self._thread = threading.Thread(target=self._poll_store, name="quercus-changes", daemon=True)
 
     @property
     def trouble(self) -> str:
@@ -62,7 +62,7 @@ class ChangeSignal:
         return self._trouble
 
     @property
-    def count(self) -> int:
+    def change_count(self) -> int:
         """Number of changes noticed so far."""
         return self._count
 
@@ -70,17 +70,17 @@ class ChangeSignal:
         """Begin to poll."""
         self._thread.start()
 
-    def listen(self, listener: Callable[[Sequence[Change]], None]) -> None:
+    def add_listener(self, listener: Callable[[Sequence[Change]], None]) -> None:
         """Register a function that is called in the event loop with every noticed change."""
         self._listeners.append(listener)
 
-    def seen(self, model: str) -> int:
+    def change_stamp(self, model: str) -> int:
         """Return what differs after every change of a model: remember it before a read, then wait for another."""
         return self._counts.get(model, self._all)
 
-    async def wait(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
+    async def wait_for_change(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
         """Wait until a model has changed since `seen`; False when the time was up first."""
-        if self.seen(model) != seen:
+        if self.change_stamp(model) != seen:
             return True
         mine: asyncio.Future[None] = self._loop.create_future()
         waiting = self._waiting.setdefault(model, set())
@@ -96,7 +96,7 @@ class ChangeSignal:
                 del self._waiting[model]
         return True
 
-    def notify(self, changes: Sequence[Change]) -> None:
+    def notify_waiting(self, changes: Sequence[Change]) -> None:
         """Wake calls that wait for one of these models. Runs in the event loop."""
         self._count += 1
         for change in changes:
@@ -124,7 +124,7 @@ class ChangeSignal:
         await asyncio.to_thread(self._thread.join)
         self.notify_all()
 
-    def _poll(self) -> None:
+    def _poll_store(self) -> None:
         token: int | None = None
         newest = 0  # at the first read everything has changed
         pause_s = self._poll_s
@@ -152,7 +152,7 @@ class ChangeSignal:
         changes = self._source.changes(newest)
         if not changes:
             return newest
-        self._call_in_loop(self.notify, changes)
+        self._call_in_loop(self.notify_waiting, changes)
         return changes[-1].number
 
     def _publish_trouble(self, trouble: str) -> None:

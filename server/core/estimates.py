@@ -29,7 +29,7 @@ class Estimates(Generic[T]):
             int, asyncio.Future[T]
         ] = {}  # that have not begun, so that they will know all there is
 
-    async def of(self, key: int, newest: int, estimate: Callable[[], tuple[int, T]]) -> T:
+    async def get_estimate(self, key: int, newest: int, estimate: Callable[[], tuple[int, T]]) -> T:
         """Return an estimate that knows an event; it is made unless there is one.
 
         Parameters
@@ -45,11 +45,11 @@ class Estimates(Generic[T]):
                 return known[1]
         queued = self._queued.get(key)
         if queued is None:
-            queued = self._queued[key] = asyncio.ensure_future(self._make(key, estimate))
+            queued = self._queued[key] = asyncio.ensure_future(self._make_estimate(key, estimate))
             queued.add_done_callback(lambda each: each.cancelled() or each.exception())
         return await asyncio.shield(queued)
 
-    async def run(self, function: Callable[[], R]) -> R:
+    async def run_unshared(self, function: Callable[[], R]) -> R:
         """Compute an estimate that is not shared with other callers."""
         async with self._turn:
             return await asyncio.get_running_loop().run_in_executor(self._pool, function)
@@ -58,7 +58,7 @@ class Estimates(Generic[T]):
         """Wait for the estimate under way."""
         self._pool.shutdown()
 
-    async def _make(self, key: int, estimate: Callable[[], tuple[int, T]]) -> T:
+    async def _make_estimate(self, key: int, estimate: Callable[[], tuple[int, T]]) -> T:
         async with self._turn:
             del self._queued[key]  # who comes from now on may know more than it will
             made = await asyncio.get_running_loop().run_in_executor(self._pool, estimate)

@@ -60,16 +60,16 @@ class FairQueue(Generic[A, R]):
         self._serving: dict[str, asyncio.Task[None]] = {}
         self._numbers = count(1)
 
-    def join(self, model: str, labeller: str, asked: A, serve: Serve[A, R]) -> QueuedRequest[A, R]:
+    def join_line(self, model: str, labeller: str, asked: A, serve: Serve[A, R]) -> QueuedRequest[A, R]:
         """Get into the line of a model; `serve` serves all who wait together, and one such group at a time."""
         loop = asyncio.get_running_loop()
         turn: QueuedRequest[A, R] = QueuedRequest(labeller, asked, loop.create_future())
         self._waiting.setdefault(model, []).append(turn)
         # not at once: who wakes in this moment too gets into the line first
-        loop.call_soon(self._next, model, serve)
+        loop.call_soon(self._serve_next, model, serve)
         return turn
 
-    def served(self, model: str, labeller: str) -> None:
+    def record_served(self, model: str, labeller: str) -> None:
         """Remember that a labeller was given something."""
         self._served[model, labeller] = next(self._numbers)
         self._served.move_to_end((model, labeller))
@@ -81,7 +81,7 @@ class FairQueue(Generic[A, R]):
         while self._serving:
             await asyncio.wait([*self._serving.values()])
 
-    def _next(self, model: str, serve: Serve[A, R]) -> None:
+    def _serve_next(self, model: str, serve: Serve[A, R]) -> None:
         if model in self._serving:
             return
         line = self._in_order(model)
@@ -90,7 +90,7 @@ class FairQueue(Generic[A, R]):
             self._waiting[model] = left
         if turns:
             task = self._serving[model] = asyncio.create_task(serve(model, turns))
-            task.add_done_callback(partial(self._end, model, serve, turns))
+            task.add_done_callback(partial(self._finish_turns, model, serve, turns))
 
     def _in_order(self, model: str) -> list[QueuedRequest[A, R]]:
         """Take those who wait out of the line; a labeller's second turn comes after all the first ones."""
@@ -109,7 +109,7 @@ class FairQueue(Generic[A, R]):
             behind.add(turn.labeller)
         return line
 
-    def _end(
+    def _finish_turns(
         self, model: str, serve: Serve[A, R], turns: Sequence[QueuedRequest[A, R]], task: asyncio.Task[None]
     ) -> None:
         del self._serving[model]
@@ -118,7 +118,7 @@ class FairQueue(Generic[A, R]):
                 turn.outcome.cancel()
             else:
                 turn.fail(task.exception() or RuntimeError("nobody served it"))
-        self._next(model, serve)
+        self._serve_next(model, serve)
 
 
 def fair_share(limit: int, there: int, others: int) -> int:

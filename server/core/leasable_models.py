@@ -21,7 +21,7 @@ class LeasableModel:
     policy: Policy
 
     @property
-    def mark(self) -> tuple[int, ...]:
+    def change_mark(self) -> tuple[int, ...]:
         """A value that changes whenever a labeller may get something new of the model."""
         return mark_of(self.record)
 
@@ -73,14 +73,14 @@ class LeasableModels:
         self._stamp = 0
         self._waiting: set[asyncio.Future[None]] = set()
         self._following: asyncio.Task[None] | None = None
-        changes.listen(self._changed)
+        changes.add_listener(self._on_change)
 
     @property
-    def stamp(self) -> int:
+    def change_stamp(self) -> int:
         """A value that differs after every change; remember it before a look, then wait for another."""
         return self._stamp
 
-    async def look(self, *, fresh: bool = False) -> list[LeasableModel]:
+    async def list_leasable(self, *, fresh: bool = False) -> list[LeasableModel]:
         """Return the models that have something to ask.
 
         Parameters
@@ -88,17 +88,17 @@ class LeasableModels:
         fresh : read now what changed, noticed or not: who begins to wait must see what he did before.
         """
         if fresh or time.monotonic() - self._look.at >= STATUS_POLL_S:
-            await self._refresh()
+            await self._refresh_state()
         return list(self._look.open.values())
 
-    async def wait(self, seen: int, timeout_s: float | None = None) -> bool:
+    async def wait_for_change(self, seen: int, timeout_s: float | None = None) -> bool:
         """Wait until what may be leased has changed since `seen`; False when the time was up first."""
         if self._stamp != seen:
             return True
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(mine)
         if len(self._waiting) == 1:  # changes were not read while no call waited
-            self._changed(())
+            self._on_change(())
         try:
             async with asyncio.timeout(timeout_s):
                 await mine
@@ -108,30 +108,32 @@ class LeasableModels:
             self._waiting.discard(mine)
         return True
 
-    def _changed(self, _: Sequence[Change]) -> None:
+    def _on_change(self, _: Sequence[Change]) -> None:
         if self._waiting and (self._following is None or self._following.done()):
-            self._following = asyncio.create_task(self._follow(), name="quercus-openings")
+            self._following = asyncio.create_task(self._follow_changes(), name="quercus-openings")
 
-    async def _follow(self) -> None:
+    async def _follow_changes(self) -> None:
         """Read what changed until nothing more does; the change signal reports trouble of the store."""
         while self._waiting:
-            noticed = self._changes.count
+            noticed = self._changes.change_count
             try:
-                await self._refresh()
+                await self._refresh_state()
             except StorageError:
-                self._wake()  # calls that look now get the error
-            if noticed == self._changes.count:
+                self._wake_waiting()  # calls that look now get the error
+            if noticed == self._changes.change_count:
                 return
 
-    async def _refresh(self) -> None:
+    async def _refresh_state(self) -> None:
         async with self._reading:
             before = self._look
             look: _StoreState = await self._read(_look_again, self._store, before)
             self._look = look
-            if {each.mark for each in look.open.values()} != {each.mark for each in before.open.values()}:
-                self._wake()
+            if {each.change_mark for each in look.open.values()} != {
+                each.change_mark for each in before.open.values()
+            }:
+                self._wake_waiting()
 
-    def _wake(self) -> None:
+    def _wake_waiting(self) -> None:
         self._stamp += 1
         waiting, self._waiting = self._waiting, set()
         for each in waiting:

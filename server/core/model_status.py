@@ -41,7 +41,7 @@ class _CachedStatus:
     seen: int  # of the model's changes, before it began
     task: asyncio.Task[ModelStatus]
 
-    def serves(self, seen: int) -> bool:
+    def is_usable(self, seen: int) -> bool:
         if self.seen != seen:
             return False
         if not self.task.done():
@@ -66,7 +66,7 @@ class ModelStatusCache:
         self._changes = changes
         self._readings: dict[str, _CachedStatus] = {}
 
-    async def of(self, model: str, *, fresh: bool = False) -> ModelStatus:
+    async def get_status(self, model: str, *, fresh: bool = False) -> ModelStatus:
         """Return the status of a model as of the last noticed change.
 
         Parameters
@@ -80,15 +80,17 @@ class ModelStatusCache:
             When there is no such model.
         """
         reading = self._readings.pop(model, None)
-        if fresh or reading is None or not reading.serves(self._changes.seen(model)):
-            reading = _CachedStatus(self._changes.seen(model), asyncio.create_task(self._look(model)))
+        if fresh or reading is None or not reading.is_usable(self._changes.change_stamp(model)):
+            reading = _CachedStatus(
+                self._changes.change_stamp(model), asyncio.create_task(self._load_status(model))
+            )
             reading.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._readings[model] = reading
         if len(self._readings) > MAX_CACHED_MODELS:
             del self._readings[next(iter(self._readings))]
         return await asyncio.shield(reading.task)
 
-    async def _look(self, model: str) -> ModelStatus:
+    async def _load_status(self, model: str) -> ModelStatus:
         status: ModelStatus = await self._read(_read_status, self._store, model)
         return status
 

@@ -76,14 +76,14 @@ class ServiceCore:
 
     async def write(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function that writes the store in the writer thread."""
-        return await self.writer.submit(partial(function, *args, **kwargs))
+        return await self.writer.queue_write(partial(function, *args, **kwargs))
 
-    async def share(self, work: GroupWork[T]) -> T:
+    async def run_grouped(self, work: GroupWork[T]) -> T:
         """Make a lease or an answer in the writer thread, in one transaction with others that wait."""
-        (future,) = self.writer.share([work])
+        (future,) = self.writer.queue_grouped([work])
         return await future
 
-    async def convert(
+    async def convert_message(
         self, message: Message, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a conversion of `message`: at once when it is small, in a thread otherwise."""
@@ -91,7 +91,7 @@ class ServiceCore:
             return function(*args, **kwargs)
         return await self.read(function, *args, **kwargs)
 
-    async def pause(self, change: Coroutine[Any, Any, bool]) -> None:
+    async def wait_or_stop(self, change: Coroutine[Any, Any, bool]) -> None:
         """Wait for a change, for as long as it is waited for; no longer than until the server stops."""
         waiting = asyncio.ensure_future(change)
         stop = asyncio.ensure_future(self.stopping.wait())
@@ -107,7 +107,7 @@ class ServiceCore:
         for each in self._awaited:
             each.reschedule(0.0)
 
-    async def requests(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
+    async def requests_until_stop(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
         """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
         messages = aiter(stream)
         while not self.stopping.is_set():

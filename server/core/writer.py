@@ -64,7 +64,7 @@ class Writer:
         self._gathered_rows = 0
         self._expected = 1  # pushes that may come at the same time, as after the last commit
         self._gap_s = 0.0  # duration of the last commit
-        self._thread = threading.Thread(target=self._work, name="quercus-writer", daemon=True)
+        self._thread = threading.Thread(target=self._write_forever, name="quercus-writer", daemon=True)
         self._pending_bytes = 0
         self._room = asyncio.Event()
         self._trouble = store.write_trouble
@@ -74,7 +74,7 @@ class Writer:
         self.commits = 0  # groups of pushes committed: fewer than pushes when they share commits
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """Number of jobs, or groups of pushes, that the thread has not taken yet."""
         return self._queue.qsize() + len(self._gathered)
 
@@ -87,7 +87,7 @@ class Writer:
         """Begin to write."""
         self._thread.start()
 
-    async def push(self, push: Push) -> asyncio.Future[AppendedBatch]:
+    async def queue_push(self, push: Push) -> asyncio.Future[AppendedBatch]:
         """Queue a batch; the future is done once it is committed. Waits while too much is queued already."""
         while self._pending_bytes > PENDING_BYTES:
             self._room.clear()
@@ -95,16 +95,16 @@ class Writer:
         size = size_bytes(push)
         self._pending_bytes += size
         future: asyncio.Future[AppendedBatch] = self._loop.create_future()
-        self._gather(_WriteJob(future, push=push, size=size), len(push.ids))
+        self._gather_push(_WriteJob(future, push=push, size=size), len(push.ids))
         return future
 
-    def submit(self, run: Callable[[], T]) -> asyncio.Future[T]:
+    def queue_write(self, run: Callable[[], T]) -> asyncio.Future[T]:
         """Queue any other write; the future has what `run` returned."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._hand_over(_WriteJob(future, run=run))
         return future
 
-    def share(self, works: Sequence[GroupWork[T]]) -> list[asyncio.Future[T]]:
+    def queue_grouped(self, works: Sequence[GroupWork[T]]) -> list[asyncio.Future[T]]:
         """Queue leases and answers, which share a transaction with other waiting ones; return their futures."""
         futures: list[asyncio.Future[T]] = [self._loop.create_future() for _ in works]
         self._hand_over(*(_WriteJob(each, work=work) for each, work in zip(futures, works, strict=True)))
@@ -115,7 +115,7 @@ class Writer:
         self._hand_over(_STOP)
         await asyncio.to_thread(self._thread.join)
 
-    def _gather(self, job: _WriteJob, rows: int) -> None:
+    def _gather_push(self, job: _WriteJob, rows: int) -> None:
         self._gathered.append(job)
         self._gathered_rows += rows
         count = len(self._gathered)
@@ -149,7 +149,7 @@ class Writer:
             self._queue.put((*self._gathered, *more))
         self._gathered, self._gathered_rows = [], 0
 
-    def _work(self) -> None:
+    def _write_forever(self) -> None:
         stopping = False
         while not stopping:
             jobs = self._take_jobs()
@@ -157,24 +157,24 @@ class Writer:
             known = [job for job in jobs if job is not None]
             try:
                 self._run_all(known)
-                looked = self._look()
-                self._remove()
+                looked = self._probe_store()
+                self._remove_deleted()
             except Exception as error:
-                self._fail(known, error)
+                self._fail_jobs(known, error)
             else:
                 self._failure = "" if looked else self._failure
             self._tell_trouble()
 
-    def _fail(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
+    def _fail_jobs(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
         """Fail the waiting calls after any error: the thread must not end while others write."""
         said = f"an unexpected error ({type(error).__name__}: {error})"
         if said != self._failure:
             _log.error("writing failed: %s", said, exc_info=error)
         self._failure = said
         with suppress(RuntimeError):  # the event loop has ended, and with it who waited
-            self._settle([(job, error) for job in jobs])
+            self._hand_back([(job, error) for job in jobs])
 
-    def _remove(self) -> None:
+    def _remove_deleted(self) -> None:
         """Remove some rows of deleted models; queued writes run in between."""
         if self._removing:
             self._removing = False  # where the store does not take it: until the next look
@@ -192,7 +192,7 @@ class Writer:
                 jobs += self._queue.get_nowait()
         return jobs
 
-    def _look(self) -> bool:
+    def _probe_store(self) -> bool:
         """Look, when it is time to, whether the store takes writes; tells whether it was."""
         now = time.monotonic()
         if now < self._look_at:
@@ -222,7 +222,7 @@ class Writer:
         rows = 0
         for job in jobs:
             if job.future.cancelled():  # its caller has gone: it is not written
-                self._settle([(job, None)])
+                self._hand_back([(job, None)])
                 continue
             if job.work is not None:
                 shared.append(job)
@@ -231,13 +231,13 @@ class Writer:
                 group.append(job)
                 rows += len(job.push.ids)
                 continue
-            self._commit(group)
+            self._commit_pushes(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
             self._run_shared(shared)  # not behind all pushes that wait
             shared = []
             if job.run is not None:
                 self._run_one(job, job.run)
-        self._commit(group)
+        self._commit_pushes(group)
         self._run_shared(shared)
 
     def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
@@ -252,16 +252,16 @@ class Writer:
                 outcomes = self._store.run_group([work for _, work in mine])
             except Exception as error:
                 outcomes = [error] * len(mine)
-            self._settle([(job, outcome) for (job, _), outcome in zip(mine, outcomes, strict=True)])
+            self._hand_back([(job, outcome) for (job, _), outcome in zip(mine, outcomes, strict=True)])
 
     def _run_one(self, job: _WriteJob, run: Callable[[], Any]) -> None:
         try:
             outcome = run()
         except Exception as error:
             outcome = error
-        self._settle([(job, outcome)])
+        self._hand_back([(job, outcome)])
 
-    def _commit(self, group: Sequence[_WriteJob]) -> None:
+    def _commit_pushes(self, group: Sequence[_WriteJob]) -> None:
         if not group:
             return
         started = time.monotonic()
@@ -273,12 +273,12 @@ class Writer:
             outcomes = [error] * len(group)
         self.commits += 1
         self._gap_s = min(time.monotonic() - started, GATHER_S)
-        self._settle(list(zip(group, outcomes, strict=True)))
+        self._hand_back(list(zip(group, outcomes, strict=True)))
 
-    def _settle(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
-        self._loop.call_soon_threadsafe(self._answer, done)
+    def _hand_back(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
+        self._loop.call_soon_threadsafe(self._resolve_futures, done)
 
-    def _answer(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
+    def _resolve_futures(self, done: Sequence[tuple[_WriteJob, Any]]) -> None:
         """Resolve the waiting futures, all in one turn of the event loop."""
         if pushes := sum(job.push is not None for job, _ in done):
             self._expected = pushes + len(self._gathered)

@@ -261,7 +261,7 @@ class TokenAuthority:
         self._loaded_at = float("-inf")  # monotonic
         self._loading = asyncio.Lock()
 
-    async def reload(self) -> None:
+    async def reload_tokens(self) -> None:
         """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
         async with self._loading:
             await self._load_all()
@@ -271,7 +271,7 @@ class TokenAuthority:
         self._records = {record.id: record for record in await self._load()}
         self._loaded_at = started
 
-    async def admit(self, authorization: str | None) -> Principal:
+    async def identify_caller(self, authorization: str | None) -> Principal:
         """Return who speaks.
 
         Parameters
@@ -291,7 +291,7 @@ class TokenAuthority:
         found = _TOKEN.fullmatch(token.strip())
         if scheme.lower() != "bearer" or found is None:
             raise Unauthenticated("the token is malformed: it must be as `quercus tokens create` printed it")
-        record = await self._find(found[1])
+        record = await self._find_token(found[1])
         kept = record.digest if record is not None else bytes(32)
         same = hmac.compare_digest(kept, secret_digest(found[2]))
         if record is None or not same:
@@ -301,7 +301,7 @@ class TokenAuthority:
             raise Unauthenticated(f"the token of {record.name} {how}: ask the operator for another")
         return Principal(record.name, record.roles, record.models, record.id)
 
-    async def _find(self, token_id: str) -> TokenRecord | None:
+    async def _find_token(self, token_id: str) -> TokenRecord | None:
         asked_at = time.monotonic()
         age = asked_at - self._loaded_at
         if token_id in self._records and age <= FRESH_S:

@@ -27,7 +27,7 @@ class Call:
         self._metadata = tuple(context.invocation_metadata() or ())
         self.has_ended = False
 
-    def end(self) -> None:
+    def mark_ended(self) -> None:
         """End the call: nothing is sent from now on."""
         self.has_ended = True
 
@@ -65,13 +65,13 @@ class Call:
 
     async def write(self, response: Any) -> None:
         """Send a message."""
-        await self._sent(self._context.write, response)
+        await self._send_unless_ended(self._context.write, response)
 
     async def abort(self, code: Any, details: str = "", trailing_metadata: tuple[Any, ...] = ()) -> None:
         """End the call with a status; raises always."""
-        await self._sent(self._context.abort, code, details, trailing_metadata)
+        await self._send_unless_ended(self._context.abort, code, details, trailing_metadata)
 
-    async def _sent(self, send: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+    async def _send_unless_ended(self, send: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """Send; if the client has gone, cancel the call, which gRPC would do a moment later anyway."""
         if self.has_ended:
             raise asyncio.CancelledError

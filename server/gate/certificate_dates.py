@@ -34,7 +34,7 @@ def certificate_end(cert: str, key: str) -> float:
     trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # it need not be signed by itself
     trusting.load_verify_locations(cert)
     try:
-        shown = _handshake(served, trusting)
+        shown = _shown_certificate(served, trusting)
     except ssl.SSLCertVerificationError as error:
         if error.verify_code == EXPIRED:
             return 0.0
@@ -42,7 +42,7 @@ def certificate_end(cert: str, key: str) -> float:
     return float(ssl.cert_time_to_seconds(str(shown["notAfter"])))
 
 
-def _handshake(served: ssl.SSLContext, trusting: ssl.SSLContext) -> dict[str, object]:
+def _shown_certificate(served: ssl.SSLContext, trusting: ssl.SSLContext) -> dict[str, object]:
     """Connect the two contexts, and return the certificate that was shown."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = trusting.wrap_bio(back, there)

@@ -28,7 +28,7 @@ class ErrorInterceptor(aio.ServerInterceptor):
     """
 
     def __init__(self) -> None:
-        self._wrapped = WrappedHandlers(self._wrap)
+        self._wrapped = WrappedHandlers(self._wrap_handler)
         self._streams = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -50,9 +50,11 @@ class ErrorInterceptor(aio.ServerInterceptor):
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
         """Wrap the handler of the method."""
-        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+        return self._wrapped.get_wrapped(
+            handler_call_details.method, await continuation(handler_call_details)
+        )
 
-    def _wrap(self, method: str, handler: Handler) -> Handler:
+    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         read, write = handler.request_deserializer, handler.response_serializer
         if inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream):
             codecs = read, write  # it writes through the context
@@ -61,12 +63,12 @@ class ErrorInterceptor(aio.ServerInterceptor):
         return wrap_handler(
             handler,
             unary=lambda behaviour, _: _guard_unary(method, behaviour, write or bytes),
-            stream=lambda behaviour, _: self._counted(_guard_stream(method, behaviour, write or bytes)),
+            stream=lambda behaviour, _: self._count_streams(_guard_stream(method, behaviour, write or bytes)),
             codecs=codecs,
         )
 
-    def _counted(self, behaviour: Any) -> Any:
-        async def counted(request: Any, context: Any) -> AsyncIterator[Any]:
+    def _count_streams(self, behaviour: Any) -> Any:
+        async def counted_stream(request: Any, context: Any) -> AsyncIterator[Any]:
             self._streams += 1
             self._quiet.clear()
             try:
@@ -78,7 +80,7 @@ class ErrorInterceptor(aio.ServerInterceptor):
                 if not self._streams:
                     self._quiet.set()
 
-        return counted
+        return counted_stream
 
 
 def _guard_unary(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:

@@ -78,47 +78,50 @@ class Guard(aio.ServerInterceptor):
         self._core = core
         self._authority = authority
         self._bounds = bounds
-        self._wrapped = WrappedHandlers(self._wrap)
+        self._wrapped = WrappedHandlers(self._wrap_handler)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
         """Wrap the handler of the method; where the token does not count, nothing of the request is read."""
         method = handler_call_details.method
-        handler = self._wrapped.of(method, await continuation(handler_call_details))
+        handler = self._wrapped.get_wrapped(method, await continuation(handler_call_details))
         if handler is None or self._authority is None or not _reads_first(method, handler):
             return handler
         try:
-            await self._authority.admit(metadata_of(handler_call_details, AUTHORIZATION))
+            await self._authority.identify_caller(metadata_of(handler_call_details, AUTHORIZATION))
         except Exception as error:  # reported by the outer interceptors
             _refusal.set(error)
             return _REFUSING[handler.response_streaming]
         return handler
 
-    def _wrap(self, method: str, handler: Handler) -> Handler:
+    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         reader = MessageReader(handler.request_deserializer, self._core.read)
         codecs = None, handler.response_serializer  # a request is read when it is let in
         if method.startswith(OPEN_PREFIX):
             return wrap_handler(
-                handler, unary=_reader_of(reader), stream=lambda b, _: self._bounded(reader, b), codecs=codecs
+                handler,
+                unary=_reader_of(reader),
+                stream=lambda b, _: self._bound_stream(reader, b),
+                codecs=codecs,
             )
         gate = _GuardedMethod(self._core, self._authority, self._bounds, method, reader)
         audited = short_name(method) in ADMINISTRATIVE
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
-            guarded = gate.unary(behaviour, streams_in)
-            return gate.audited(guarded) if audited else guarded
+            guarded = gate.guard_unary(behaviour, streams_in)
+            return gate.with_audit(guarded) if audited else guarded
 
-        return wrap_handler(handler, unary=unary, stream=gate.stream, codecs=codecs)
+        return wrap_handler(handler, unary=unary, stream=gate.guard_stream, codecs=codecs)
 
-    def _bounded(self, reader: MessageReader, behaviour: Any) -> Any:
+    def _bound_stream(self, reader: MessageReader, behaviour: Any) -> Any:
         """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
 
-        async def bounded(data: bytes, context: Any) -> None:
-            with self._bounds.streams.opened(_address_of(context)):
-                await behaviour(await reader.read(data), context)
+        async def bounded_stream(data: bytes, context: Any) -> None:
+            with self._bounds.streams.count_stream(_address_of(context)):
+                await behaviour(await reader.read_message(data), context)
 
-        return bounded
+        return bounded_stream
 
 
 _refusal: ContextVar[Exception] = ContextVar("quercus_refusal")
@@ -151,13 +154,13 @@ def _reads_first(method: str, handler: Handler) -> bool:
 
 
 def _reader_of(reader: MessageReader) -> Wrap:
-    def wrap(behaviour: Any, _: bool) -> Any:
+    def wrap_behaviour(behaviour: Any, _: bool) -> Any:
         async def read(data: bytes, context: Any) -> Any:
-            return await behaviour(await reader.read(data), context)
+            return await behaviour(await reader.read_message(data), context)
 
         return read
 
-    return wrap
+    return wrap_behaviour
 
 
 class _GuardedMethod:
@@ -179,22 +182,22 @@ class _GuardedMethod:
         self._is_patient = method.rpartition("/")[2] in PATIENT
         self._method = method
 
-    async def admit(self, context: Any) -> Principal | None:
+    async def admit_caller(self, context: Any) -> Principal | None:
         """Return who calls; raises unless they may, still."""
         if self._authority is None:
             return None
-        principal = await self._authority.admit(metadata_of(context, AUTHORIZATION))
+        principal = await self._authority.identify_caller(metadata_of(context, AUTHORIZATION))
         check_permission(principal, self._method)
         return principal
 
-    async def check(self, data: bytes, context: Any) -> Any:
+    async def check_message(self, data: bytes, context: Any) -> Any:
         """Check a message and return it; it is parsed only after the checks that need no parsing."""
-        principal = await self.admit(context)
+        principal = await self.admit_caller(context)
         set_caller(principal)
-        self._bounds.rates.take(_caller_name(principal, context))
+        self._bounds.rates.take_token(_caller_name(principal, context))
         if self._is_work:
-            self._bounds.memory.check()
-        request = await self._reader.read(data)
+            self._bounds.memory.check_memory()
+        request = await self._reader.read_message(data)
         if principal is not None:
             await self._check_message(request, principal)
         return request
@@ -218,39 +221,43 @@ class _GuardedMethod:
         if holder not in {"", principal.name}:
             raise PermissionDenied(f"the lease of {request.name} was given to another labeller")
 
-    def unary(self, behaviour: Any, streams_in: bool) -> Any:
+    def guard_unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
 
         async def guarded(data: Any, context: Any) -> Any:
             if streams_in:
-                return await behaviour(self._checked(data, context), context)
-            response = await behaviour(await self.check(data, context), context)
+                return await behaviour(self._check_messages(data, context), context)
+            response = await behaviour(await self.check_message(data, context), context)
             if self._is_patient:  # still; a query leased meanwhile is open again when the lease ends
-                await self.admit(context)
+                await self.admit_caller(context)
             return response
 
         return guarded
 
-    def stream(self, behaviour: Any, streams_in: bool) -> Any:
+    def guard_stream(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with many responses; the caller's permission is checked for each of them."""
 
         async def guarded(data: Any, context: Any) -> AsyncIterator[Any]:
-            principal = await self.admit(context)
+            principal = await self.admit_caller(context)
             set_caller(principal)
-            with self._bounds.streams.opened(_caller_name(principal, context)):
-                asked = self._checked(data, context) if streams_in else await self.check(data, context)
+            with self._bounds.streams.count_stream(_caller_name(principal, context)):
+                asked = (
+                    self._check_messages(data, context)
+                    if streams_in
+                    else await self.check_message(data, context)
+                )
                 async with aclosing(behaviour(asked, context)) as responses:
                     async for response in responses:
-                        await self.admit(context)
+                        await self.admit_caller(context)
                         yield response
 
         return guarded
 
-    async def _checked(self, messages: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+    async def _check_messages(self, messages: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
         async for data in messages:
-            yield await self.check(data, context)
+            yield await self.check_message(data, context)
 
-    def audited(self, behaviour: Any) -> Any:
+    def with_audit(self, behaviour: Any) -> Any:
         """Wrap an administrative handler: caller, target and outcome go into the audit log."""
 
         async def guarded(data: bytes, context: Any) -> Any:
@@ -262,42 +269,42 @@ class _GuardedMethod:
                 outcome = failure.code.name if failure is not None else type(error).__name__
                 raise
             finally:
-                await asyncio.shield(self._record(data, context, outcome))
+                await asyncio.shield(self._record_audit(data, context, outcome))
 
         return guarded
 
-    async def _record(self, data: bytes, context: Any, outcome: str) -> None:
-        who = await self._who(context)
+    async def _record_audit(self, data: bytes, context: Any, outcome: str) -> None:
+        who = await self._audit_caller(context)
         if outcome in REFUSED and not self._is_worth_a_line(who):
             return
-        action, target = self._method.rpartition("/")[2], await self._about(data, outcome)
+        action, target = self._method.rpartition("/")[2], await self._audit_target(data, outcome)
         _audit.info("%s %s %s: %s", who, action, target, outcome)
         try:
             await self._core.write(self._core.store.access.record, who, action, target, outcome)
         except Exception as error:  # the call itself has ended; a failing store is reported elsewhere
             _audit.error("the audit log could not be written: %s", error)
 
-    async def _about(self, data: bytes, outcome: str) -> str:
+    async def _audit_target(self, data: bytes, outcome: str) -> str:
         """Return the target of a call; a large message of a refused caller is not read for this."""
         if outcome in REFUSED and len(data) > INLINE_BYTES:
             return UNREAD_TARGET
         try:
-            return _target_of(await self._reader.read(data))
+            return _target_of(await self._reader.read_message(data))
         except (InvalidInput, DecodeError, MemoryError):
             return UNREAD_TARGET
 
     def _is_worth_a_line(self, who: str) -> bool:
         try:
-            self._bounds.refusals.take(UNKNOWN_CALLER if who.startswith(UNKNOWN_CALLER) else who)
+            self._bounds.refusals.take_token(UNKNOWN_CALLER if who.startswith(UNKNOWN_CALLER) else who)
         except ResourceExhausted:
             return False
         return True
 
-    async def _who(self, context: Any) -> str:
+    async def _audit_caller(self, context: Any) -> str:
         if self._authority is None:
             return f"anyone at {context.peer()}"
         try:
-            return (await self._authority.admit(metadata_of(context, AUTHORIZATION))).name
+            return (await self._authority.identify_caller(metadata_of(context, AUTHORIZATION))).name
         except Unauthenticated:
             return f"{UNKNOWN_CALLER} at {context.peer()}"
         except StorageError:  # the line is written nevertheless, and bounded as a stranger's

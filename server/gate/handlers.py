@@ -27,7 +27,7 @@ class WrappedHandlers:
         self._wrap = wrap
         self._made: dict[tuple[str, bool], tuple[Handler, Handler]] = {}
 
-    def of(self, method: str, handler: Handler) -> Handler:
+    def get_wrapped(self, method: str, handler: Handler) -> Handler:
         """Return the wrapped handler; None for None, a method that the server does not have."""
         if handler is None:
             return None

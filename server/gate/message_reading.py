@@ -31,7 +31,7 @@ class MessageReader:
         self._in_thread = in_thread
         self._shape = MessageShape.of(deserialize.__self__.DESCRIPTOR)  # type: ignore[attr-defined]
 
-    async def read(self, data: bytes) -> Any:
+    async def read_message(self, data: bytes) -> Any:
         """Return the message.
 
         Raises
@@ -40,15 +40,15 @@ class MessageReader:
             When the bytes are no message of the method's type, or would make more than a message may have.
         """
         if len(data) <= INLINE_BYTES:
-            return self._parse(data)
+            return self._parse_message(data)
         return await self._in_thread(self._read_large, data)
 
     def _read_large(self, data: bytes) -> Any:
         if len(data) > UNCOUNTED_BYTES:
             check_parts(data, self._shape)
-        return self._parse(data)
+        return self._parse_message(data)
 
-    def _parse(self, data: bytes) -> Any:
+    def _parse_message(self, data: bytes) -> Any:
         try:
             return self._deserialize(data)
         except DecodeError as error:

@@ -45,17 +45,19 @@ class Observer(aio.ServerInterceptor):
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._wrapped = WrappedHandlers(self._wrap)
+        self._wrapped = WrappedHandlers(self._wrap_handler)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
         """Wrap the handler of the method."""
-        return self._wrapped.of(handler_call_details.method, await continuation(handler_call_details))
+        return self._wrapped.get_wrapped(
+            handler_call_details.method, await continuation(handler_call_details)
+        )
 
-    def _wrap(self, method: str, handler: Handler) -> Handler:
+    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         calls = _ObservedMethod(self._metrics, method, handler)
-        return wrap_handler(handler, unary=calls.unary, stream=calls.stream)
+        return wrap_handler(handler, unary=calls.observe_unary, stream=calls.observe_stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +82,22 @@ class _ObservedMethod:
         self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
         self._seconds = None if is_stream else metrics.seconds.labels(*labels)
 
-    def _begin(self, context: Any) -> _CallStart:
+    def _begin_call(self, context: Any) -> _CallStart:
         call = Call(context)
         given = metadata_of(call, REQUEST_ID)
         request_id = given if given and _SOUND.fullmatch(str(given)) else _new_id()
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
-        self._metrics.begin()
+        self._metrics.count_begin()
         return _CallStart(call, time.perf_counter())
 
-    def _end(self, begun: _CallStart, error: BaseException | None) -> None:
+    def _end_call(self, begun: _CallStart, error: BaseException | None) -> None:
         seconds = time.perf_counter() - begun.at
         call = begun.call
         code = _status_code(call, error)
-        call.end()
-        self._metrics.end()
+        call.mark_ended()
+        self._metrics.count_end()
         self._handled(code).inc()
         if self._seconds is not None:
             self._seconds.observe(seconds)
@@ -104,28 +106,30 @@ class _ObservedMethod:
         if _log.isEnabledFor(level):
             _log.log(level, "%s %s in %.1f ms from %s", self._method, code, 1000 * seconds, call.peer())
 
-    def unary(self, behaviour: Any, streams_in: bool) -> Any:
+    def observe_unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
 
         async def observed(request: Any, context: Any) -> Any:
-            begun, error = self._begin(context), None
+            begun, error = self._begin_call(context), None
             try:
-                return await behaviour(self._counted(request, begun) if streams_in else request, begun.call)
+                return await behaviour(
+                    self._count_requests(request, begun) if streams_in else request, begun.call
+                )
             except BaseException as caught:
                 error = caught
                 raise
             finally:
-                self._end(begun, error)
+                self._end_call(begun, error)
 
         return observed
 
-    def stream(self, behaviour: Any, streams_in: bool) -> Any:
+    def observe_stream(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with many responses; it is closed before the call ends, however it ends."""
 
         async def observed(request: Any, context: Any) -> None:
-            begun, error = self._begin(context), None
+            begun, error = self._begin_call(context), None
             sent = self._metrics.sent.labels(*self._labels)
-            asked = self._counted(request, begun) if streams_in else request
+            asked = self._count_requests(request, begun) if streams_in else request
             try:
                 async with aclosing(behaviour(asked, begun.call)) as responses:
                     async for response in responses:
@@ -135,11 +139,11 @@ class _ObservedMethod:
                 error = caught
                 raise
             finally:
-                self._end(begun, error)
+                self._end_call(begun, error)
 
         return observed
 
-    async def _counted(self, requests: AsyncIterator[Any], begun: _CallStart) -> AsyncIterator[Any]:
+    async def _count_requests(self, requests: AsyncIterator[Any], begun: _CallStart) -> AsyncIterator[Any]:
         """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
         received = self._metrics.received.labels(*self._labels)
         if begun.call.has_ended:

@@ -42,7 +42,7 @@ class CallRates:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, at
 
-    def take(self, caller: str) -> None:
+    def take_token(self, caller: str) -> None:
         """Admit a call.
 
         Raises
@@ -79,7 +79,7 @@ class OpenStreams:
         self._open: dict[str, int] = {}
 
     @contextmanager
-    def opened(self, caller: str) -> Iterator[None]:
+    def count_stream(self, caller: str) -> Iterator[None]:
         """Count a stream while it is open.
 
         Raises
@@ -123,7 +123,7 @@ class MemoryWatch:
     def start(self) -> None:
         """Begin to watch."""
         if self._most:
-            self._thread = threading.Thread(target=self._watch, name="quercus-memory", daemon=True)
+            self._thread = threading.Thread(target=self._watch_memory, name="quercus-memory", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class MemoryWatch:
         if self._thread is not None:
             self._thread.join()
 
-    def look(self) -> None:
+    def compare_memory(self) -> None:
         """Compare the used memory with the bound."""
         used = self._read()
         full = used > self._most * (SAFE_SHARE if self.is_full else 1.0)
@@ -141,7 +141,7 @@ class MemoryWatch:
             _log.warning("%s: the server uses %d of %d MB", what, used // 10**6, self._most // 10**6)
         self.is_full = full
 
-    def check(self) -> None:
+    def check_memory(self) -> None:
         """Admit work.
 
         Raises
@@ -155,9 +155,9 @@ class MemoryWatch:
                 SHED_RETRY_S,
             )
 
-    def _watch(self) -> None:
+    def _watch_memory(self) -> None:
         while not self._stopping.wait(MEMORY_POLL_S):
-            self.look()
+            self.compare_memory()
 
 
 def resident_bytes() -> int:

@@ -40,7 +40,7 @@ class Certificates:
             _credentials_of(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
         )
 
-    def reload(self) -> None:
+    def reload_files(self) -> None:
         """Read the files again; connections that are open stay as they are.
 
         Raises

@@ -45,7 +45,7 @@ class AccuracyCounter:
             row for row in sorted(heard) if row < self._count and is_vacuous(state.contour(row))
         ]
 
-    def count(
+    def add_new_labels(
         self, blocks: tuple[AccuracyBlock, ...], before: TreeModel, after: GrowthState
     ) -> tuple[AccuracyBlock, ...]:
         """Return the blocks with the rows that the events labelled, as predicted by the earlier tree.

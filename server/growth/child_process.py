@@ -33,9 +33,9 @@ def end_with_parent(hear: Callable[[str], None]) -> None:
         if os.getppid() != parent:  # it died before the kernel knew
             os._exit(0)
 
-    def watch() -> None:
+    def watch_parent() -> None:
         for line in sys.stdin:
             hear(line.strip())
         os._exit(0)
 
-    threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
+    threading.Thread(target=watch_parent, name="quercus-parent", daemon=True).start()

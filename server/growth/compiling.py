@@ -20,7 +20,7 @@ from quercus.trees.precompile import Progress, help_preparing, is_helped
 NICENESS: Final = 5  # as the grower's
 
 
-def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
+def prepare_kernels(notify: Callable[[Progress], object] = lambda _: None) -> None:
     """Compile every kernel of solver, growth and strategies that is not in the cache.
 
     Where the cache is known to hold them all, nothing is done: each is loaded when it is first called, and a process
@@ -35,7 +35,7 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
     helper: subprocess.Popen[bytes] | None = None
     begun = False
 
-    def report(progress: Progress) -> None:
+    def report_progress(progress: Progress) -> None:
         nonlocal helper, begun
         if not begun and not is_helped():
             helper = start_helper()
@@ -43,7 +43,7 @@ def prepare(notify: Callable[[Progress], object] = lambda _: None) -> None:
         notify(progress)
 
     try:
-        precompile.prepare(report)
+        precompile.prepare(report_progress)
     finally:
         if helper is not None:
             helper.kill()

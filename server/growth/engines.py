@@ -25,29 +25,29 @@ class QueryEngine(Protocol):
     """Folds the log of one model and selects queries."""
 
     @property
-    def strategy(self) -> str:
+    def strategy_name(self) -> str:
         """Name of the strategy that chooses."""
 
-    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
 
-    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
 
-    def saved(self) -> SavedEngine | None:
+    def saved_state(self) -> SavedEngine | None:
         """Return the folded state, to be saved; None if it cannot be saved."""
 
-    def restore(self, saved: SavedEngine) -> None:
+    def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
 
-    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+    def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return the names of the splits, which queries name by number."""
 
 
 class TreeEngine(QueryEngine, Protocol):
     """An engine whose trees follow the log."""
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of the folded events; `vocabulary` names the learned nominal values by attribute."""
 
     @property
@@ -55,10 +55,10 @@ class TreeEngine(QueryEngine, Protocol):
         """Accuracy of its trees on rows whose label came later, in blocks, the oldest first."""
 
     @property
-    def settled(self) -> bool | None:
+    def is_settled(self) -> bool | None:
         """True if the active tree is settled; None if it asks regardless."""
 
-    def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+    def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
 
 
@@ -103,54 +103,54 @@ class ActiveE2mEngine:
         self._learner = IncrementalEngine(specification, at_level_one)
         self._active_tree = IncrementalEngine(specification, as_active)
 
-    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        self._learner.fold(parts)
-        self._active_tree.fold(parts)
+        self._learner.fold_events(parts)
+        self._active_tree.fold_events(parts)
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the E2M tree."""
-        return self._learner.grown(vocabulary)
+        return self._learner.grown_trees(vocabulary)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
         """Accuracy of the E2M trees on rows whose label came later, in blocks, the oldest first."""
         return self._learner.accuracy
 
-    def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+    def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
-        self._learner.resume(accuracy)
+        self._learner.resume_accuracy(accuracy)
 
     @property
-    def settled(self) -> bool | None:
+    def is_settled(self) -> bool | None:
         """True if the active tree is settled; None if it asks regardless."""
-        return self._active_tree.settled
+        return self._active_tree.is_settled
 
     @property
-    def strategy(self) -> str:
+    def strategy_name(self) -> str:
         """Name of the strategy that chooses."""
-        return self._active_tree.strategy
+        return self._active_tree.strategy_name
 
-    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries of the active tree, each with the sequence of its instance."""
-        return self._active_tree.agenda(limit)
+        return self._active_tree.choose_queries(limit)
 
-    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+    def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return the names of the splits of the active tree."""
-        return self._active_tree.splits(vocabulary)
+        return self._active_tree.named_splits(vocabulary)
 
-    def saved(self) -> SavedEngine | None:
+    def saved_state(self) -> SavedEngine | None:
         """Return the folded state, to be saved."""
-        learner, active_tree = self._learner.saved(), self._active_tree.saved()
+        learner, active_tree = self._learner.saved_state(), self._active_tree.saved_state()
         if learner is None or active_tree is None:
             return None
-        return learner.named("learner").beside(active_tree.named("adviser"))
+        return learner.under_name("learner").merged_with(active_tree.under_name("adviser"))
 
-    def restore(self, saved: SavedEngine) -> None:
+    def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, both trees or neither."""
         learner = IncrementalEngine(self._specification, at_level_one)
         active_tree = IncrementalEngine(self._specification, as_active)
-        learner.restore(saved.of("learner"))
-        active_tree.restore(saved.of("adviser"))
-        learner.resume(self._learner.accuracy)
+        learner.restore_state(saved.part_named("learner"))
+        active_tree.restore_state(saved.part_named("adviser"))
+        learner.resume_accuracy(self._learner.accuracy)
         self._learner, self._active_tree = learner, active_tree

@@ -72,7 +72,7 @@ class LogFolder:
         self.key = record.key
         self._engine = self._make_engine(specification_of(record.initial_specification), record.report)
         self._saved = SavedGrowth(store, record)
-        loaded = self._saved.load(self._engine)
+        loaded = self._saved.restore_engine(self._engine)
         self._folded = loaded.sequence  # newest sequence in the state
         self._other_events = loaded.heard  # events in the state that are no rows
         # whether somebody waits for the tree of the folded events
@@ -90,7 +90,7 @@ class LogFolder:
 
     def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
         self._following = tree_engine(specification)
-        self._following.resume(accuracy_in(report))
+        self._following.resume_accuracy(accuracy_in(report))
         return self._following
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class LogFolder:
 
     def forget_saved(self) -> None:
         """Remove the saved growth: the model is deleted, or its folded state may be wrong."""
-        self._saved.remove()
+        self._saved.remove_file()
 
     def is_behind(self, record: ModelRecord) -> bool:
         """Return whether there are events to fold."""
@@ -112,11 +112,11 @@ class LogFolder:
             and not self._is_agenda_due
         )
 
-    def rests(self, change: Change) -> bool:
+    def is_resting(self, change: Change) -> bool:
         """Return whether a change consists only of rows that may stay unread until `wake_at`."""
         return self._is_resting and self.may_rest(change)
 
-    def step(self, record: ModelRecord, others_behind: bool = False) -> bool:
+    def run_step(self, record: ModelRecord, others_behind: bool = False) -> bool:
         """Fold one chunk of new events, and publish if a tree is due.
 
         Parameters
@@ -128,15 +128,15 @@ class LogFolder:
         -------
         bool : whether anything was done.
         """
-        done = self._step(record, others_behind)
+        done = self._fold_or_publish(record, others_behind)
         save_at = self._saved.due_at
         if save_at > time.monotonic():
             self.wake_at = min(self.wake_at, save_at)
         elif not self._awaited:
-            self._saved.save(self._engine, FoldedPart(self._folded, self._other_events))
+            self._saved.save_engine(self._engine, FoldedPart(self._folded, self._other_events))
         return done
 
-    def _step(self, record: ModelRecord, others_behind: bool) -> bool:
+    def _fold_or_publish(self, record: ModelRecord, others_behind: bool) -> bool:
         self._log_lag(record)
         self._is_resting = False
         behind = self.is_behind(record)
@@ -145,12 +145,12 @@ class LogFolder:
             if time.monotonic() < due_at:
                 self.wake_at, self._is_resting = due_at, True
                 return False
-        if behind and not self._fold():  # the model was replaced since it was listed
+        if behind and not self._fold_chunk():  # the model was replaced since it was listed
             return False
         tree_at, agenda_at = self._due_at(record, others_behind), self._agenda_at(record)
         now = time.monotonic()
         if now >= tree_at:
-            self._publish()
+            self._publish_trees()
         elif now >= agenda_at:
             self._publish_agenda()
         else:
@@ -159,15 +159,15 @@ class LogFolder:
         self.wake_at = self._choosing.ready_at if self._is_agenda_due else math.inf
         return True
 
-    def _fold(self) -> bool:
+    def _fold_chunk(self) -> bool:
         started = time.thread_time()
         segment = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
         if not segment.parts:
             return False
-        self._engine.fold(segment.parts)
+        self._engine.fold_events(segment.parts)
         self._folded = segment.last
         self._note_events([part for part in segment.parts if isinstance(part, Event)])
-        self._saved.spend(time.thread_time() - started)
+        self._saved.add_folding_time(time.thread_time() - started)
         return True
 
     def _note_events(self, events: Sequence[Event]) -> None:
@@ -206,15 +206,15 @@ class LogFolder:
             _log.info("model %s: the tree has caught up", self._model)
             self._lag_logged_at = -math.inf
 
-    def _publish(self) -> None:
+    def _publish_trees(self) -> None:
         started = time.monotonic()
         vocabulary = self._store.vocabulary(self._model)
-        grown = self._following.grown(vocabulary)
+        grown = self._following.grown_trees(vocabulary)
         data = grown.encode()
-        agenda = self._agenda(vocabulary) if self._has_time(started) else None
+        agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
-            fence=self.fence(), report=encode_report(self._following.accuracy, self._following.settled),
+            fence=self.fence(), report=encode_report(self._following.accuracy, self._following.is_settled),
         )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None
@@ -231,23 +231,23 @@ class LogFolder:
         return now >= self._choosing.ready_at or not self._store.has_queries(self._model)
 
     def _publish_agenda(self) -> None:
-        agenda = self._agenda(self._store.vocabulary(self._model))
+        agenda = self._choose_agenda(self._store.vocabulary(self._model))
         fence = self.fence()
         self._store.publish_agenda(self._model, as_of=self._folded, agenda=agenda, key=self.key, fence=fence)
         self._is_agenda_due = False
         _log.debug("model %s: %d queries as of %d", self._model, len(agenda), self._folded)
 
-    def _agenda(self, vocabulary: Mapping[int, Sequence[str]]) -> list[AgendaEntry]:
+    def _choose_agenda(self, vocabulary: Mapping[int, Sequence[str]]) -> list[AgendaEntry]:
         """Return the next queries, and record the cost of choosing them."""
         started = time.thread_time()
-        queries = self._engine.agenda(AGENDA_LENGTH)
-        splits = self._engine.splits(vocabulary) if queries else ()
-        strategy = self._engine.strategy
+        queries = self._engine.choose_queries(AGENDA_LENGTH)
+        splits = self._engine.named_splits(vocabulary) if queries else ()
+        strategy = self._engine.strategy_name
         agenda = [
             AgendaEntry(instance, encode_asked(query.asked), encode_reason(query, splits, strategy))
             for instance, query in queries
         ]
-        self._choosing.spend(time.thread_time() - started)
+        self._choosing.spend_seconds(time.thread_time() - started)
         return agenda
 
 
@@ -294,7 +294,7 @@ class RelearningFolder(LogFolder):
     def close(self) -> None:
         """Stop learning."""
         if self._learning is not None:
-            self._learners.cancel(self._learning)
+            self._learners.cancel_task(self._learning)
             self._learning = None
 
     def _note_events(self, events: Sequence[Event]) -> None:
@@ -322,19 +322,19 @@ class RelearningFolder(LogFolder):
             return math.inf
         return -math.inf if self._has_time(time.monotonic()) else self._choosing.ready_at
 
-    def _publish(self) -> None:
+    def _publish_trees(self) -> None:
         """Publish the learned trees, or begin to learn; queries come before either, so that they are never older."""
         now = time.monotonic()
         if self._asked_of < self._folded and self._has_time(now):
             self._publish_agenda()
         learning = self._learning
         if learning is None:
-            self._learning = self._learners.begin(LearningTask(self._model, self.key, self._folded))
+            self._learning = self._learners.queue_task(LearningTask(self._model, self.key, self._folded))
             self._awaited = False
             return
         if isinstance(learning.outcome, LearningFailedError):
             self._learning = None
-        learnt, as_of = learning.result(), learning.task.as_of
+        learnt, as_of = learning.get_outcome(), learning.task.as_of
         version = self._store.publish(
             self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
             fence=self.fence(), report=learnt.report,

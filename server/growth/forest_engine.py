@@ -39,19 +39,19 @@ class ForestEngine(IncrementalEngine):
 
     def __init__(self, specification: Specification) -> None:
         super().__init__(specification, as_active)
-        self._forest = self._empty()
+        self._forest = self._empty_forest()
 
-    def _empty(self) -> MemoryForest:
+    def _empty_forest(self) -> MemoryForest:
         specification = self._specification
         return forest_of(algorithm_of(specification), specification.attributes, specification.frame.size)
 
-    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        for entry in self._log.read(parts):
-            self._state = grow(self._state, [self._event(entry)])
-            self._follow(entry)
+        for entry in self._log.read_entries(parts):
+            self._state = grow(self._state, [self._to_tree_event(entry)])
+            self._update_forest(entry)
 
-    def _follow(self, entry: InstanceColumns | LabelUpdate | Specification) -> None:
+    def _update_forest(self, entry: InstanceColumns | LabelUpdate | Specification) -> None:
         """Update the forest; the label of a row is the one that the tree has."""
         match entry:
             case InstanceColumns():
@@ -63,9 +63,9 @@ class ForestEngine(IncrementalEngine):
             case LabelUpdate(row):
                 self._forest.replace_contour(row, self._state.contour(row))
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of the folded events, with the tree."""
-        grown = super().grown(vocabulary)
+        grown = super().grown_trees(vocabulary)
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is no tree")
         return replace(grown, model=served_forest(self._forest, grown.model))
@@ -75,30 +75,30 @@ class ForestEngine(IncrementalEngine):
         """Accuracy of the forest on the last labelled rows: a function of the log, whenever the forest was grown."""
         return self._forest.accuracy
 
-    def saved(self) -> SavedEngine | None:
+    def saved_state(self) -> SavedEngine | None:
         """Return the folded state, to be saved; None if the forest must be grown first."""
-        forest, tree = saved_forest(self._forest), super().saved()
+        forest, tree = saved_forest(self._forest), super().saved_state()
         if forest is None or tree is None:
             return None
         begun = [forest.begun, forest.piece_begun]
         mine = SavedEngine({"begun": begun}, forest.columns, SavedForest.GROWING)
-        return tree.named("tree").beside(mine.named("forest"))
+        return tree.under_name("tree").merged_with(mine.under_name("forest"))
 
-    def restore(self, saved: SavedEngine) -> None:
+    def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, forest and tree or neither."""
-        tree, mine = saved.of("tree"), saved.of("forest")
-        forest = self._empty()
+        tree, mine = saved.part_named("tree"), saved.part_named("forest")
+        forest = self._empty_forest()
         begun, piece_begun = map(int, mine.head["begun"])
         restore_forest(forest, SavedForest(begun, piece_begun, mine.columns))
         if len(forest.evidence) != len(tree.columns["sequences"]):
             raise ValueError(
                 f"the forest has {len(forest.evidence)} rows, the tree {len(tree.columns['sequences'])}"
             )
-        super().restore(tree)
+        super().restore_state(tree)
         forest.level = algorithm_of(self._specification).prediction_level
         self._forest = forest
 
-    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
         most = self._state.left_to_ask(limit)
         if most <= 0:
@@ -107,7 +107,7 @@ class ForestEngine(IncrementalEngine):
             self._forest, self._state.context(), most, strategy=self._specification.strategy
         )
         found = islice(queries, most)
-        return tuple((self._log.sequence(query.instance), query) for query in found)
+        return tuple((self._log.sequence_of(query.instance), query) for query in found)
 
 
 def algorithm_of(specification: Specification) -> ActiveForest:

@@ -93,14 +93,14 @@ class Grower:
         self._busy: set[int] = set()  # changed, or worked on in the last round
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
 
-    def round(self) -> bool:
+    def run_round(self) -> bool:
         """Give every model that may have something to do one step; tells whether any had.
 
         A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
         step when it begins and one when it has ended.
         """
-        self._follow()
-        ended = self._learners.ended()
+        self._follow_changes()
+        ended = self._learners.collect_ended()
         self._busy |= {key for key in ended if key in self._models and key not in self._failures}
         now = time.monotonic()
         due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
@@ -109,10 +109,10 @@ class Grower:
             self._forget_gone(gone)
         behind = {record.key for record in records if self._is_behind(record)}
         for record in records:
-            self._step(record, bool(behind - {record.key}))
+            self._step_model(record, bool(behind - {record.key}))
         return bool(self._busy)
 
-    def _follow(self) -> None:
+    def _follow_changes(self) -> None:
         """Read which models changed; those that failed wait for their time."""
         if self._share is not None and (members := self._share.members) is not self._members:
             self._share.release_others()  # first: where the store fails, it is tried again
@@ -121,29 +121,29 @@ class Grower:
             self._seen = change.number
             if change.tree_version is None:
                 self._forget_gone(change.key)
-            elif not self._owns(change.key):
-                self._forget(change.key)
-            elif change.key not in self._failures and not self._rests(change):
+            elif not self._is_owned(change.key):
+                self._forget_model(change.key)
+            elif change.key not in self._failures and not self._is_resting(change):
                 self._busy.add(change.key)
 
-    def _rests(self, change: Change) -> bool:
+    def _is_resting(self, change: Change) -> bool:
         """Return whether the model waits for its time to wake, and the change consists only of rows."""
         folding = self._models.get(change.key)
-        return folding is not None and folding.rests(change)
+        return folding is not None and folding.is_resting(change)
 
-    def _owns(self, key: int) -> bool:
-        return self._share is None or self._share.owns(key)
+    def _is_owned(self, key: int) -> bool:
+        return self._share is None or self._share.is_responsible(key)
 
     @property
     def is_settled(self) -> bool:
         """True if the growers that share the store are those of the last round."""
         return self._share is None or self._share.members is self._members
 
-    def _forget(self, key: int) -> None:
+    def _forget_model(self, key: int) -> None:
         if self._share is not None:
-            self._share.forget(key)
+            self._share.return_later(key)
         self._busy.discard(key)
-        self._drop(key)
+        self._drop_folder(key)
         for known in (self._failures, self._wake_at):
             known.pop(key, None)
 
@@ -151,40 +151,40 @@ class Grower:
         """Forget a model that was deleted, with its saved growth."""
         if key in self._models:
             self._models[key].forget_saved()
-        self._forget(key)
+        self._forget_model(key)
         if self._share is not None:
-            self._share.drop(key)
+            self._share.drop_model(key)
 
-    def _drop(self, key: int) -> None:
+    def _drop_folder(self, key: int) -> None:
         """Drop the folded state of a model, and stop learning it."""
         folding = self._models.pop(key, None)
         if folding is not None:
             folding.close()
 
-    def _step(self, record: ModelRecord, others_behind: bool) -> None:
+    def _step_model(self, record: ModelRecord, others_behind: bool) -> None:
         key = record.key
         self._busy.discard(key)
         self._wake_at.pop(key, None)
         self._notify(record.name)
         try:
-            folding = self._folding(record)
-            if folding.step(record, others_behind):
+            folding = self._folder_of(record)
+            if folding.run_step(record, others_behind):
                 self._busy.add(key)
         except Fenced:
-            self._lost(record)
+            self._leave_to_other(record)
         except Exception as error:
-            self._failed(record, error)
+            self._retry_later(record, error)
         else:
             self._failures.pop(key, None)
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
         self._notify("")
 
-    def _lost(self, record: ModelRecord) -> None:
+    def _leave_to_other(self, record: ModelRecord) -> None:
         """Another grower has the model. It gives it back in a moment, where the model is to be grown here."""
         _log.debug("model %s is grown by another grower", record.name)
-        self._forget(record.key)
-        if self._owns(record.key):
+        self._forget_model(record.key)
+        if self._is_owned(record.key):
             self._wake_at[record.key] = time.monotonic() + TAKE_RETRY_S
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ class Grower:
             return record.sequence_committed > 0
         return folding.is_behind(record) and not folding.may_rest(record)
 
-    def _folding(self, record: ModelRecord) -> LogFolder:
+    def _folder_of(self, record: ModelRecord) -> LogFolder:
         folding = self._models.get(record.key)
         if folding is None:
             pace = (self._keep, self._interval_s, self._agenda_share)
@@ -211,11 +211,11 @@ class Grower:
             else:
                 folding = LogFolder(self._store, record, *pace)
             if self._share is not None:
-                folding.fence = partial(self._share.fence, record.key, record.name)
+                folding.fence = partial(self._share.get_fence, record.key, record.name)
             self._models[record.key] = folding
         return folding
 
-    def _failed(self, record: ModelRecord, error: Exception) -> None:
+    def _retry_later(self, record: ModelRecord, error: Exception) -> None:
         """Log it and try again later, each time twice as late. A model that is gone meanwhile is no failure."""
         try:
             gone = self._store.get_model(record.name).key != record.key
@@ -235,29 +235,31 @@ class Grower:
             return
         if record.key in self._models:
             self._models[record.key].forget_saved()
-        self._drop(record.key)
+        self._drop_folder(record.key)
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
 
 
-def run(store: Store, poll_s: float, grower: Grower, learners: LearnerPool, pulse: HeartbeatWriter) -> None:
+def run_grower(
+    store: Store, poll_s: float, grower: Grower, learners: LearnerPool, pulse: HeartbeatWriter
+) -> None:
     """Grow for ever: rounds while there is work, then wait for the store to change or a learning to end."""
     delay = FIRST_RETRY_S
     while True:
         try:
             token = store.change_token()
-            while grower.round():
+            while grower.run_round():
                 token = store.change_token()
             until = grower.wake_at
             while (
                 grower.is_settled and store.change_token() == token and (left := until - time.monotonic()) > 0
             ):
-                pulse.at("")
-                if learners.wait(min(poll_s, left)):
+                pulse.report_model("")
+                if learners.wait_for_end(min(poll_s, left)):
                     break
             delay = FIRST_RETRY_S
         except StorageError as error:
             _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
-            pulse.at("")
+            pulse.report_model("")
             time.sleep(delay)
             delay = min(2 * delay, STORE_RETRY_S)
 
@@ -278,24 +280,24 @@ def main() -> None:
     logs.set_up_logging(arguments.log_level, arguments.log_format)
     learners = LearnerPool(arguments.url, arguments.log_format)
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         if line in LOG_LEVELS:  # how much to log
             logs.set_level(line)
             learners.set_log_level(line)
 
-    end_with_parent(hear)
+    end_with_parent(on_line)
     memory_release.keep_small()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     output = private_output()
-    pulse = HeartbeatWriter(output.fileno(), learners.line)
-    threading.Thread(target=kernels.prepare, args=(pulse,), name="prepare", daemon=True).start()
+    pulse = HeartbeatWriter(output.fileno(), learners.learning_queue)
+    threading.Thread(target=kernels.compile_kernels, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
     remove_strangers(store)
     share = None
     if store.may_be_shared:
-        share = GrowerShare(store, arguments.member or uuid.uuid4().hex, _place(), arguments.ttl_s)
+        share = GrowerShare(store, arguments.member or uuid.uuid4().hex, _process_place(), arguments.ttl_s)
         share.start()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that it leaves, and others need not wait
     grower = Grower(
@@ -304,17 +306,17 @@ def main() -> None:
         arguments.snapshot_interval_s,
         arguments.agenda_share,
         learners=learners,
-        notify=pulse.at,
+        notify=pulse.report_model,
         share=share,
     )
     try:
-        run(store, arguments.poll_ms / 1000, grower, learners, pulse)
+        run_grower(store, arguments.poll_ms / 1000, grower, learners, pulse)
     finally:
         if share is not None:
             share.close()
 
 
-def _place() -> str:
+def _process_place() -> str:
     """Return the host and the process id of this process, in words."""
     return f"{socket.gethostname()[:100]}, process {os.getpid()}"
 

@@ -82,7 +82,7 @@ class HeartbeatWriter:
         self._written_at = 0.0
         os.set_blocking(descriptor, False)
 
-    def at(self, model: str) -> None:
+    def report_model(self, model: str) -> None:
         """Report the model whose step begins, if it is another one and once a second; "" means none."""
         now = time.monotonic()
         begins_another = model not in {"", self._last.at}
@@ -91,13 +91,13 @@ class HeartbeatWriter:
             line = self._line()
             first, count = line.waiting[:MOST_NAMES], len(line.waiting)
             told: dict[str, Any] = {"learning": line.learning, "waiting": first, "waiting_count": count}
-            self._write(at=model, **told)
+            self._write_changed(at=model, **told)
 
-    def compiling(self, ready: int, total: int, trees: bool) -> None:
+    def report_compiling(self, ready: int, total: int, trees: bool) -> None:
         """Report the completed steps of compiling (0 of 0: none is needed), and whether trees can grow meanwhile."""
-        self._write(compiling=not trees, kernels_ready=ready, kernels=total)
+        self._write_changed(compiling=not trees, kernels_ready=ready, kernels=total)
 
-    def _write(self, **changed: Any) -> None:
+    def _write_changed(self, **changed: Any) -> None:
         """Write what was said last, with what has changed."""
         with self._changing:
             self._last = replace(self._last, **changed)

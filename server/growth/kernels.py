@@ -12,14 +12,14 @@ from quercus.trees.precompile import Progress, kernel_cache
 _log = logging.getLogger("quercus.server.growth.grower")
 
 
-def prepare(pulse: HeartbeatWriter) -> None:
+def compile_kernels(pulse: HeartbeatWriter) -> None:
     """Compile the kernels that the cache lacks, those for the default first, and log the progress."""
     began = time.monotonic()
     last: Progress | None = None
 
-    def report(now: Progress) -> None:
+    def log_progress(now: Progress) -> None:
         nonlocal last
-        pulse.compiling(now.ready, now.total, now.trees)
+        pulse.report_compiling(now.ready, now.total, now.trees)
         if last is None:
             _log_beginning()
         else:
@@ -31,9 +31,9 @@ def prepare(pulse: HeartbeatWriter) -> None:
         last = now
 
     try:
-        compiling.prepare(report)
+        compiling.prepare_kernels(log_progress)
     finally:
-        pulse.compiling(0, 0, trees=True)
+        pulse.report_compiling(0, 0, trees=True)
     if last is not None:
         _log.info("the numerical kernels are compiled, after %.0f s", time.monotonic() - began)
 

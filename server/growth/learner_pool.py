@@ -66,7 +66,7 @@ class RunningTask:
     task: LearningTask
     outcome: LearningOutcome | LearningFailedError | None = None
 
-    def result(self) -> LearningOutcome:
+    def get_outcome(self) -> LearningOutcome:
         """Return the outcome of learning; raise ``LearningFailedError`` if there is none."""
         if isinstance(self.outcome, LearningOutcome):
             return self.outcome
@@ -87,18 +87,18 @@ class _LearnerProcess:
         self.ended = False
         self._news = news
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        self._reader = threading.Thread(target=self._read, name="quercus-learner", daemon=True)
+        self._reader = threading.Thread(target=self._read_answers, name="quercus-learner", daemon=True)
         self._reader.start()
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def learn(self, learning: RunningTask) -> None:
+    def start_learning(self, learning: RunningTask) -> None:
         self.learning = learning
         self.send_line(encode_order(learning.task))
         if self.ended:  # its reader may have found that out before there was anything to end
-            self._end(LearningFailedError("the learner has ended"))
+            self._finish_learning(LearningFailedError("the learner has ended"))
 
     def send_line(self, line: str) -> None:
         with contextlib.suppress(
@@ -106,7 +106,7 @@ class _LearnerProcess:
         ):  # it has just ended, which its reader finds out
             os.write(_pipe_of(self._process.stdin).fileno(), line.encode())
 
-    def kill(self) -> None:
+    def kill_process(self) -> None:
         """Kill the process: its outcome is not wanted any more."""
         self.learning = None
         self.ended = True
@@ -116,17 +116,17 @@ class _LearnerProcess:
         """Wait until it is gone."""
         self._reader.join(END_S)
 
-    def _read(self) -> None:
+    def _read_answers(self) -> None:
         """Read its answers. In a thread: one that stops in the middle of an answer must not stop the grower."""
         with self._process as process:
             answers = _pipe_of(process.stdout)
             while (outcome := _read_answer(answers)) is not None:
-                self._end(outcome)
+                self._finish_learning(outcome)
             self.ended = True
             process.kill()  # it has closed its output: whatever it does is of no use
-        self._end(LearningFailedError(f"the learner ended with code {process.returncode}"))
+        self._finish_learning(LearningFailedError(f"the learner ended with code {process.returncode}"))
 
-    def _end(self, outcome: LearningOutcome | LearningFailedError) -> None:
+    def _finish_learning(self, outcome: LearningOutcome | LearningFailedError) -> None:
         learning, self.learning = self.learning, None
         if learning is not None:
             learning.outcome = outcome
@@ -157,19 +157,19 @@ class LearnerPool:
         """The processes."""
         return [each.pid for each in self._processes]
 
-    def line(self) -> LearningQueue:
+    def learning_queue(self) -> LearningQueue:
         """Return which models learn, and which wait for a process, the next one first."""
         learning = tuple(each.task.model for each in self._running if each.outcome is None)
         return LearningQueue(learning, tuple(each.task.model for each in self._waiting))
 
-    def begin(self, task: LearningTask) -> RunningTask:
+    def queue_task(self, task: LearningTask) -> RunningTask:
         """Learn a model as soon as a process is free."""
         learning = RunningTask(task)
         self._waiting.append(learning)
-        self._assign()
+        self._assign_waiting()
         return learning
 
-    def cancel(self, learning: RunningTask) -> None:
+    def cancel_task(self, learning: RunningTask) -> None:
         """Stop a learning at once."""
         if learning in self._waiting:
             self._waiting.remove(learning)
@@ -177,18 +177,18 @@ class LearnerPool:
             self._running.remove(learning)
         for each in self._processes:
             if each.learning is learning:
-                each.kill()
-        self._assign()
+                each.kill_process()
+        self._assign_waiting()
 
-    def ended(self) -> set[int]:
+    def collect_ended(self) -> set[int]:
         """Return the keys of models whose learning has ended since this was last asked, and begin what waits."""
         self._news.clear()
         done = [learning for learning in self._running if learning.outcome is not None]
         self._running = [learning for learning in self._running if learning.outcome is None]
-        self._assign()
+        self._assign_waiting()
         return {learning.task.key for learning in done}
 
-    def wait(self, timeout_s: float) -> bool:
+    def wait_for_end(self, timeout_s: float) -> bool:
         """Wait until a learning has ended, but not longer than the timeout."""
         return self._news.wait(timeout_s)
 
@@ -201,27 +201,27 @@ class LearnerPool:
         """End all of them."""
         self._waiting.clear()
         for each in self._processes:
-            each.kill()
+            each.kill_process()
         for each in self._processes:
             each.join()
 
-    def _assign(self) -> None:
+    def _assign_waiting(self) -> None:
         self._processes = [each for each in self._processes if not each.ended]
         idle = [each for each in self._processes if each.learning is None]
         while self._waiting and (idle or len(self._processes) < self._most):
             learning = self._waiting.popleft()
             self._running.append(learning)
             try:
-                free = idle.pop() if idle else self._start()
+                free = idle.pop() if idle else self._start_process()
             except OSError as error:  # no memory or no process to be had: perhaps later
                 learning.outcome = LearningFailedError(f"no learner can be started: {error}")
                 self._news.set()
                 continue
-            free.learn(learning)
+            free.start_learning(learning)
         for each in idle[IDLE_LEARNERS:]:
-            each.kill()
+            each.kill_process()
 
-    def _start(self) -> _LearnerProcess:
+    def _start_process(self) -> _LearnerProcess:
         command = [sys.executable, "-m", "quercus.server.growth.learner_process", self._url]
         started = _LearnerProcess(
             [*command, "--log-level", logs.current_level(), "--log-format", self._log_format], self._news

@@ -30,7 +30,7 @@ NICENESS: Final = (
 )
 
 
-def serve(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryIO) -> None:
+def run_tasks(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryIO) -> None:
     """Learn for ever."""
     while True:
         task = tasks.get()
@@ -66,18 +66,18 @@ def main() -> None:
     logs.set_up_logging(arguments.log_level, arguments.log_format)
     tasks: queue.SimpleQueue[LearningTask] = queue.SimpleQueue()
 
-    def hear(line: str) -> None:
+    def on_line(line: str) -> None:
         if line in LOG_LEVELS:
             logs.set_level(line)
         else:
             tasks.put(LearningTask(**json.loads(line)))
 
-    end_with_parent(hear)
+    end_with_parent(on_line)
     answers = private_output()
     memory_release.keep_small()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
-    serve(Store.open(arguments.url), tasks, answers)
+    run_tasks(Store.open(arguments.url), tasks, answers)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class LogEvents:
         self.specification = b""
         """The newest that a SPECIFICATION event brought, as it is stored; empty: none did."""
 
-    def sequence(self, instance: int) -> int:
+    def sequence_of(self, instance: int) -> int:
         """Return the sequence of an instance."""
         return self._instances[instance]
 
@@ -56,12 +56,12 @@ class LogEvents:
         """The sequence of each instance, by ordinal."""
         return np.array(self._instances, np.int64)  # a view would keep the array from growing
 
-    def restore(self, sequences: NDArray[np.int64], specification: bytes) -> None:
+    def restore_instances(self, sequences: NDArray[np.int64], specification: bytes) -> None:
         """Continue behind these instances."""
         self._instances = array("q", sequences.tobytes())
         self.specification = specification
 
-    def read(
+    def read_entries(
         self, parts: Sequence[InstanceColumns | Event]
     ) -> Iterator[InstanceColumns | LabelUpdate | Specification]:
         """Yield the events of the next part of the log: rows, label events, a specification in force."""

@@ -72,7 +72,7 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
     if record.key != task.key:
         raise ReplacedError
     learner = RelearningEngine(specification_of(record.initial_specification))
-    before = _newest(store, record)
+    before = _newest_trees(store, record)
     last = 0
     while last < task.as_of:
         until = before.as_of if last < before.as_of else task.as_of
@@ -80,12 +80,12 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
         segment = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
         if not segment.parts or store.get_model(task.model).key != task.key:
             raise ReplacedError
-        learner.fold(segment.parts)
+        learner.fold_events(segment.parts)
         last = segment.last
         if last == before.as_of:
-            learner.judge(before.model)
-    grown = learner.grown(store.vocabulary(task.model))
-    report = encode_report(learner.counted(accuracy_in(record.report)))
+            learner.begin_counting(before.model)
+    grown = learner.grown_trees(store.vocabulary(task.model))
+    report = encode_report(learner.with_new_labels(accuracy_in(record.report)))
     return LearnedTrees(grown.encode(), grown.node_count, report)
 
 
@@ -96,7 +96,7 @@ class NewestTrees(NamedTuple):
     as_of: int
 
 
-def _newest(store: Store, record: ModelRecord) -> NewestTrees:
+def _newest_trees(store: Store, record: ModelRecord) -> NewestTrees:
     if record.tree_version:
         snapshot = store.snapshot(record.name)
         if is_current(snapshot.data):
@@ -114,12 +114,12 @@ class RelearningEngine:
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
 
-    def judge(self, model: LearnedModel | None) -> None:
+    def begin_counting(self, model: LearnedModel | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
         self._judged, self._labelled = model, ~is_vacuous(self._evidence.contours())
 
-    def counted(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
-        """Return the blocks with the rows labelled since `judge`."""
+    def with_new_labels(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
+        """Return the blocks with the rows labelled since `begin_counting`."""
         if self._judged is None:
             return blocks
         contours = self._evidence.contours()
@@ -131,10 +131,10 @@ class RelearningEngine:
         said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))
         return count_rows(blocks, said.klass, contours[rows])
 
-    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         evidence = self._evidence
-        for entry in self._log.read(parts):
+        for entry in self._log.read_entries(parts):
             match entry:
                 case InstanceColumns():
                     known = {
@@ -146,7 +146,7 @@ class RelearningEngine:
                 case LabelUpdate():
                     evidence.add_label(entry.instance, entry.reported)
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of the folded events."""
         specification = self._evidence.specification
         edges: Edges = ((),) * len(specification.attributes)

@@ -53,7 +53,7 @@ class _Entry(NamedTuple):
     def row_bytes(self) -> int:
         return np.dtype(self.kind).itemsize * math.prod(self.shape[1:])
 
-    def place(self, start: int) -> tuple[int, int, int]:
+    def byte_bounds(self, start: int) -> tuple[int, int, int]:
         """Return where the rows end, their room, and what fills up behind them, of a column that starts there."""
         rows = start + self.shape[0] * self.row_bytes
         room = rows + self.room * self.row_bytes
@@ -97,7 +97,7 @@ def write_columns(
             start = file.tell()
             for entry in entries:
                 file.write(data[entry.name])
-                _, _, start = entry.place(start)
+                _, _, start = entry.byte_bounds(start)
                 file.seek(start)
             file.truncate()
         beside.replace(path)
@@ -133,7 +133,7 @@ def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     for entry in (_Entry(*entry) for entry in directory["columns"]):
         if entry.kind not in TYPES:
             raise UnreadableFileError(f"column {entry.name} has the type {entry.kind}")
-        start, (rows, room, end) = end, entry.place(end)
+        start, (rows, room, end) = end, entry.byte_bounds(end)
         is_damaged = end > len(data) or zlib.crc32(data[start:rows]) != entry.checksum
         if is_damaged or any(data[room:end]):
             raise UnreadableFileError("it is damaged")
@@ -159,7 +159,7 @@ class SavedEngine:
     columns: Columns
     growing: frozenset[str] = frozenset()
 
-    def named(self, name: str) -> SavedEngine:
+    def under_name(self, name: str) -> SavedEngine:
         """Return the same under a name, to be saved together with others."""
         return SavedEngine(
             {name: self.head},
@@ -167,14 +167,14 @@ class SavedEngine:
             frozenset(f"{name}.{key}" for key in self.growing),
         )
 
-    def beside(self, other: SavedEngine) -> SavedEngine:
-        """Return this and another one, both `named`, as one."""
+    def merged_with(self, other: SavedEngine) -> SavedEngine:
+        """Return this and another one, both `under_name`, as one."""
         return SavedEngine(
             {**self.head, **other.head}, {**self.columns, **other.columns}, self.growing | other.growing
         )
 
-    def of(self, name: str) -> SavedEngine:
-        """Return the part that `named` stored under this name."""
+    def part_named(self, name: str) -> SavedEngine:
+        """Return the part that `under_name` stored under this name."""
         prefix = f"{name}."
         mine = (key for key in self.columns if key.startswith(prefix))
         return SavedEngine(self.head[name], {key.removeprefix(prefix): self.columns[key] for key in mine})

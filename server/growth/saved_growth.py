@@ -64,7 +64,7 @@ class SavedGrowth:
         self._cost_s = 0.0  # of the last file
         self._saved_at = -math.inf
 
-    def load(self, engine: QueryEngine) -> FoldedPart:
+    def restore_engine(self, engine: QueryEngine) -> FoldedPart:
         """Restore an engine that has folded nothing from the file; return the part of the log in the file."""
         if self._path is None:
             return FoldedPart()
@@ -72,11 +72,11 @@ class SavedGrowth:
         try:
             head, columns = read_columns(self._path)
             part = FoldedPart(int(head["sequence"]), int(head["heard"]))
-            if head["fits"] != self._fit(part.sequence):
+            if head["fits"] != self._matching_values(part.sequence):
                 raise UnreadableFileError(
                     "it is of another version of Quercus, or the log is another one since"
                 )
-            engine.restore(SavedEngine(head["engine"], columns))
+            engine.restore_state(SavedEngine(head["engine"], columns))
         except FileNotFoundError:
             return FoldedPart()
         except (OSError, UnreadableFileError, ValueError, LookupError, TypeError) as error:
@@ -84,11 +84,11 @@ class SavedGrowth:
                 "model %s: its saved growth is not used, the log is read instead: %s", self._model, error
             )
             return FoldedPart()
-        self._took(started)  # as a first guess
+        self._note_cost(started)  # as a first guess
         _log.info("model %s: growth goes on from event %d, as saved", self._model, part.sequence)
         return part
 
-    def spend(self, seconds: float) -> None:
+    def add_folding_time(self, seconds: float) -> None:
         """Take note of time that was spent on folding."""
         self._spent_s += seconds
 
@@ -99,13 +99,13 @@ class SavedGrowth:
             return math.inf
         return self._saved_at + SHARE * self._cost_s
 
-    def save(self, engine: QueryEngine, part: FoldedPart) -> None:
+    def save_engine(self, engine: QueryEngine, part: FoldedPart) -> None:
         """Write the file, unless the engine is to grow first.
 
         If it cannot be written, the log has a line about it, and growth continues.
         """
         started = time.monotonic()
-        saved = engine.saved()
+        saved = engine.saved_state()
         if self._path is None or saved is None:
             return
         self._spent_s = 0.0
@@ -116,7 +116,7 @@ class SavedGrowth:
                 raise OSError(f"it needs {size} bytes, and only {free} are free on the disk")
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
             head = {
-                "fits": self._fit(part.sequence),
+                "fits": self._matching_values(part.sequence),
                 "engine": saved.head,
                 "sequence": part.sequence,
                 "heard": part.heard,
@@ -124,21 +124,21 @@ class SavedGrowth:
             write_columns(self._path, head, saved.columns, saved.growing)
         except (OSError, StoreError) as error:
             _log.warning("model %s: its growth is not saved: %s", self._model, error)
-        self._took(started)
+        self._note_cost(started)
         _log.debug(
             "model %s: growth saved as of %d, in %.0f ms", self._model, part.sequence, 1000 * self._cost_s
         )
 
-    def _took(self, started: float) -> None:
+    def _note_cost(self, started: float) -> None:
         self._saved_at = time.monotonic()
         self._cost_s = self._saved_at - started
 
-    def remove(self) -> None:
+    def remove_file(self) -> None:
         """Remove the file, if there is one; if it cannot be removed, a line in the log says so."""
         if self._path is not None:
             _remove_file(self._path)
 
-    def _fit(self, sequence: int) -> dict[str, Any]:
+    def _matching_values(self, sequence: int) -> dict[str, Any]:
         """Return the values that must be equal for a file to be used."""
         last = self._store.read_events(self._model, max(0, sequence - LAST_EVENTS), LAST_EVENTS)
         events = [event for event in last if event.sequence <= sequence]

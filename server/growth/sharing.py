@@ -57,7 +57,7 @@ class GrowerShare:
         does not know: if it kept them, no other member could take these models, and they would not grow.
         """
         self._store.release_models(self._member)
-        self._look()
+        self._renew_and_list()
         self._thread.start()
 
     def close(self) -> None:
@@ -67,11 +67,11 @@ class GrowerShare:
         with suppress(StorageError):  # then it counts as dead in a while
             self._store.leave_growers(self._member)
 
-    def owns(self, key: int) -> bool:
+    def is_responsible(self, key: int) -> bool:
         """Return whether this grower is responsible for a model."""
         return owner_of(key, self._members) == self._member
 
-    def fence(self, key: int, name: str) -> Fence:
+    def get_fence(self, key: int, name: str) -> Fence:
         """Return the right to publish trees of a model; `Fenced` while another member has it."""
         if key not in self._fences:
             self._doubtful.add(key)  # a call that fails may have taken it
@@ -83,19 +83,19 @@ class GrowerShare:
             _log.info("model %s is grown here (epoch %d)", name, fence.epoch)
         return self._fences[key]
 
-    def forget(self, key: int) -> None:
+    def return_later(self, key: int) -> None:
         """Another has the model, or it is another's now: `release_others` gives it back then."""
         if self._fences.pop(key, None) is not None:
             self._doubtful.add(key)
 
-    def drop(self, key: int) -> None:
+    def drop_model(self, key: int) -> None:
         """The model is gone, and with it what could be given back."""
         self._fences.pop(key, None)
         self._doubtful.discard(key)
 
     def release_others(self) -> None:
         """Give back the models that belong to other members now."""
-        gone = [key for key in {*self._fences, *self._doubtful} if not self.owns(key)]
+        gone = [key for key in {*self._fences, *self._doubtful} if not self.is_responsible(key)]
         if gone:
             self._store.release_models(self._member, gone)
             _log.info("%d models are given to other growers", len(gone))
@@ -106,7 +106,7 @@ class GrowerShare:
     def _renew_forever(self) -> None:
         while not self._stopping.wait(min(MEMBERS_POLL_S, self._ttl_s / RENEWALS)):
             try:
-                self._look()
+                self._renew_and_list()
             except StorageError as error:
                 if not self._trouble:
                     _log.error("this grower cannot renew its membership: %s", error)
@@ -114,7 +114,7 @@ class GrowerShare:
             else:
                 self._trouble = ""
 
-    def _look(self) -> None:
+    def _renew_and_list(self) -> None:
         if (now := time.monotonic()) >= self._renew_at:
             self._store.renew_grower(self._member, self._place, self._ttl_s)
             self._renew_at = now + self._ttl_s / RENEWALS
@@ -136,8 +136,8 @@ def owner_of(key: int, members: Iterable[str]) -> str | None:
     >>> all(owner_of(key, members) in (owner_of(key, members[:2]), "eve") for key in range(100))
     True
     """
-    return max(members, key=lambda member: _weight(key, member), default=None)
+    return max(members, key=lambda member: _owner_weight(key, member), default=None)
 
 
-def _weight(key: int, member: str) -> bytes:
+def _owner_weight(key: int, member: str) -> bytes:
     return hashlib.blake2b(f"{key}/{member}".encode(), digest_size=8).digest()

@@ -70,7 +70,7 @@ class Supervisor:
         return process.pid if process is not None and process.returncode is None else None
 
     @property
-    def restarts(self) -> int:
+    def restart_count(self) -> int:
         """Number of times that a grower had to be started again."""
         return self._restarts
 
@@ -118,7 +118,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Start the first grower."""
-        process = await self._spawn()
+        process = await self._start_grower()
         self._task = asyncio.create_task(self._keep_running(process), name="quercus-supervisor")
 
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class Supervisor:
             process.kill()
             await process.wait()
 
-    async def _spawn(self) -> asyncio.subprocess.Process:
+    async def _start_grower(self) -> asyncio.subprocess.Process:
         # The pipe to its standard input is the grower's life line: it ends when this process does.
         # A separate process group: Ctrl-C in the terminal is for the server, which ends the grower itself.
         self._process = await asyncio.create_subprocess_exec(
@@ -148,10 +148,10 @@ class Supervisor:
             process_group=0,
         )
         self._silent_s, self._beat = -LOADING_S, Heartbeat()
-        self._listening = asyncio.create_task(self._listen(self._process), name="quercus-heartbeat")
+        self._listening = asyncio.create_task(self._read_heartbeats(self._process), name="quercus-heartbeat")
         return self._process
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+    async def _read_heartbeats(self, process: asyncio.subprocess.Process) -> None:
         """Record each heartbeat of the grower, until its output ends."""
         assert process.stdout is not None  # noqa: S101 - it was asked for
         while (beat := await self._next_beat(process.stdout)) is not None:
@@ -184,7 +184,7 @@ class Supervisor:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY_S)
                 try:
-                    process = await self._spawn()
+                    process = await self._start_grower()
                     break
                 except OSError as error:  # no memory or no process to be had: perhaps later
                     _log.error("the grower cannot be started (%s); trying again in %.1f s", error, delay)

@@ -27,7 +27,7 @@ class TimeBudget:
         """Monotonic time from which the budget may be spent again."""
         return self._counted_at + max(0.0, -self._left_s) / self._share
 
-    def spend(self, cost_s: float) -> None:
+    def spend_seconds(self, cost_s: float) -> None:
         """Subtract a cost, in seconds."""
         now = time.monotonic()
         saved_s = min(self._most_s, self._left_s + self._share * (now - self._counted_at))

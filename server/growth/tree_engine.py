@@ -60,13 +60,13 @@ class IncrementalEngine:
         self._grown: TreeModel | None = None  # the last tree; it predicts the rows that are folded next
         self._accuracy: tuple[AccuracyBlock, ...] = ()
 
-    def fold(self, parts: Sequence[InstanceColumns | Event]) -> None:
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
-        events = [self._event(entry) for entry in self._log.read(parts)]
+        events = [self._to_tree_event(entry) for entry in self._log.read_entries(parts)]
         counter = AccuracyCounter(self._state, events)
         self._state = grow(self._state, events)
         if self._grown is not None:
-            self._accuracy = counter.count(self._accuracy, self._grown, self._state)
+            self._accuracy = counter.add_new_labels(self._accuracy, self._grown, self._state)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
@@ -74,15 +74,15 @@ class IncrementalEngine:
         return self._accuracy
 
     @property
-    def settled(self) -> bool | None:
+    def is_settled(self) -> bool | None:
         """True if no split is contested and every leaf has a labelled row; None if the tree asks regardless."""
         return self._state.settled
 
-    def resume(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+    def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
         self._accuracy = accuracy
 
-    def grown(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the tree of the folded events."""
         state, specification = self._state, self._specification
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
@@ -90,20 +90,20 @@ class IncrementalEngine:
         return GrownTrees(specification, model, state.edges, state.names(vocabulary))
 
     @property
-    def strategy(self) -> str:
+    def strategy_name(self) -> str:
         """Name of the strategy that chooses."""
         return self._specification.strategy
 
-    def agenda(self, limit: int) -> tuple[tuple[int, Query], ...]:
+    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
-        return tuple((self._log.sequence(query.instance), query) for query in self._state.agenda(limit))
+        return tuple((self._log.sequence_of(query.instance), query) for query in self._state.agenda(limit))
 
-    def splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+    def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
         """Return the names of the splits, which queries name by number."""
         state = self._state
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
-    def saved(self) -> SavedEngine | None:
+    def saved_state(self) -> SavedEngine | None:
         """Return the folded state, to be saved; None if it cannot be saved."""
         evidence = saved_evidence(self._state)
         head = {
@@ -113,7 +113,7 @@ class IncrementalEngine:
         }
         return SavedEngine(head, {**evidence.columns, "sequences": self._log.sequences})
 
-    def restore(self, saved: SavedEngine) -> None:
+    def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
         stored, asked = bytes.fromhex(saved.head["specification"]), saved.head["asked"]
         specification = specification_of(stored) if stored else self._specification
@@ -124,9 +124,9 @@ class IncrementalEngine:
         if len(saved.columns["sequences"]) != state.instance_count:
             raise ValueError(f"{state.instance_count} rows have {len(saved.columns['sequences'])} sequences")
         self._specification, self._state = specification, state
-        self._log.restore(saved.columns["sequences"], stored)
+        self._log.restore_instances(saved.columns["sequences"], stored)
 
-    def _event(
+    def _to_tree_event(
         self, entry: InstanceColumns | LabelUpdate | Specification
     ) -> Observed | Answered | Refused | Corrected | Respecified:
         size = self._specification.frame.size

@@ -39,7 +39,7 @@ class AnswerSelection:
     since: float | None = None
     until: float | None = None
 
-    def accepts(self, words: LabelEvent, frame: Frame) -> bool:
+    def is_selected(self, words: LabelEvent, frame: Frame) -> bool:
         """Return whether kind, state and class match the request; the store has checked the rest."""
         if self.kinds and words.kind not in self.kinds:
             return False

@@ -92,6 +92,6 @@ def _read_page(
     page = [
         encode_answer(*said[event.sequence], fresh, with_values=with_values)
         for event in events
-        if event.sequence in said and wanted.accepts(said[event.sequence][0], schema.frame)
+        if event.sequence in said and wanted.is_selected(said[event.sequence][0], schema.frame)
     ]
     return page, events[-1].sequence if len(events) == look.limit else None

@@ -96,17 +96,19 @@ class LabellerReply:
         is_one_of_several = context.policy.answers_per_query > 1 or labellers_with_partial_answers(
             context.history, context.number
         )
-        submitted = self._among(context, partial) if is_one_of_several else self._alone(context)
+        submitted = (
+            self._one_of_several(context, partial) if is_one_of_several else self._single_answer(context)
+        )
         pending = pending_rule(self._schema, self._crowd) if context.spends_budget else None
         return replace(submitted, pending=pending)
 
-    def _alone(self, context: AnswerContext) -> SubmittedAnswer:
+    def _single_answer(self, context: AnswerContext) -> SubmittedAnswer:
         size = self._schema.frame.size
-        conflict = _conflicts(context.history, self._said.label, self.reliability, size)
+        conflict = _contradicts_history(context.history, self._said.label, self.reliability, size)
         self.together = None
-        return self._submitted(conflict, settles=True, combined=None)
+        return self._make_submitted(conflict, settles=True, combined=None)
 
-    def _among(self, context: AnswerContext, partial: dict[str, LabellerLabel]) -> SubmittedAnswer:
+    def _one_of_several(self, context: AnswerContext, partial: dict[str, LabellerLabel]) -> SubmittedAnswer:
         """Return one of several answers: the last of them settles the query with the combination of all."""
         size, said = self._schema.frame.size, self._said
         others = {author: words for author, words in partial.items() if author != context.labeller}
@@ -119,10 +121,10 @@ class LabellerReply:
         combined: CombinedAnswer | None = None
         conflict = False
         if settles:
-            combined, conflict = _combined(labels, together, context.history, size, self._crowd)
-        return self._submitted(conflict, settles=settles, combined=combined)
+            combined, conflict = _combine_labels(labels, together, context.history, size, self._crowd)
+        return self._make_submitted(conflict, settles=settles, combined=combined)
 
-    def _submitted(
+    def _make_submitted(
         self, conflict: bool, *, settles: bool, combined: CombinedAnswer | None
     ) -> SubmittedAnswer:
         said = self._said
@@ -167,13 +169,15 @@ class Amendment:
         )  # fmt: skip
         if self.labeller not in labellers_with_partial_answers(context.history, context.number):
             # the one answer, or (who may) what overrules all
-            conflict = label is not None and _conflicts(context.history[:1], label, reliability, size)
+            conflict = label is not None and _contradicts_history(
+                context.history[:1], label, reliability, size
+            )
             return make(label=said, conflict=conflict)
         if not context.settled:
             return make(label=None, among=True, pending=True)
-        return self._among(context, partial(make, among=True), reliability)
+        return self._change_one_of_several(context, partial(make, among=True), reliability)
 
-    def _among(
+    def _change_one_of_several(
         self, context: AmendContext, make: Callable[..., AnswerChange], reliability: float
     ) -> AnswerChange:
         """Change one of several answers: the new combination of all replaces the old one."""
@@ -185,7 +189,7 @@ class Amendment:
         if not given:
             return make(label=None)
         together = combine_answers(list(given.values()), size)
-        combined, conflict = _combined(given, together, context.history[:1], size, self.crowd)
+        combined, conflict = _combine_labels(given, together, context.history[:1], size, self.crowd)
         return make(label=combined.label, conflict=conflict)
 
 
@@ -199,16 +203,16 @@ def pending_rule(schema: ModelSchema, crowd: Crowd | None) -> PendingRule:
     """
     size = schema.frame.size
 
-    def combine(context: PendingContext) -> tuple[CombinedAnswer, bool]:
+    def combine_pending(context: PendingContext) -> tuple[CombinedAnswer, bool]:
         _check_same_model(schema, context.key)
         given = partial_answers(context.history, context.number, size)
         together = combine_answers(list(given.values()), size)
-        return _combined(given, together, context.history, size, crowd)
+        return _combine_labels(given, together, context.history, size, crowd)
 
-    return PendingRule(combine, label_combiner(size, crowd))
+    return PendingRule(combine_pending, label_combiner(size, crowd))
 
 
-def _combined(
+def _combine_labels(
     labels: Mapping[str, LabellerLabel],
     together: Consensus,
     history: Sequence[Event],
@@ -218,7 +222,7 @@ def _combined(
     """Return the label of several answers, `together` their combination, and whether it contradicts the history."""
     label = crowd_label(labels, size, crowd) or Masses(together.mass)
     author = " + ".join(labels)[:MAX_AUTHOR_CHARACTERS]
-    return CombinedAnswer(encode(label), author), _conflicts(history, label, 1.0, size)
+    return CombinedAnswer(encode(label), author), _contradicts_history(history, label, 1.0, size)
 
 
 def _check_same_model(schema: ModelSchema, key: int) -> None:
@@ -226,7 +230,7 @@ def _check_same_model(schema: ModelSchema, key: int) -> None:
         raise ModelReplaced(f"model {schema.model} was replaced by another of its name")
 
 
-def _conflicts(history: Sequence[Event], label: Label, reliability: float, size: int) -> bool:
+def _contradicts_history(history: Sequence[Event], label: Label, reliability: float, size: int) -> bool:
     """Return whether a label contradicts what is known of an instance by these events."""
     return evidence.update(known_contour(history, size), contour(label, size), reliability).conflict
 
@@ -265,4 +269,4 @@ def reliability_of(crowd: Crowd | None, declared: float | None, labeller: str) -
     check_declared(declared)
     if declared is not None:
         return declared
-    return 1.0 if crowd is None else crowd.reliability(labeller)
+    return 1.0 if crowd is None else crowd.reliability_of(labeller)

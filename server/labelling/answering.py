@@ -46,11 +46,11 @@ async def answer_query(
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
-        label = await _decode(core, request, model, number, schema)
+    async def attempt_call(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
+        label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         said = NewAnswer(label, declared, request.comment, took, request.shown)
-        settled = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), said)
+        settled = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), said)
         if settled is None:
             return None
         done, reply = settled
@@ -66,7 +66,7 @@ async def answer_query(
             response.ignorance = reply.together.ignorance
         return response
 
-    return await with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt_call)
 
 
 async def refuse_query(
@@ -77,36 +77,36 @@ async def refuse_query(
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
+    async def attempt_call(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
         said = NewAnswer(vacuous(schema.frame), 1.0, request.comment, took, request.shown, is_refusal=True)
-        settled = await _settle(core, schema, LeaseClaim(model, number, request.lease_token), said)
+        settled = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), said)
         if settled is None:
             return None
         return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=settled[0].sequence)
 
-    return await with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt_call)
 
 
-async def _settle(
+async def _settle_query(
     core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer
 ) -> tuple[AnswerOutcome, LabellerReply] | None:
     """Look and store while the store holds the model, so that nothing comes between; None: it is another model."""
     try:
         try:
-            return await _share(core, schema, claim, said, None)
+            return await _settle_in_store(core, schema, claim, said, None)
         except CrowdWanted:  # to read them may take a second, and others wait while the store holds the model
             crowd = await crowd_of_model(core, schema)
-        return await _share(core, schema, claim, said, crowd)
+        return await _settle_in_store(core, schema, claim, said, crowd)
     except ModelReplaced:
         return None
 
 
-async def _share(
+async def _settle_in_store(
     core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer, crowd: Crowd | None
 ) -> tuple[AnswerOutcome, LabellerReply]:
     reply = LabellerReply(schema, said, crowd)
     join = label_combiner(schema.frame.size, crowd)
-    return await core.share(core.store.answer_work(claim, reply, join)), reply
+    return await core.run_grouped(core.store.answer_work(claim, reply, join)), reply
 
 
 async def pending_rule_of(core: ServiceCore, schema: ModelSchema) -> PendingRule:
@@ -114,7 +114,7 @@ async def pending_rule_of(core: ServiceCore, schema: ModelSchema) -> PendingRule
     return pending_rule(schema, await crowd_where_estimated(core, schema))
 
 
-async def _decode(
+async def _decode_label(
     core: ServiceCore,
     request: query_pb2.AnswerQueryRequest | query_pb2.CorrectAnswerRequest,
     model: str,
@@ -123,7 +123,7 @@ async def _decode(
 ) -> Label:
     """Read a label; `NotFound` rather than `InvalidInput` where the model has no such query."""
     try:
-        return await core.convert(request, decode_label, request.label, schema.frame)
+        return await core.convert_message(request, decode_label, request.label, schema.frame)
     except InvalidInput:
         await core.read(core.store.get_query, model, number)
         raise
@@ -136,9 +136,9 @@ async def correct_answer(
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
-    async def attempt(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
+    async def attempt_call(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
         crowd = await crowd_where_estimated(core, schema)
-        label = await _decode(core, request, model, number, schema)
+        label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         change = Amendment(schema, labeller, label, declared, request.comment, corrects_all(), crowd)
         done = await core.write(_amend_answer, core.store, number, change)
@@ -150,7 +150,7 @@ async def correct_answer(
             )
         )
 
-    return await with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt_call)
 
 
 async def undo_answer(
@@ -160,7 +160,7 @@ async def undo_answer(
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
-    async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
+    async def attempt_call(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
         crowd = await crowd_where_estimated(core, schema)
         change = Amendment(schema, labeller, None, 1.0, request.comment, corrects_all(), crowd)
         done = await core.write(_amend_answer, core.store, number, change)
@@ -170,7 +170,7 @@ async def undo_answer(
             else query_pb2.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
         )
 
-    return await with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt_call)
 
 
 async def with_schema(

@@ -116,7 +116,7 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
     label is left, the instance may be asked about again, unless somebody refused it.
     """
 
-    def join(history: Sequence[Event]) -> CombinedStatement:
+    def join_history(history: Sequence[Event]) -> CombinedStatement:
         found = labels_by_labeller(history, size)
         if not found:
             refused = any(
@@ -135,7 +135,7 @@ def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
             encode(label), " + ".join(found)[:MAX_AUTHOR_CHARACTERS], reliability, conflict
         )
 
-    return join
+    return join_history
 
 
 def crowd_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None) -> Label | None:
@@ -200,40 +200,40 @@ class _HistoryReader:
         self._stated: dict[str, LabelEvent] = {}
         before: Event | None = None
         for event in history:
-            self._take(event, before)
+            self._read_event(event, before)
             before = event
 
-    def _take(self, event: Event, before: Event | None) -> None:
+    def _read_event(self, event: Event, before: Event | None) -> None:
         match event.kind:
             case EventKind.ANSWER | EventKind.REFUSAL:
-                self._settle(event)
+                self._read_answer(event)
             case EventKind.OPINION:
-                self._opine(event)
+                self._read_opinion(event)
             case EventKind.CORRECTION if event.query:
-                self._correct(event, before)
+                self._read_correction(event, before)
             case EventKind.STATEMENT:
-                self._state(event)
+                self._read_statement(event)
 
-    def _settle(self, event: Event) -> None:
+    def _read_answer(self, event: Event) -> None:
         query = self._queries.setdefault(event.query, _QueryAnswers())
         if query.several and event.kind is EventKind.ANSWER:
             self._count_together(query)
         else:
             kind = LabelKind.REFUSED if event.label is None else LabelKind.ANSWERED
-            query.counts = {event.author: self._add(event, kind)}
+            query.counts = {event.author: self._add_label(event, kind)}
 
-    def _opine(self, event: Event) -> None:
+    def _read_opinion(self, event: Event) -> None:
         query = self._queries.setdefault(event.query, _QueryAnswers())
         query.several = True
         former = query.opinions.pop(event.author, None)
         if event.label is None:
-            self._add(event, LabelKind.UNDONE, former, LabelState.UNDONE)
+            self._add_label(event, LabelKind.UNDONE, former, LabelState.UNDONE)
             return
-        words = self._add(event, LabelKind.ANSWERED if former is None else LabelKind.CORRECTED, former)
+        words = self._add_label(event, LabelKind.ANSWERED if former is None else LabelKind.CORRECTED, former)
         words.state = LabelState.PENDING
         query.opinions[event.author] = words
 
-    def _correct(self, event: Event, before: Event | None) -> None:
+    def _read_correction(self, event: Event, before: Event | None) -> None:
         query = self._queries.setdefault(event.query, _QueryAnswers())
         own = (before is not None and before.kind is EventKind.OPINION) and (
             (before.query, before.author, before.sequence) == (event.query, event.author, event.sequence - 1)
@@ -244,7 +244,7 @@ class _HistoryReader:
         formers, query.counts = query.counts, {}
         mine = formers.get(event.author) or next(iter(formers.values()), None)
         undone = event.label is None
-        words = self._add(event, LabelKind.UNDONE if undone else LabelKind.CORRECTED, mine)
+        words = self._add_label(event, LabelKind.UNDONE if undone else LabelKind.CORRECTED, mine)
         for former in formers.values():
             former.later, former.state = words, LabelState.UNDONE if undone else LabelState.REPLACED
         if undone:
@@ -252,12 +252,12 @@ class _HistoryReader:
         else:
             query.counts = {event.author: words}
 
-    def _state(self, event: Event) -> None:
+    def _read_statement(self, event: Event) -> None:
         former = self._stated.pop(event.author, None)
         if event.label is None:
-            self._add(event, LabelKind.RETRACTED, former, LabelState.UNDONE)
+            self._add_label(event, LabelKind.RETRACTED, former, LabelState.UNDONE)
         else:
-            self._stated[event.author] = self._add(event, LabelKind.STATED, former)
+            self._stated[event.author] = self._add_label(event, LabelKind.STATED, former)
 
     def _count_together(self, query: _QueryAnswers) -> None:
         """The answers of several labellers count from now on, and what overruled them does not."""
@@ -268,7 +268,7 @@ class _HistoryReader:
             words.later, words.state = None, LabelState.COUNTS
         query.counts = dict(query.opinions)
 
-    def _add(
+    def _add_label(
         self,
         event: Event,
         kind: LabelKind,

@@ -39,7 +39,7 @@ class QueryFilter:
     values: dict[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
 
-    def check(self, schema: ModelSchema) -> None:
+    def check_names(self, schema: ModelSchema) -> None:
         """Refuse a filter that no query of a model can pass, because it names something that the model does not have.
 
         Raises
@@ -59,7 +59,7 @@ class QueryFilter:
                 known = not_found(f"value of {name}", value, list(columns[name].index))
                 raise InvalidInput("filter.values", known)
 
-    def accept(self, schema: ModelSchema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
+    def to_function(self, schema: ModelSchema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
         """Return the filter as a function of each query of a model; None: it accepts all."""
         if not self.classes and not self.values:
             return None
@@ -71,13 +71,13 @@ class QueryFilter:
         ]
         can_tell = np.array([name in self.classes for name in schema.frame.classes]) | (not self.classes)
 
-        def accepts(_: QueryRecord, history: Sequence[Event]) -> bool:
+        def is_accepted(_: QueryRecord, history: Sequence[Event]) -> bool:
             values = stored_values(history[0])
             if not all(each is not None and values[each[0]] == each[1] for each in wanted):
                 return False
             return bool(can_tell[known_contour(history, schema.frame.size) > 0].all())
 
-        return accepts
+        return is_accepted
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def decode_lease_options(
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
     order = LeaseOrder(options, limit)
-    turn: LeaseTurn = core.fair_queue.join(model, options.labeller, order, partial(_serve, core))
+    turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, order, partial(_serve_turns, core))
     try:
         return await turn.outcome
     except asyncio.CancelledError:
@@ -159,13 +159,13 @@ async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: 
         raise
 
 
-async def _serve(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
+async def _serve_turns(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
     """Lease for all whose turn it is, in order, and give each its queries."""
-    for part in _parts(await _requests(core, model, turns)):
+    for part in _split_requests(await _lease_requests(core, model, turns)):
         await _serve_together(core, model, part)
 
 
-def _parts(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_TurnRequest]]:
+def _split_requests(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_TurnRequest]]:
     """Yield the requests in parts; one with a filter is alone, since it reads all queries while other writes wait."""
     part: list[_TurnRequest] = []
     for each in requests:
@@ -185,7 +185,7 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
     requests = [each for each in requests if not each[0].outcome.done()]
     works = [core.store.lease_work(model, request) for _, request in requests]
     served: list[tuple[LeaseTurn, Leased]] = []
-    for (turn, _), taken in zip(requests, core.writer.share(works), strict=True):
+    for (turn, _), taken in zip(requests, core.writer.queue_grouped(works), strict=True):
         try:
             leased = await taken
         except Exception as error:
@@ -193,7 +193,7 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
         else:
             served.append((turn, leased))
             if leased.queries:
-                core.fair_queue.served(model, turn.labeller)
+                core.fair_queue.record_served(model, turn.labeller)
     try:
         records = [record for _, leased in served for record in leased.queries]
         queries = iter(await core.read(for_holder, core.store, model, records) if records else ())
@@ -211,7 +211,7 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
             turn.outcome.set_result(LeasedQueries(model, leased, mine, again_s))
 
 
-async def _requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
+async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
     """Return the store's lease request of each turn, limited to its fair share; turns with invalid filters fail."""
     there = math.inf
     if any(turn.others and turn.asked.limit > 1 for turn in turns):
@@ -227,8 +227,8 @@ async def _requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -
         if schema is not None and options.filter != QueryFilter():
             try:
                 if options.model != ANY:
-                    options.filter.check(schema)
-                accept = options.filter.accept(schema)
+                    options.filter.check_names(schema)
+                accept = options.filter.to_function(schema)
             except InvalidInput as error:
                 turn.fail(error)
                 continue
@@ -287,7 +287,7 @@ def check_lease_token(token: str) -> None:
 
 def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
     """Release a lease without waiting; one that is settled or gone meanwhile is no error."""
-    done = core.writer.submit(partial(core.store.release, model, number, token))
+    done = core.writer.queue_write(partial(core.store.release, model, number, token))
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
 
@@ -299,7 +299,7 @@ def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
 def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
     """Convert queries to the wire for their holder: with displays, and without withheld parts."""
     details = _details_of(store, model, records)
-    queries = _encoded(records, details)
+    queries = _encode_details(records, details)
     withheld = model_pb2.Specification.FromString(details.model.specification).presentation.withheld
     for record, query in zip(records, queries, strict=True):
         if "reason" in withheld:
@@ -313,13 +313,13 @@ def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tupl
 
 def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
     """Convert queries to the wire, reading their instances."""
-    return _encoded(records, _details_of(store, model, records)) if records else ()
+    return _encode_details(records, _details_of(store, model, records)) if records else ()
 
 
 def _details_of(store: Store, model: str, records: Sequence[QueryRecord]) -> QueryDetails:
     return store.query_details(model, sorted({record.instance for record in records}))
 
 
-def _encoded(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[query_pb2.Query, ...]:
+def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[query_pb2.Query, ...]:
     schema = ModelSchema.of(details.model, details.vocabulary)
     return tuple(encode_queries(records, details.histories, schema, details.policy.answers_per_query))

@@ -45,14 +45,14 @@ async def list_neighbours(
     if not 0 <= request.limit <= MAX_NEIGHBOURS:
         raise InvalidInput("limit", f"is {request.limit}, must be 0 to {MAX_NEIGHBOURS}")
     asked = _Asked(model, number, request.lease_token, request.limit or DEFAULT_NEIGHBOURS)
-    classifier, _ = await core.catalogue.pair(model)
-    found = await core.read(_find, core.store, asked, classifier)
+    classifier, _ = await core.catalogue.classifier_and_schema(model)
+    found = await core.read(_find_neighbours, core.store, asked, classifier)
     if found is None:
-        core.catalogue.forget(model)
-        classifier, _ = await core.catalogue.pair(model)
-        found = await core.read(_find, core.store, asked, classifier)
+        core.catalogue.forget_model(model)
+        classifier, _ = await core.catalogue.classifier_and_schema(model)
+        found = await core.read(_find_neighbours, core.store, asked, classifier)
     if found is None:
-        raise asked.ended
+        raise asked.lease_ended_error
     return found
 
 
@@ -64,14 +64,16 @@ class _Asked:
     limit: int
 
     @property
-    def ended(self) -> FailedPrecondition:
+    def lease_ended_error(self) -> FailedPrecondition:
         """The error where the caller does not hold the query."""
         return FailedPrecondition(
             f"the lease of query {self.number} of {self.model} has ended, or is not yours"
         )
 
 
-def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.ListNeighboursResponse | None:
+def _find_neighbours(
+    store: Store, asked: _Asked, classifier: TreeClassifier
+) -> query_pb2.ListNeighboursResponse | None:
     """Return the neighbours; None if another model than the classifier's has the name."""
     specification = model_pb2.Specification.FromString(store.get_model(asked.model).specification)
     if "neighbours" in specification.presentation.withheld:
@@ -81,7 +83,7 @@ def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.
     query = store.get_query(asked.model, asked.number)
     holder = store.holder(asked.model, asked.number, asked.token)
     if query.state is not QueryState.LEASED or not holder or holder != query.labeller:
-        raise asked.ended
+        raise asked.lease_ended_error
     rows = [*store.newest_rows(asked.model, SEARCHED_ROWS), query.instance]
     histories = store.history(asked.model, sorted(set(rows)))
     schema = ModelSchema.read(store, asked.model)  # after the rows: it names all their values
@@ -93,7 +95,7 @@ def _find(store: Store, asked: _Asked, classifier: TreeClassifier) -> query_pb2.
     if not known:
         return response
     others = np.stack([row.values for row in known])
-    apart = _distances(own, others, schema)
+    apart = _attribute_distances(own, others, schema)
     same = _same_leaf(own, others, classifier)
     mean = apart.mean(axis=1)
     for at in np.lexsort((mean, ~same))[: asked.limit].tolist():
@@ -119,7 +121,7 @@ def _known_rows(histories: Iterable[Sequence[Event]], schema: ModelSchema) -> li
     return found
 
 
-def _distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
+def _attribute_distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
     """Return how far each of `others` (n, K) is from `own` (K,) in each attribute, in [0, 1]."""
     apart = np.empty(others.shape)
     for k, column in enumerate(schema.columns):

@@ -54,11 +54,11 @@ class QueryStream:
         self._opened: asyncio.Future[leasing.LeaseOptions] = asyncio.get_running_loop().create_future()
         self._wake = asyncio.Event()  # credits or held queries changed
 
-    async def run(self, requests: AsyncIterator[Request]) -> AsyncGenerator[Response]:
+    async def run_stream(self, requests: AsyncIterator[Request]) -> AsyncGenerator[Response]:
         """Yield responses until the client closes its side, the server stops, or something is wrong."""
         tasks = {
-            asyncio.create_task(self._guard(self._read(requests))),
-            asyncio.create_task(self._guard(self._lease_forever())),
+            asyncio.create_task(self._report_failure(self._read_requests(requests))),
+            asyncio.create_task(self._report_failure(self._lease_forever())),
         }
         try:
             while (item := await self._out.get()) is not None:
@@ -71,7 +71,7 @@ class QueryStream:
             for (model, number), held in self._held.items():
                 leasing.give_back(self._core, model, number, held.token)
 
-    async def _guard(self, work: Coroutine[None, None, None]) -> None:
+    async def _report_failure(self, work: Coroutine[None, None, None]) -> None:
         try:
             await work
         except Exception as error:
@@ -79,14 +79,14 @@ class QueryStream:
 
     # Requests
 
-    async def _read(self, requests: AsyncIterator[Request]) -> None:
-        async for request in self._core.requests(requests):
+    async def _read_requests(self, requests: AsyncIterator[Request]) -> None:
+        async for request in self._core.requests_until_stop(requests):
             if self._lease_options is None:
-                self._lease_options = await self._open(request)
+                self._lease_options = await self._open_stream(request)
             else:
                 self._check_same(request, self._lease_options)
-            self._grant(request.credits)
-            await self._do(request, self._lease_options)
+            self._grant_credits(request.credits)
+            await self._run_actions(request, self._lease_options)
             if not self._opened.done():
                 self._opened.set_result(self._lease_options)
             self._wake.set()
@@ -94,7 +94,7 @@ class QueryStream:
             raise empty_stream("a first message with model and labeller")
         await self._out.put(None)
 
-    async def _open(self, request: Request) -> leasing.LeaseOptions:
+    async def _open_stream(self, request: Request) -> leasing.LeaseOptions:
         options = leasing.decode_lease_options(request)
         if options.model != leasing.ANY:
             # NotFound now rather than at the first credit; read anew, because another server may have replaced it
@@ -112,7 +112,7 @@ class QueryStream:
                     field, f"is {shown(given)}, but the stream is of {shown(first)}: open another"
                 )
 
-    def _grant(self, credits_: int) -> None:
+    def _grant_credits(self, credits_: int) -> None:
         most = self._core.config.max_leases
         check_count(credits_, "credits", 0, most)
         if self._credits + credits_ > most:
@@ -121,17 +121,17 @@ class QueryStream:
             )
         self._credits += credits_
 
-    async def _do(self, request: Request, options: leasing.LeaseOptions) -> None:
+    async def _run_actions(self, request: Request, options: leasing.LeaseOptions) -> None:
         """Run the actions of a request, one after another."""
         core = self._core
         if request.HasField("answer"):
-            await self._try("answered", request.answer, answering.answer_query)
+            await self._run_action("answered", request.answer, answering.answer_query)
         if request.HasField("refusal"):
-            await self._try("refused", request.refusal, answering.refuse_query)
+            await self._run_action("refused", request.refusal, answering.refuse_query)
         if request.HasField("returned"):
-            await self._try("returned", request.returned, leasing.take_back)
+            await self._run_action("returned", request.returned, leasing.take_back)
         if request.HasField("correction"):
-            await self._try(
+            await self._run_action(
                 "corrected",
                 request.correction,
                 lambda _, part: answering.correct_answer(
@@ -139,7 +139,7 @@ class QueryStream:
                 ),
             )
         if request.HasField("undo"):
-            await self._try(
+            await self._run_action(
                 "undone",
                 request.undo,
                 lambda _, part: answering.undo_answer(
@@ -156,7 +156,9 @@ class QueryStream:
                 ends = now + options.lease_s if place in extended else min(held.ends, now)
                 self._held[place] = _HeldQuery(held.token, ends)
 
-    async def _try(self, event: str, part: Any, do: Callable[[ServiceCore, Any], Awaitable[Any]]) -> None:
+    async def _run_action(
+        self, event: str, part: Any, do: Callable[[ServiceCore, Any], Awaitable[Any]]
+    ) -> None:
         """Do one action and report its outcome; a failed action does not end the stream."""
         try:
             done = await do(self._core, part)
@@ -186,11 +188,11 @@ class QueryStream:
         again_at = float("inf")
         fresh = True
         while True:
-            seen = search.seen
+            seen = search.change_stamp
             self._wake.clear()
             await self._drop_expired(options)
             room = self._credits - len(self._held)
-            state = await search.look(fresh=fresh)
+            state = await search.current_mark(fresh=fresh)
             fresh = False
             if options.model != leasing.ANY and state.mark[0] != self._key:
                 raise FailedPrecondition(
@@ -198,9 +200,9 @@ class QueryStream:
                 )
             if room > 0 and ((room, state.mark) != tried or time.monotonic() >= again_at):
                 tried = (room, state.mark)
-                found = await search.lease(room)
+                found = await search.lease_queries(room)
                 again_at = time.monotonic() + found.again_s
-                await self._send(found)
+                await self._send_queries(found)
                 if found.queries:
                     tried = told = None  # when they come back all may look as it does now
                     continue  # there may be more: of another model, or after others had their turn
@@ -208,9 +210,9 @@ class QueryStream:
                     told = found.leased.idle
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
             patience = min(state.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
-            await self._pause(search, seen, patience)
+            await self._wait_for_work(search, seen, patience)
 
-    async def _send(self, found: leasing.LeasedQueries) -> None:
+    async def _send_queries(self, found: leasing.LeasedQueries) -> None:
         now = time.monotonic()
         for record in found.leased.queries:
             self._held[found.model, record.number] = _HeldQuery(record.token, now + (record.left_s or 0.0))
@@ -234,12 +236,12 @@ class QueryStream:
             else:
                 self._held.pop(place, None)
 
-    async def _pause(self, search: QuerySearch, seen: int, patience: float) -> None:
+    async def _wait_for_work(self, search: QuerySearch, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
         held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
         waits = {
             asyncio.ensure_future(self._wake.wait()),
-            asyncio.ensure_future(search.changed(seen, max(min(patience, held), MIN_PAUSE_S))),
+            asyncio.ensure_future(search.wait_for_change(seen, max(min(patience, held), MIN_PAUSE_S))),
         }
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -59,7 +59,7 @@ class Crowd:
     estimate: CrowdEstimate | None
     agreements: Mapping[str, LabellerAgreement]
 
-    def reliability(self, labeller: str) -> float:
+    def reliability_of(self, labeller: str) -> float:
         """Return the reliability of a labeller, `UNKNOWN` for one who shares no instance with another."""
         found = self.agreements.get(labeller)
         return UNKNOWN if found is None else found.reliability
@@ -77,17 +77,19 @@ NOBODY: Final = Crowd({}, None, {})
 async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
     """Return the labellers of a model, by the newest answers of all: a function of the log, and estimated once."""
     newest = await core.read(_newest_answer, core.store, schema.model)
-    return await _estimated(core, schema, newest)
+    return await _get_estimate(core, schema, newest)
 
 
 async def crowd_where_estimated(core: ServiceCore, schema: ModelSchema) -> Crowd | None:
     """Return the crowd of a model; None if its policy takes reliabilities as declared."""
     newest = await core.read(_newest_answer_that_counts, core.store, schema.model)
-    return None if newest is None else await _estimated(core, schema, newest)
+    return None if newest is None else await _get_estimate(core, schema, newest)
 
 
-async def _estimated(core: ServiceCore, schema: ModelSchema, newest: int) -> Crowd:
-    crowd: Crowd = await core.estimates.of(schema.key, newest, partial(_estimate, core.store, schema))
+async def _get_estimate(core: ServiceCore, schema: ModelSchema, newest: int) -> Crowd:
+    crowd: Crowd = await core.estimates.get_estimate(
+        schema.key, newest, partial(_make_estimate, core.store, schema)
+    )
     return crowd
 
 
@@ -103,7 +105,7 @@ def _newest_answer(store: Store, model: str) -> int:
     return newest[-1].sequence if newest else 0
 
 
-def _estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
+def _make_estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
     events = store.opinions(schema.model, MAX_LABELS)
     if store.get_model(schema.model).key != schema.key:  # the labels may belong to another model
         return 0, NOBODY
@@ -138,7 +140,7 @@ def crowd_of(events: Sequence[Event], size: int) -> Crowd:
             float(found.reliability[i]),
             float(found.deviation[i]),
             float(same[i]),
-            _deviation(float(same[i]), int(shared[i])),
+            _share_deviation(float(same[i]), int(shared[i])),
         )
         for name, i in numbers.items()
         if shared[i]
@@ -157,7 +159,7 @@ def _agreement_of(
     return np.bincount(sides, weights=both, minlength=count) / np.maximum(times, 1), shared
 
 
-def _deviation(share: float, count: int) -> float:
+def _share_deviation(share: float, count: int) -> float:
     """Return the standard deviation of a share of `count` cases, by its Beta distribution from a uniform prior."""
     mean = (share * count + 1.0) / (count + 2.0)
     return float(np.sqrt(mean * (1.0 - mean) / (count + 3.0)))

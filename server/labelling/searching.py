@@ -33,8 +33,8 @@ class _ModelWithoutQueries:
     leased: Leased
     again_at: float  # monotonic
 
-    def stands(self, leasable: LeasableModel) -> bool:
-        return self.mark == leasable.mark and time.monotonic() < self.again_at
+    def is_current(self, leasable: LeasableModel) -> bool:
+        return self.mark == leasable.change_mark and time.monotonic() < self.again_at
 
 
 class QuerySearch:
@@ -52,61 +52,65 @@ class QuerySearch:
         self._tried: dict[int, _ModelWithoutQueries] = {}  # by the key of the model
 
     @property
-    def seen(self) -> int:
+    def change_stamp(self) -> int:
         """A value that differs after every relevant change; remember it before a look, then wait for another."""
         if self._options.model == ANY:
-            return self._core.leasable_models.stamp
-        return self._core.changes.seen(self._options.model)
+            return self._core.leasable_models.change_stamp
+        return self._core.changes.change_stamp(self._options.model)
 
-    async def changed(self, seen: int, timeout_s: float) -> bool:
+    async def wait_for_change(self, seen: int, timeout_s: float) -> bool:
         """Wait for a change later than `seen`; False when the time was up first."""
         if self._options.model == ANY:
-            return await self._core.leasable_models.wait(seen, timeout_s)
-        return await self._core.changes.wait(self._options.model, seen, timeout_s)
+            return await self._core.leasable_models.wait_for_change(seen, timeout_s)
+        return await self._core.changes.wait_for_change(self._options.model, seen, timeout_s)
 
-    async def look(self, *, fresh: bool) -> SearchMark:
+    async def current_mark(self, *, fresh: bool) -> SearchMark:
         """Return the present state of the model, or of all leasable models."""
         if self._options.model == ANY:
-            await self._core.leasable_models.look(fresh=fresh)
-            return SearchMark((self._core.leasable_models.stamp,), STATUS_POLL_S)
-        status = await self._core.model_statuses.of(self._options.model, fresh=fresh)
+            await self._core.leasable_models.list_leasable(fresh=fresh)
+            return SearchMark((self._core.leasable_models.change_stamp,), STATUS_POLL_S)
+        status = await self._core.model_statuses.get_status(self._options.model, fresh=fresh)
         return SearchMark(mark_of(status.record), status.patience_s)
 
-    async def lease(self, limit: int) -> LeasedQueries:
+    async def lease_queries(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
         if self._options.model != ANY:
             return await lease_of(self._core, self._options, self._options.model, limit)
-        leasable_models = [each for each in await self._core.leasable_models.look() if self._is_wanted(each)]
+        leasable_models = [
+            each for each in await self._core.leasable_models.list_leasable() if self._is_wanted(each)
+        ]
         self._tried = {
             each.record.key: tried
             for each in leasable_models
-            if (tried := self._tried.get(each.record.key)) is not None and tried.stands(each)
+            if (tried := self._tried.get(each.record.key)) is not None and tried.is_current(each)
         }
         untried = [each for each in leasable_models if each.record.key not in self._tried]
         if untried:
             last = await self._core.read(Store.last_leased, self._core.store, self._options.labeller)
             untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))
         for leasable in untried:
-            found = await self._try(leasable, limit)
+            found = await self._try_model(leasable, limit)
             if found is not None and found.queries:
                 return found
-        return self._nothing()
+        return self._reason_for_nothing()
 
     def _is_wanted(self, leasable: LeasableModel) -> bool:
         tags = self._options.filter.tags
         return self._options.may_touch(leasable.record.name) and tags <= set(leasable.policy.tags)
 
-    async def _try(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
+    async def _try_model(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
             found = await lease_of(self._core, self._options, leasable.record.name, limit)
         except NotFound:  # deleted at this moment
             return None
         if not found.queries:
             again_at = time.monotonic() + found.again_s
-            self._tried[leasable.record.key] = _ModelWithoutQueries(leasable.mark, found.leased, again_at)
+            self._tried[leasable.record.key] = _ModelWithoutQueries(
+                leasable.change_mark, found.leased, again_at
+            )
         return found
 
-    def _nothing(self) -> LeasedQueries:
+    def _reason_for_nothing(self) -> LeasedQueries:
         """Return the reason why nothing was leased: the most important of several."""
         told = Leased([], Idle.NOTHING_TO_ASK, 0)
         for tried in self._tried.values():

@@ -56,18 +56,18 @@ async def state_evidence(
         _labeller_of_statement(i, each, request.labeller) for i, each in enumerate(request.statements)
     ]
 
-    async def attempt(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
-        spoken = await core.convert(request, _decode_statements, request, labellers, schema)
+    async def attempt_call(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
+        spoken = await core.convert_message(request, _decode_statements, request, labellers, schema)
         crowd = None
         if await core.read(_is_estimated, core.store, model):
-            crowd = await core.estimates.run(partial(_crowd_of_all, core.store, schema, spoken))
+            crowd = await core.estimates.run_unshared(partial(_crowd_of_all, core.store, schema, spoken))
         statements = [_record_of(each, crowd) for each in spoken]
         batch = StatementBatch(request.request_id, statements, schema.key)
         join = label_combiner(schema.frame.size, crowd)
         planned = await core.read(core.store.plan_statements, model, batch, join)
         return await core.write(_store_statements, core.store, schema, batch, join, planned)
 
-    return await with_schema(core, model, attempt)
+    return await with_schema(core, model, attempt_call)
 
 
 def _labeller_of_statement(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
@@ -120,7 +120,7 @@ def _record_of(given: _SentStatement, crowd: Crowd | None) -> StatementRecord:
     if given.label is None:  # says nothing that could be weighed
         value, declared = 1.0, True
     if value is None:
-        value = 1.0 if crowd is None else crowd.reliability(given.labeller)
+        value = 1.0 if crowd is None else crowd.reliability_of(given.labeller)
     return StatementRecord(given.instance, given.labeller, given.label, value, given.comment, declared)
 
 

@@ -52,7 +52,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             store_trouble=core.changes.trouble or only_read,
             grower=self._supervisor.status(),
             calls=int(self._calls()),
-            writes_waiting=core.writer.waiting,
+            writes_waiting=core.writer.queue_length,
             memory_bytes=await asyncio.to_thread(resident_bytes),
             tls=bool(config.tls_cert),
             tokens=config.needs_tokens,

@@ -32,31 +32,35 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
         self, request: classify_pb2.ClassifyRequest, context: Any
     ) -> classify_pb2.ClassifyResponse:
         """Classify one batch."""
-        return await self._classify(request)
+        return await self._classify_batch(request)
 
     async def ClassifyStream(  # noqa: N802
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[classify_pb2.ClassifyResponse]:
         """Classify batch after batch, in order, each with the tree that is newest then."""
         empty = True
-        async for request in self._core.requests(request_iterator):
+        async for request in self._core.requests_until_stop(request_iterator):
             empty = False
-            yield await self._classify(request)
+            yield await self._classify_batch(request)
         if empty:
             raise empty_stream("at least one batch of rows")
 
-    async def _classify(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
+    async def _classify_batch(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
         model = parse_model(request.model, "model")
-        catalogue, sizes = self._core.catalogue, self._core.config.sizes
+        catalogue, sizes = self._core.catalogue, self._core.config.message_limits
         min_sequence = check_sequence(request.min_sequence)
-        classifier, schema = await catalogue.pair(model, min_sequence)
+        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
         try:
-            return await self._core.convert(request, _classify_request, request, schema, classifier, sizes)
+            return await self._core.convert_message(
+                request, _classify_request, request, schema, classifier, sizes
+            )
         except InvalidInput:  # perhaps an index that another server has just learned, or another model
             if await catalogue.reload_schema(model) == schema:
                 raise
-        classifier, schema = await catalogue.pair(model, min_sequence)
-        return await self._core.convert(request, _classify_request, request, schema, classifier, sizes)
+        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
+        return await self._core.convert_message(
+            request, _classify_request, request, schema, classifier, sizes
+        )
 
 
 def _classify_request(

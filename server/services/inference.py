@@ -59,7 +59,7 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
         """Return whether the model has a tree, which can classify."""
         model = check_model_id(request.name, "name")
         try:
-            classifier, _ = await self._core.catalogue.pair(model)
+            classifier, _ = await self._core.catalogue.classifier_and_schema(model)
         except (
             FailedPrecondition,
             Unavailable,
@@ -86,19 +86,19 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
         model = check_model_id(request.model_name, "model_name")
         if len(request.id) > MAX_ID:
             raise InvalidInput("id", f"has {len(request.id)} characters, at most {MAX_ID} are allowed")
-        catalogue, sizes = self._core.catalogue, self._core.config.sizes
+        catalogue, sizes = self._core.catalogue, self._core.config.message_limits
         min_sequence = check_sequence(_min_sequence(request))
-        classifier, schema = await catalogue.pair(model, min_sequence)
+        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
         try:
-            return await self._core.convert(request, _infer, request, schema, classifier, sizes)
+            return await self._core.convert_message(request, _infer_rows, request, schema, classifier, sizes)
         except InvalidInput:  # perhaps a value that another server has just learned, or another model
             if await catalogue.reload_schema(model) == schema:
                 raise
-        classifier, schema = await catalogue.pair(model, min_sequence)
-        return await self._core.convert(request, _infer, request, schema, classifier, sizes)
+        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
+        return await self._core.convert_message(request, _infer_rows, request, schema, classifier, sizes)
 
 
-def _infer(
+def _infer_rows(
     request: pb.ModelInferRequest, schema: ModelSchema, classifier: TreeClassifier, sizes: MessageLimits
 ) -> pb.ModelInferResponse:
     names = wanted_outputs(request)

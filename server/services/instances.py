@@ -86,13 +86,13 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.schema(model)
         try:
-            stored = await (await self._store(model, schema.key, request))
+            stored = await (await self._queue_batch(model, schema.key, request))
         except FailedPrecondition:
             again = await self._core.catalogue.reload_schema(model)
             if again.key == schema.key:
                 raise
             # the remembered values belong to an earlier model of this name
-            stored = await (await self._store(model, again.key, request))
+            stored = await (await self._queue_batch(model, again.key, request))
         return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
 
     async def _read_batches(
@@ -102,14 +102,14 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
     ) -> None:
         name, key, batch_id, goes_on = "", None, "", False
         try:
-            async for request in self._core.requests(requests):
+            async for request in self._core.requests_until_stop(requests):
                 batch_id, goes_on = request.batch_id, goes_on or (not name and request.continue_on_error)
                 name = _same_model(name, request.model)
                 model = parse_model(name, "model")
                 if key is None:  # read anew: another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
                 try:
-                    pending = await self._store(model, key, request)
+                    pending = await self._queue_batch(model, key, request)
                 except BATCH_ERRORS as error:
                     if not goes_on:
                         raise
@@ -122,22 +122,24 @@ class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
         else:
             await acks.put(None)
 
-    async def _store(self, model: str, key: int, request: _Batch) -> Awaitable[AppendedBatch]:
+    async def _queue_batch(self, model: str, key: int, request: _Batch) -> Awaitable[AppendedBatch]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
-        sizes = self._core.config.sizes
+        sizes = self._core.config.message_limits
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
             try:
-                push = await self._core.convert(request, _decode_push, request, schema, generated, sizes)
+                push = await self._core.convert_message(
+                    request, _decode_push, request, schema, generated, sizes
+                )
             except InvalidInput:  # perhaps an index that another server has just learned
                 before, schema = schema, await self._core.catalogue.reload_schema(model)
                 if schema == before:
                     raise
                 continue
-            pending = await self._core.writer.push(push)
+            pending = await self._core.writer.queue_push(push)
             if not push.new_values:
                 return pending
             try:

@@ -40,8 +40,10 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
-        specification = await self._core.convert(request, complete_specification, request.specification)
-        check_sizes(specification, self._core.config.sizes)
+        specification = await self._core.convert_message(
+            request, complete_specification, request.specification
+        )
+        check_sizes(specification, self._core.config.message_limits)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(
             _create_in_store,
@@ -51,7 +53,7 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
             specification.budget,
             self._core.config.max_models,
         )
-        self._core.catalogue.forget(model)
+        self._core.catalogue.forget_model(model)
         return encode_model(record, {})
 
     async def GetModel(self, request: model_pb2.GetModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
@@ -84,18 +86,18 @@ class ModelService(model_pb2_grpc.ModelServiceServicer):
         """Remove a model and all that belongs to it."""
         model = parse_model(request.name)
         await self._core.write(self._core.store.delete_model, model)
-        self._core.catalogue.forget(model)
+        self._core.catalogue.forget_model(model)
         return empty_pb2.Empty()
 
 
 def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: int) -> ModelRecord:
-    def admit(count: int) -> None:
+    def check_model_count(count: int) -> None:
         if count > most:
             raise ResourceExhausted(
                 f"max_models: there are {most} models, the most there may be: delete one", None
             )
 
-    return store.create_model(model, data, budget=budget, admit=admit)
+    return store.create_model(model, data, budget=budget, admit=check_model_count)
 
 
 def _read_model(store: Store, model: str) -> model_pb2.Model:
@@ -136,9 +138,9 @@ def _update_in_store(
 ) -> model_pb2.Model:
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
-    def revised(stored: bytes) -> tuple[bytes, int] | None:
+    def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
         current = model_pb2.Specification.FromString(stored)
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 
-    return encode_model(store.revise(model, revised, pending), store.vocabulary(model))
+    return encode_model(store.revise(model, revised_specification, pending), store.vocabulary(model))

@@ -61,28 +61,28 @@ class QueryService(query_pb2_grpc.QueryServiceServicer):
         deadline = loop.time() + wait
         search = QuerySearch(core, options)
         if options.model != leasing.ANY:  # most who ask get a query, and need not look what to wait for
-            found = await search.lease(limit)
+            found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:
                 return found
         tried: tuple[int, ...] | None = None
         again_at = loop.time()
         while True:
-            seen = search.seen
-            state = await search.look(fresh=tried is None)
+            seen = search.change_stamp
+            state = await search.current_mark(fresh=tried is None)
             if state.mark != tried or loop.time() >= again_at:
-                found = await search.lease(limit)
+                found = await search.lease_queries(limit)
                 tried, again_at = state.mark, loop.time() + found.again_s
             left = deadline - loop.time()
             if found.queries or found.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
                 return found
             patience = min(left, state.patience_s, max(again_at - loop.time(), MIN_PAUSE_S))
-            await core.pause(search.changed(seen, patience))
+            await core.wait_or_stop(search.wait_for_change(seen, patience))
 
     async def StreamQueries(  # noqa: N802
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[query_pb2.StreamQueriesResponse]:
         """Send queries as credits allow; take answers and refusals."""
-        async with aclosing(QueryStream(self._core).run(request_iterator)) as responses:
+        async with aclosing(QueryStream(self._core).run_stream(request_iterator)) as responses:
             async for response in responses:
                 yield response
 

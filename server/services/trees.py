@@ -44,8 +44,8 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
         model = parse_model(request.model, "model")
         key, sent = None, 0
         while not self._core.stopping.is_set():
-            seen = self._core.changes.seen(model)
-            record = (await self._core.model_statuses.of(model, fresh=key is None)).record
+            seen = self._core.changes.change_stamp(model)
+            record = (await self._core.model_statuses.get_status(model, fresh=key is None)).record
             if key is not None and record.key != key:
                 raise FailedPrecondition(f"model {model} was deleted and another has its name: watch again")
             key = record.key
@@ -53,16 +53,16 @@ class TreeService(tree_pb2_grpc.TreeServiceServicer):
                 if request.without_nodes:
                     tree = encode_tree_head(model, record.tree_version, record.sequence_grown)
                 else:
-                    tree = await self._newest(model, (record.key, record.tree_version))
+                    tree = await self._newest_tree(model, (record.key, record.tree_version))
                 sent = tree.version
                 yield tree_pb2.WatchTreeResponse(
                     tree=tree, committed_sequence=record.sequence_committed, model_uid=record.uid
                 )
             else:
-                await self._core.pause(self._core.changes.wait(model, seen, WATCH_POLL_S))
+                await self._core.wait_or_stop(self._core.changes.wait_for_change(model, seen, WATCH_POLL_S))
         raise Unavailable(STOPPING)
 
-    async def _newest(self, model: str, version: tuple[int, int]) -> tree_pb2.Tree:
+    async def _newest_tree(self, model: str, version: tuple[int, int]) -> tree_pb2.Tree:
         """Read and decode the newest tree once for all who watch the model, at least of this key and version."""
         known = self._trees.pop(model, None)
         if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):

@@ -46,30 +46,30 @@ async def watch_events(
     model, after = parse_model(request.model, "model"), request.after_sequence
     if after < 0:
         raise InvalidInput("after_sequence", f"is {after}, must not be negative")
-    kinds = _kinds(request)
-    record = (await core.model_statuses.of(model, fresh=True)).record
+    kinds = _event_kinds(request)
+    record = (await core.model_statuses.get_status(model, fresh=True)).record
     if request.model_uid not in {"", record.uid}:
-        raise _replaced(model)
+        raise _replaced_error(model)
     if after > record.sequence_committed:
         raise BeyondLog("after_sequence", after, model, record.sequence_committed)
     columns = (await core.catalogue.schema(model)).columns if request.include_values else ()
     page_events = max(1, min(PAGE_EVENTS, PAGE_VALUES // max(1, len(columns))))
     wanted = _WatchOptions(model, record.key, kinds, request.include_values, page_events)
     while not core.stopping.is_set():
-        seen = core.changes.seen(model)
-        record = (await core.model_statuses.of(model)).record
+        seen = core.changes.change_stamp(model)
+        record = (await core.model_statuses.get_status(model)).record
         if record.key != wanted.key:
-            raise _replaced(model)
+            raise _replaced_error(model)
         if record.sequence_committed > after:
             page = await core.read(_read_page, core.store, wanted, after)
             after = page.sequence
             yield page
         else:
-            await core.pause(core.changes.wait(model, seen, STATUS_POLL_S))
+            await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
     raise Unavailable(STOPPING)
 
 
-def _kinds(request: instance_pb2.WatchEventsRequest) -> frozenset[EventKind]:
+def _event_kinds(request: instance_pb2.WatchEventsRequest) -> frozenset[EventKind]:
     known = {int(kind): kind for kind in EventKind}
     for i, given in enumerate(request.kinds):
         if given not in known:
@@ -77,7 +77,7 @@ def _kinds(request: instance_pb2.WatchEventsRequest) -> frozenset[EventKind]:
     return frozenset(known[given] for given in request.kinds) or frozenset(EventKind)
 
 
-def _replaced(model: str) -> FailedPrecondition:
+def _replaced_error(model: str) -> FailedPrecondition:
     return FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
 
 
@@ -85,15 +85,15 @@ def _read_page(store: Store, wanted: _WatchOptions, after: int) -> instance_pb2.
     events = store.read_events(wanted.model, after, wanted.page_events)
     schema = ModelSchema.read(store, wanted.model)  # after the events: it names all their values
     if schema.key != wanted.key:  # the events may belong to another model
-        raise _replaced(wanted.model)
+        raise _replaced_error(wanted.model)
     return instance_pb2.WatchEventsResponse(
-        events=[_encode(event, schema, wanted) for event in events if event.kind in wanted.kinds],
+        events=[_encode_event(event, schema, wanted) for event in events if event.kind in wanted.kinds],
         sequence=events[-1].sequence if events else after,
         model_uid=schema.uid,
     )
 
 
-def _encode(event: Event, schema: ModelSchema, wanted: _WatchOptions) -> instance_pb2.LogEvent:
+def _encode_event(event: Event, schema: ModelSchema, wanted: _WatchOptions) -> instance_pb2.LogEvent:
     is_row = event.kind is EventKind.INSTANCE
     return instance_pb2.LogEvent(
         kind=int(event.kind),  # type: ignore[arg-type]  # the store's numbers are the wire's

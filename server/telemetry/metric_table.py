@@ -32,7 +32,7 @@ class MetricRow:
     unit: str = "short"
 
     @property
-    def sample(self) -> str:
+    def sample_name(self) -> str:
         """The name of its samples; of a histogram that of its buckets."""
         return self.name + {"counter": "_total", "gauge": "", "histogram": "_bucket"}[self.kind]
 

@@ -45,8 +45,8 @@ class Metrics:
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
-        self.started = self._counter(table.STARTED)
-        self.handled = self._counter(table.HANDLED)
+        self.started = self._make_counter(table.STARTED)
+        self.handled = self._make_counter(table.HANDLED)
         self.seconds = Histogram(
             table.HANDLING.name,
             table.HANDLING.sentence,
@@ -54,10 +54,10 @@ class Metrics:
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.received = self._counter(table.RECEIVED)
-        self.sent = self._counter(table.SENT)
+        self.received = self._make_counter(table.RECEIVED)
+        self.sent = self._make_counter(table.SENT)
         self._under_way = 0
-        self.gauge(table.IN_FLIGHT, self.calls_under_way)
+        self.register_gauge(table.IN_FLIGHT, self.calls_under_way)
         self.registry.register(_ModelCollector(store))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -67,22 +67,22 @@ class Metrics:
         """Return how many calls have begun and not ended."""
         return self._under_way
 
-    def begin(self) -> None:
+    def count_begin(self) -> None:
         """A call began."""
         self._under_way += 1
 
-    def end(self) -> None:
+    def count_end(self) -> None:
         """A call ended."""
         self._under_way -= 1
 
-    def _counter(self, row: MetricRow) -> Counter:
+    def _make_counter(self, row: MetricRow) -> Counter:
         return Counter(row.name, row.sentence, row.labels, registry=self.registry)
 
-    def gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
+    def register_gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
         """Register a function that reads a number for each request of the page."""
         Gauge(row.name, row.sentence, registry=self.registry).set_function(value)
 
-    def serve(self, host: str, port: int) -> None:
+    def serve_page(self, host: str, port: int) -> None:
         """Answer ``GET /metrics`` in a separate thread.
 
         Raises
@@ -97,12 +97,12 @@ class Metrics:
                 f"cannot serve metrics on {host}:{port}: {error.strerror}; choose another --metrics-port"
             ) from None
 
-        def stop() -> None:
+        def stop_server() -> None:
             server.shutdown()
             server.server_close()
             thread.join()
 
-        self._stop = stop
+        self._stop = stop_server
 
     def close(self) -> None:
         """Answer no more."""
@@ -125,9 +125,9 @@ _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]]
 )
 
 
-def _accuracies(records: Sequence[ModelRecord]) -> Iterator[Metric]:
+def _accuracy_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
     """Yield the recent accuracy of each model for which it is known."""
-    rows, accuracy = _family(table.RECENT_ROWS), _family(table.RECENT_ACCURACY)
+    rows, accuracy = _gauge_family(table.RECENT_ROWS), _gauge_family(table.RECENT_ACCURACY)
     for record in records:
         blocks = accuracy_in(record.report)
         count = sum(block.rows for block in blocks)
@@ -148,7 +148,8 @@ class _ModelCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         up, size, free, growers = (
-            _family(row) for row in (table.STORE_UP, table.STORE_BYTES, table.DISK_FREE, table.GROWER_MODELS)
+            _gauge_family(row)
+            for row in (table.STORE_UP, table.STORE_BYTES, table.DISK_FREE, table.GROWER_MODELS)
         )
         try:
             records = self._store.list_models(limit=MAX_PAGE)
@@ -164,13 +165,13 @@ class _ModelCollector(Collector):
             return
         up.add_metric((), 1)
         yield from (up, size, free, growers)
-        yield from _accuracies(records)
+        yield from _accuracy_families(records)
         for row, value in _OF_A_MODEL:
-            family = _family(row)
+            family = _gauge_family(row)
             for record in records:
                 family.add_metric((record.name,), value(record))
             yield family
 
 
-def _family(row: MetricRow) -> GaugeMetricFamily:
+def _gauge_family(row: MetricRow) -> GaugeMetricFamily:
     return GaugeMetricFamily(row.name, row.sentence, labels=row.labels)

@@ -48,7 +48,7 @@ class LogChecker:
 
     def _take_one(self, event: dict[str, Any]) -> None:
         if event["kind"] == EventKind.SPECIFICATION:
-            self._respecify(event["specification"])
+            self._change_specification(event["specification"])
         label = event.get("label")
         if label is not None and label not in self._labels:
             decode(label, self._specification.frame.size)
@@ -58,7 +58,7 @@ class LogChecker:
         if event.get("display") is not None:
             _check_display(event["display"])
 
-    def _respecify(self, data: bytes) -> None:
+    def _change_specification(self, data: bytes) -> None:
         new = _decode_specification(data)
         for name in FIXED:
             if getattr(new, name) != getattr(self._specification, name):

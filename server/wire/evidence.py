@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.codec import decode
-from quercus.belief.evidence import ReportedLabel, combined, known_after
+from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
 from quercus.belief.label import Label, contour
 from quercus.storage import Event, EventKind
 
@@ -47,5 +47,5 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
     for event in history[1:]:
         reported = reported_label(event, size)
         if reported is not None:
-            known = known_after(pushed, known, reported.with_label(as_contour), combined)
+            known = known_after(pushed, known, reported.with_label(as_contour), combined_contour)
     return known

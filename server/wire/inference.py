@@ -228,13 +228,13 @@ def encode_outputs(
     made: dict[str, Any] = {
         "label": lambda: [classes[c].encode() for c in said.class_indices],
         "label_index": lambda: np.array(said.class_indices, dtype=np.int64),
-        "probabilities": lambda: _table(said.theta, len(classes)),
-        "belief": lambda: _table(said.belief, len(classes)),
-        "plausibility": lambda: _table(said.plausibility, len(classes)),
+        "probabilities": lambda: _to_table(said.theta, len(classes)),
+        "belief": lambda: _to_table(said.belief, len(classes)),
+        "plausibility": lambda: _to_table(said.plausibility, len(classes)),
         "set": lambda: np.array(
             [[mask >> c & 1 for c in range(len(classes))] for mask in said.class_sets], dtype=bool
         ),
-        "mass": lambda: _masses(said),
+        "mass": lambda: _mass_texts(said),
     }
     for name in names:
         encode_tensor(response, name, OUTPUTS[name][0], made[name](), raw)
@@ -244,11 +244,11 @@ def encode_outputs(
     return response
 
 
-def _table(values: Any, width: int) -> NDArray[np.float64]:
+def _to_table(values: Any, width: int) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64).reshape(-1, width)
 
 
-def _masses(said: classify_pb2.ClassifyResponse) -> list[bytes]:
+def _mass_texts(said: classify_pb2.ClassifyResponse) -> list[bytes]:
     """Return the mass function of each row as JSON, by the classes of each focal set with | between them."""
     if not said.mass_indices:
         raise InvalidInput("outputs", "name mass, but this model has no mass functions")

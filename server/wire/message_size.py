@@ -71,24 +71,24 @@ class MessageShape:
                 shape.fields[each.number] = _CountedField(each.name, each.is_repeated, is_numbers, parts)
         return shape
 
-    def _all(self, found: list[MessageShape] | None = None) -> list[MessageShape]:
+    def _reachable_shapes(self, found: list[MessageShape] | None = None) -> list[MessageShape]:
         found = [] if found is None else found
         if not any(self is each for each in found):
             found.append(self)
             for each in self.fields.values():
                 if each.parts is not None:
-                    each.parts._all(found)
+                    each.parts._reachable_shapes(found)
         return found
 
     @cached_property
     def has_numbers(self) -> bool:
         """True if the message, or a message within it, contains a list of numbers."""
-        return any(each.is_numbers for shape in self._all() for each in shape.fields.values())
+        return any(each.is_numbers for shape in self._reachable_shapes() for each in shape.fields.values())
 
     @cached_property
-    def heads(self) -> bytes:
+    def first_bytes(self) -> bytes:
         """The possible first bytes of every counted part and text, for all encodings of its tag."""
-        tags = {number << 3 | _LENGTH for shape in self._all() for number in shape.fields}
+        tags = {number << 3 | _LENGTH for shape in self._reachable_shapes() for number in shape.fields}
         return bytes({tag & 127 | high for tag in tags for high in ((0, 128) if tag < 128 else (128,))})
 
 
@@ -105,10 +105,10 @@ def check_parts(data: bytes, shape: MessageShape) -> None:
     most = 0
     for start in range(0, len(data), _CHUNK):
         piece = data[start : start + _CHUNK]
-        most += len(piece) - len(piece.translate(None, shape.heads))
+        most += len(piece) - len(piece.translate(None, shape.first_bytes))
     walk = _MessageWalk(data, everything=most > MAX_PARTS)
     try:
-        walk.through(0, len(data), shape, "")
+        walk.walk_message(0, len(data), shape, "")
     except IndexError:  # truncated: the part before was counted, and protobuf reports the error
         return
 
@@ -127,22 +127,22 @@ class _MessageWalk:
         self._everything = everything
         self.parts = 0
 
-    def through(self, at: int, end: int, shape: MessageShape, path: str) -> None:
+    def walk_message(self, at: int, end: int, shape: MessageShape, path: str) -> None:
         """Walk through one message; IndexError where its bytes are none."""
         data, fields, everything = self._data, shape.fields, self._everything
         entries: dict[int, int] = {}
         while at < end:
-            tag, at = (data[at], at + 1) if data[at] < 128 else self._number(at)
+            tag, at = (data[at], at + 1) if data[at] < 128 else self._read_varint(at)
             kind, number = tag & 7, tag >> 3
             found = fields.get(number)
             if kind == _LENGTH:
-                length, at = (data[at], at + 1) if data[at] < 128 else self._number(at)
+                length, at = (data[at], at + 1) if data[at] < 128 else self._read_varint(at)
                 if length > end - at:
                     raise IndexError
                 is_many = found is not None and found.is_numbers
                 more = len(data[at : at + length].translate(None, _CONTINUED)) if is_many else 1
             else:
-                length, more = self._passed(kind, at) - at, 1
+                length, more = self._end_of_number(kind, at) - at, 1
             if found is None or not found.is_repeated:
                 self.parts += 1
             else:
@@ -155,20 +155,20 @@ class _MessageWalk:
             if found is not None and kind == _LENGTH and length:
                 parts = found.parts
                 if parts is not None and (everything or parts.has_numbers):
-                    self.through(at, at + length, parts, f"{path}{found.name}.")
+                    self.walk_message(at, at + length, parts, f"{path}{found.name}.")
             at += length
 
-    def _passed(self, kind: int, at: int) -> int:
+    def _end_of_number(self, kind: int, at: int) -> int:
         """Return where a number of a kind ends."""
         if kind == _VARINT:
-            return self._number(at)[1]
+            return self._read_varint(at)[1]
         if kind in (_GROUP, _END_GROUP):  # its content is counted as if it were not nested
             return at
         if kind not in (_FIXED64, _FIXED32):
             raise IndexError
         return at + (8 if kind == _FIXED64 else 4)
 
-    def _number(self, at: int) -> tuple[int, int]:
+    def _read_varint(self, at: int) -> tuple[int, int]:
         """Read a number of seven bits a byte; return it and where the next thing begins."""
         byte: Any = self._data[at]
         if byte < 128:

@@ -202,24 +202,24 @@ class TreeClassifier:
         InvalidInput
             When paths are wanted of several trees, or a row has too many combinations of values.
         """
-        node = None if want_paths or want_masses else self._end(cells)
+        node = None if want_paths or want_masses else self._end_node(cells)
         if node is None:
-            return self._respond(cells, want_paths, want_masses)
+            return self._make_response(cells, want_paths, want_masses)
         response = self._responses.get(node)
         if response is None:
-            response = self._respond(cells, want_paths, want_masses)
+            response = self._make_response(cells, want_paths, want_masses)
             if len(self._responses) < MAX_RESPONSES:
                 self._responses[node] = response
         return response
 
-    def _end(self, cells: UncertainValues) -> int | None:
+    def _end_node(self, cells: UncertainValues) -> int | None:
         """Return the node that predicts a single row; None if no single node does."""
         values = cells.values
         if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
             return None
         return self.model.flat.route(self.model.encoder.codes(values), values).item()
 
-    def _respond(
+    def _make_response(
         self, cells: UncertainValues, want_paths: bool, want_masses: bool
     ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:

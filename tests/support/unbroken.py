@@ -125,9 +125,9 @@ def check_remembering(url: str) -> None:
         engine = tree_engine(specification_of(record.specification))
         folded = 0
         while (part := store.read_log(REMEMBERING, folded, rows=10**6, size_bytes=10**9)).parts:
-            engine.fold(part.parts)
+            engine.fold_events(part.parts)
             folded = part.last
-        grown = engine.grown(store.vocabulary(REMEMBERING))
+        grown = engine.grown_trees(store.vocabulary(REMEMBERING))
     assert grown.encode() == newest.data, "the forest is not that of its log"
 
 

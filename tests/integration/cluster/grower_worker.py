@@ -19,7 +19,7 @@ def main(url: str, member: str, ttl_s: str, model: str, how: str) -> None:
         share = GrowerShare(store, member, f"worker {member}", float(ttl_s))
         share.start()
         record = store.get_model(model)
-        fence = share.fence(record.key, model)
+        fence = share.get_fence(record.key, model)
         say(epoch=fence.epoch, as_of=record.sequence_committed)
         for line in sys.stdin:  # it computes, for as long as the test wants
             given = fence if how == "fenced" else None

@@ -93,8 +93,8 @@ def succeed(store: Store) -> tuple[Fence, float]:
     try:
         while time.monotonic() - begun < WAIT_S:
             with suppress(Fenced):
-                if share.owns(key) or len(share.members) == 1:
-                    return share.fence(key, "m"), time.monotonic() - begun
+                if share.is_responsible(key) or len(share.members) == 1:
+                    return share.get_fence(key, "m"), time.monotonic() - begun
             time.sleep(0.02)
         raise AssertionError("nobody succeeds the grower")
     finally:
@@ -221,9 +221,9 @@ def test_a_model_that_was_perhaps_taken_is_given_back(store: Store, monkeypatch:
 
         monkeypatch.setattr(store, "take_model", cut)
         with pytest.raises(StoreError):
-            share.fence(key, "m")
+            share.get_fence(key, "m")
         monkeypatch.undo()
-        monkeypatch.setattr(share, "owns", lambda _: False)  # somebody came whose it is
+        monkeypatch.setattr(share, "is_responsible", lambda _: False)  # somebody came whose it is
         share.release_others()
         store.renew_grower("other", "the test", 60.0)
         assert store.take_model(key, "other")
@@ -237,12 +237,12 @@ def test_a_model_that_was_forgotten_is_given_back(store: Store, monkeypatch: pyt
     share = GrowerShare(store, "mine", "here", 60.0)
     share.start()
     try:
-        share.fence(key, "m")
-        share.forget(key)
+        share.get_fence(key, "m")
+        share.return_later(key)
         share.release_others()  # it is still its own
         store.renew_grower("other", "the test", 60.0)
         assert store.take_model(key, "other") is None
-        monkeypatch.setattr(share, "owns", lambda _: False)
+        monkeypatch.setattr(share, "is_responsible", lambda _: False)
         share.release_others()
         assert store.take_model(key, "other")
     finally:
@@ -256,10 +256,10 @@ def test_nothing_is_remembered_of_own_models_that_were_deleted(store: Store) -> 
     try:
         for number in range(3):
             key = store.create_model(f"own{number}", b"", budget=0).key
-            share.fence(key, f"own{number}")
-            grower.round()
+            share.get_fence(key, f"own{number}")
+            grower.run_round()
             store.delete_model(f"own{number}")
-        grower.round()
+        grower.run_round()
         assert not share._fences
         assert not share._doubtful
     finally:

@@ -80,7 +80,7 @@ def test_every_expression_names_samples_that_are_there(
     generator: ModuleType, scrape: dict[str, Metric]
 ) -> None:
     there = {sample.name: set(sample.labels) for family in scrape.values() for sample in family.samples}
-    there |= {row.sample: set(row.labels) for row in ELSEWHERE}
+    there |= {row.sample_name: set(row.labels) for row in ELSEWHERE}
     for expr in generator.expressions():
         named = generator.named_metrics(expr)
         assert named <= set(there), expr
@@ -91,7 +91,7 @@ def test_every_expression_names_samples_that_are_there(
             known = set.union(*(there[name] for name in named)) | {"instance", "job", "le", ""}
             assert used <= known, expr
     shown = {name for expr in generator.expressions() for name in generator.named_metrics(expr)}
-    assert shown == {row.sample for row in METRICS}
+    assert shown == {row.sample_name for row in METRICS}
 
 
 def test_the_files_are_those_that_the_table_makes(generator: ModuleType) -> None:

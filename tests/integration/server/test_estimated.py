@@ -30,7 +30,7 @@ def stated(labeller: str, wrong: int) -> instance_pb2.StateEvidenceRequest:
 
 
 def estimated(store: Store, labeller: str) -> float:
-    return crowd_of(store.opinions("m", MAX_LABELS), 3).reliability(labeller)
+    return crowd_of(store.opinions("m", MAX_LABELS), 3).reliability_of(labeller)
 
 
 def test_what_an_answer_counts_is_estimated_once(start_live: Callable[..., Any], tmp_path: Path) -> None:

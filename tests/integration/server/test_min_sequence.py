@@ -76,7 +76,7 @@ def test_a_tree_comes_with_the_names_of_all_values_that_it_knows(
             last = other.append_instances(
                 "m", ids, np.full((20, 1), float(value)), labels, new
             ).committed_sequence
-            while grower.round():
+            while grower.run_round():
                 pass
             return last
 

@@ -34,9 +34,9 @@ class Commits:
 
 async def started(commits: Commits) -> ChangeSignal:
     changes = ChangeSignal(commits, 0.001)
-    before = changes.seen("m")
+    before = changes.change_stamp("m")
     changes.start()
-    assert await changes.wait("m", before, 20)  # at the first look everything has changed
+    assert await changes.wait_for_change("m", before, 20)  # at the first look everything has changed
     return changes
 
 
@@ -44,7 +44,10 @@ def test_wakes_all_who_wait_for_a_model_and_nobody_else() -> None:
     async def run() -> None:
         commits = Commits()
         changes = await started(commits)
-        waits = [asyncio.create_task(changes.wait(name, changes.seen(name), 20)) for name in "mmmno"]
+        waits = [
+            asyncio.create_task(changes.wait_for_change(name, changes.change_stamp(name), 20))
+            for name in "mmmno"
+        ]
         await asyncio.sleep(0)
         commits.commit("m", "o")
         *mine, other, third = waits
@@ -74,7 +77,7 @@ def test_looks_that_take_long_leave_most_of_the_time_to_others() -> None:
     async def run() -> float:
         commits = Slow()
         changes = await started(commits)
-        assert await changes.wait("m", changes.seen("m"), 20)
+        assert await changes.wait_for_change("m", changes.change_stamp("m"), 20)
         await changes.close()
         return commits.begun[count - 1] - commits.begun[0]
 
@@ -85,10 +88,10 @@ def test_change_before_the_wait_is_not_missed() -> None:
     async def run() -> None:
         commits = Commits()
         changes = await started(commits)
-        seen = changes.seen("m")
+        seen = changes.change_stamp("m")
         commits.commit("m")
-        assert await changes.wait("m", seen, 20)
-        assert await changes.wait("m", seen, 20)
+        assert await changes.wait_for_change("m", seen, 20)
+        assert await changes.wait_for_change("m", seen, 20)
         await changes.close()
 
     asyncio.run(run())
@@ -112,11 +115,11 @@ def test_what_is_remembered_of_models_is_bounded(monkeypatch: pytest.MonkeyPatch
 
     async def run() -> None:
         changes = ChangeSignal(Commits(), 1.0)  # not started: told by hand
-        wait = asyncio.create_task(changes.wait("x", changes.seen("x"), 20))
+        wait = asyncio.create_task(changes.wait_for_change("x", changes.change_stamp("x"), 20))
         await asyncio.sleep(0)
-        changes.notify([Change(1, 1, name, 0) for name in "abc"])
+        changes.notify_waiting([Change(1, 1, name, 0) for name in "abc"])
         assert not wait.done()
-        changes.notify([Change(2, 2, "d", 0)])
+        changes.notify_waiting([Change(2, 2, "d", 0)])
         assert await wait  # once too often is no harm
 
     asyncio.run(run())
@@ -125,7 +128,7 @@ def test_what_is_remembered_of_models_is_bounded(monkeypatch: pytest.MonkeyPatch
 def test_time_is_up() -> None:
     async def run() -> None:
         changes = await started(Commits())
-        assert not await changes.wait("m", changes.seen("m"), 0.05)
+        assert not await changes.wait_for_change("m", changes.change_stamp("m"), 0.05)
         await changes.close()
 
     asyncio.run(run())
@@ -150,13 +153,13 @@ def test_trouble_is_reported_once_and_cleared(
 
     async def run() -> list[str]:
         changes = ChangeSignal(commits, 0.001)
-        seen = changes.seen("")
+        seen = changes.change_stamp("")
         changes.start()
         said = []
         for _ in range(2):
-            assert await changes.wait("", seen, 20)  # of no model: trouble is told to all
+            assert await changes.wait_for_change("", seen, 20)  # of no model: trouble is told to all
             said.append(changes.trouble)
-            seen = changes.seen("")
+            seen = changes.change_stamp("")
         await changes.close()
         return said
 
@@ -181,10 +184,10 @@ def test_failing_look_is_survived_and_misses_nothing() -> None:
 
         commits.changes = unlucky  # type: ignore[method-assign]
         told: list[str] = []
-        changes.listen(lambda changes: told.extend(change.name for change in changes))
+        changes.add_listener(lambda changes: told.extend(change.name for change in changes))
         commits.commit("n")
         while not told:
-            await changes.wait("n", changes.seen("n"), 1.0)
+            await changes.wait_for_change("n", changes.change_stamp("n"), 1.0)
         assert told == ["n"]
         await changes.close()
 
@@ -194,7 +197,7 @@ def test_failing_look_is_survived_and_misses_nothing() -> None:
 def test_close_wakes_everyone() -> None:
     async def run() -> None:
         changes = await started(Commits())
-        wait = asyncio.create_task(changes.wait("m", changes.seen("m"), 20))
+        wait = asyncio.create_task(changes.wait_for_change("m", changes.change_stamp("m"), 20))
         await asyncio.sleep(0)
         await changes.close()
         assert await wait

@@ -33,19 +33,19 @@ def test_who_asks_while_one_is_made_shares_the_next() -> None:
     async def run() -> None:
         estimates: Estimates[str] = Estimates()
         log.newest = 1
-        first = asyncio.ensure_future(estimates.of(7, 1, log.estimate))
+        first = asyncio.ensure_future(estimates.get_estimate(7, 1, log.estimate))
         await asyncio.to_thread(log.begun.acquire)
         log.newest = 2
-        others = [asyncio.ensure_future(estimates.of(7, 2, log.estimate)) for _ in range(5)]
-        gone = asyncio.ensure_future(estimates.of(7, 2, log.estimate))
+        others = [asyncio.ensure_future(estimates.get_estimate(7, 2, log.estimate)) for _ in range(5)]
+        gone = asyncio.ensure_future(estimates.get_estimate(7, 2, log.estimate))
         await asyncio.sleep(0)
         gone.cancel()
         log.newest = 3  # what comes before one begins it knows
         log.go.release(2)
         assert await first == "as of 1"
         assert await asyncio.gather(*others) == ["as of 3"] * 5
-        assert await estimates.of(7, 3, log.estimate) == "as of 3"
-        assert await estimates.of(7, 2, log.estimate) == "as of 3"
+        assert await estimates.get_estimate(7, 3, log.estimate) == "as of 3"
+        assert await estimates.get_estimate(7, 2, log.estimate) == "as of 3"
         estimates.close()
 
     asyncio.run(run())
@@ -67,10 +67,10 @@ def test_what_fails_is_tried_again_and_the_newest_are_kept() -> None:
     async def run() -> None:
         estimates: Estimates[int] = Estimates()
         with pytest.raises(ValueError, match="broken"):
-            await estimates.of(0, 1, of(0))
+            await estimates.get_estimate(0, 1, of(0))
         for key in (*range(MAX_KEPT), 0, MAX_KEPT, 0, 1):
-            assert await estimates.of(key, 1, of(key)) == key
-        assert await estimates.run(lambda: threading.current_thread().name) == "quercus-estimate_0"
+            assert await estimates.get_estimate(key, 1, of(key)) == key
+        assert await estimates.run_unshared(lambda: threading.current_thread().name) == "quercus-estimate_0"
         estimates.close()
 
     asyncio.run(run())

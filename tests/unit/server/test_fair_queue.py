@@ -27,7 +27,7 @@ def giving(line: Line, order: list[str]) -> Serve:
     async def serve(model: str, turns: Sequence[QueuedRequest[int, int]]) -> None:
         for turn in turns:
             order.append(turn.labeller)
-            line.served(model, turn.labeller)
+            line.record_served(model, turn.labeller)
             turn.outcome.set_result(turn.asked)
 
     return serve
@@ -39,7 +39,7 @@ def test_who_was_served_longest_ago_comes_first() -> None:
         serve = giving(line, order)
         for _ in range(3):  # the same three wake again and again, in the order of the fastest
             names = ("ann", "ann", "bob", "cleo")
-            turns = [line.join("m", name, place, serve) for place, name in enumerate(names)]
+            turns = [line.join_line("m", name, place, serve) for place, name in enumerate(names)]
             assert await asyncio.gather(*(turn.outcome for turn in turns)) == [0, 1, 2, 3]
         # ann asks twice each time: her second call waits for the others
         assert order == [
@@ -62,11 +62,11 @@ def test_all_who_wait_are_served_together_and_other_models_beside_them() -> None
             for turn in turns:
                 turn.outcome.set_result(turn.asked)
 
-        first = line.join("m", "ann", 1, serve)
+        first = line.join_line("m", "ann", 1, serve)
         while not groups:
             await asyncio.sleep(0)
-        later = [line.join("m", name, 1, serve) for name in ("bob", "cleo", "bob")]
-        await line.join("n", "bob", 1, serve).outcome
+        later = [line.join_line("m", name, 1, serve) for name in ("bob", "cleo", "bob")]
+        await line.join_line("n", "bob", 1, serve).outcome
         assert not first.outcome.done()
         go.set()
         await asyncio.gather(first.outcome, *(turn.outcome for turn in later))
@@ -88,7 +88,7 @@ def test_a_long_line_is_served_in_several_groups() -> None:
             for turn in turns:
                 turn.outcome.set_result(turn.asked)
 
-        turns = [line.join("m", f"l{i}", i, serve) for i in range(MAX_GROUP + 5)]
+        turns = [line.join_line("m", f"l{i}", i, serve) for i in range(MAX_GROUP + 5)]
         assert await asyncio.gather(*(turn.outcome for turn in turns)) == list(range(MAX_GROUP + 5))
         assert sizes == [MAX_GROUP, 5]
 
@@ -99,8 +99,8 @@ def test_who_gives_up_while_waiting_blocks_nobody() -> None:
     async def work() -> None:
         line, order = Line(), []
         serve = giving(line, order)
-        line.join("m", "bob", 1, serve).outcome.cancel()
-        assert await line.join("m", "cleo", 2, serve).outcome == 2
+        line.join_line("m", "bob", 1, serve).outcome.cancel()
+        assert await line.join_line("m", "cleo", 2, serve).outcome == 2
         assert order == ["cleo"]
 
     run(work())
@@ -113,11 +113,11 @@ def test_a_failure_is_reported_to_all_and_the_next_are_served() -> None:
         async def fail(*_: object) -> None:
             raise KeyError("m")
 
-        turns = [line.join("m", name, 1, fail) for name in ("ann", "bob")]
+        turns = [line.join_line("m", name, 1, fail) for name in ("ann", "bob")]
         for turn in turns:
             with pytest.raises(KeyError):
                 await turn.outcome
-        assert await line.join("m", "ann", 3, giving(line, order)).outcome == 3
+        assert await line.join_line("m", "ann", 3, giving(line, order)).outcome == 3
 
     run(work())
 
@@ -139,7 +139,7 @@ def test_a_queue_that_closes_waits_for_those_who_are_served() -> None:
             for turn in turns:
                 turn.outcome.set_result(turn.asked)
 
-        turn = line.join("m", "ann", 1, serve)
+        turn = line.join_line("m", "ann", 1, serve)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         closing = asyncio.create_task(line.close())

@@ -105,7 +105,7 @@ def grower(store: Watched) -> Grower:
 
 
 def rounds(running: Grower) -> None:
-    while running.round():
+    while running.run_round():
         pass
 
 
@@ -157,7 +157,7 @@ def test_more_rows_of_a_model_whose_tree_is_not_due_cost_no_look_at_it(
     store.looks = 0
     for _ in range(3):
         push(store, 3)
-        assert not grower.round()
+        assert not grower.run_round()
     assert store.looks == 0
     push(store, GROWTH_ROWS // UNREAD_SHARE)  # more than are left unread
     rounds(grower)
@@ -297,7 +297,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     def learn() -> None:
         """As `grower.run_grower` does until the learning under way has ended."""
         rounds(running)
-        assert learners.wait(60.0)
+        assert learners.wait_for_end(60.0)
         rounds(running)
 
     learn()
@@ -322,18 +322,18 @@ def test_what_was_learned_is_kept_until_the_store_takes_it(
 ) -> None:
     """Learning may take hours: a store that takes nothing for a moment must not cost that again."""
     begun: list[int] = []
-    begin = learners.begin
+    begin = learners.queue_task
 
     def counted(task: LearningTask) -> RunningTask:
         begun.append(task.as_of)
         return begin(task)
 
-    learners.begin = counted  # type: ignore[method-assign]
+    learners.queue_task = counted  # type: ignore[method-assign]
     running = Grower(store, interval_s=INTERVAL_S, learners=learners)
     store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
     push(store, 3, "again")
     rounds(running)
-    assert learners.wait(60.0)
+    assert learners.wait_for_end(60.0)
 
     def refuse() -> None:
         raise NoSpace("no space is left")
@@ -362,10 +362,10 @@ def test_a_backlog_is_folded_in_bounded_pieces_between_publications(
     monkeypatch.setattr(folding, "GROWTH_ROWS", 10)
     push(store, 95)
     for step in range(1, 6):
-        assert grower.round()
+        assert grower.run_round()
         assert grown(store) == (1, 0), step
     clock.now += INTERVAL_S
-    assert grower.round()
+    assert grower.run_round()
     assert grown(store) == (2, 60)
     rounds(grower)
     assert grown(store) == (2, 60)
@@ -408,10 +408,10 @@ def test_publishing_leaves_time_for_folding(
     push(store, 1000, whose)
     finished = clock.now
     while clock.now < finished + PUBLISH_SHARE * COST_S:
-        assert grower.round()
+        assert grower.run_round()
         assert grown(store)[0] == 2
         clock.now += COST_S / 4
-    grower.round()
+    grower.run_round()
     assert grown(store)[0] == 3
 
 
@@ -534,11 +534,11 @@ def test_a_restart_in_the_middle_of_a_backlog(
     push(store, 70)
     monkeypatch.setattr(folding, "GROWTH_ROWS", 20)
     clock.now += INTERVAL_S
-    grower.round()
+    grower.run_round()
     assert grown(store) == (2, 20)
-    grower.round()  # folded, not published: the next one does not know of it
+    grower.run_round()  # folded, not published: the next one does not know of it
     second = Grower(store, interval_s=INTERVAL_S)
-    assert second.round()
+    assert second.run_round()
     assert grown(store) == (2, 20)  # no tree older than, or the same as, what is there
     rounds(second)
     clock.now = max(clock.now, second.wake_at) if second.wake_at < math.inf else clock.now
@@ -609,17 +609,17 @@ def test_a_large_lag_is_logged_now_and_then(
     rounds(grower)
     push(store, 45)
     clock.now += LARGE_LAG_S - 1
-    grower.round()
+    grower.run_round()
     assert news() == []
     clock.now += 1.001  # the lease clock is a sum, which rounds
-    grower.round()
-    grower.round()
+    grower.run_round()
+    grower.run_round()
     assert news() == ["model m: the tree lags 45 events and 10.0 s behind"]
     clock.now += LAG_NOTICE_S
-    grower.round()
+    grower.run_round()
     assert news() == ["model m: the tree lags 45 events and 70.0 s behind"]
     rounds(grower)
-    grower.round()
+    grower.run_round()
     assert news() == ["model m: the tree has caught up"]
-    grower.round()
+    grower.run_round()
     assert news() == []

@@ -89,10 +89,10 @@ def grown_of(parts: list[InstanceColumns | Event], looks: bool = False) -> Fores
     engine = tree_engine(SPECIFICATION)
     assert isinstance(engine, ForestEngine)
     for part in parts:
-        engine.fold([part])
+        engine.fold_events([part])
         if looks:
-            engine.agenda(3)
-            engine.grown({2: ("blue",)})
+            engine.choose_queries(3)
+            engine.grown_trees({2: ("blue",)})
     return engine
 
 
@@ -102,8 +102,8 @@ def cut(rows: InstanceColumns, at: list[int]) -> list[InstanceColumns | Event]:
 
 
 def agenda_of(engine: ForestEngine) -> list[tuple[int, bytes]]:
-    splits = engine.splits({2: ("blue",)})
-    return [(i, encode_reason(query, splits, engine.strategy)) for i, query in engine.agenda(20)]
+    splits = engine.named_splits({2: ("blue",)})
+    return [(i, encode_reason(query, splits, engine.strategy_name)) for i, query in engine.choose_queries(20)]
 
 
 def test_of_one_log_one_forest_whatever_the_batches_and_the_looks() -> None:
@@ -112,9 +112,9 @@ def test_of_one_log_one_forest_whatever_the_batches_and_the_looks() -> None:
     assert isinstance(rows, InstanceColumns)
     at_once = tree_engine(SPECIFICATION)
     assert isinstance(at_once, ForestEngine)
-    at_once.fold([rows, *events])
+    at_once.fold_events([rows, *events])
     in_parts = grown_of([*cut(rows, [1, 7, 60, 200]), *events], looks=True)
-    assert in_parts.grown({2: ("blue",)}).encode() == at_once.grown({2: ("blue",)}).encode()
+    assert in_parts.grown_trees({2: ("blue",)}).encode() == at_once.grown_trees({2: ("blue",)}).encode()
     assert agenda_of(in_parts) == agenda_of(at_once)
 
 
@@ -141,7 +141,7 @@ def test_the_forest_that_is_served_is_the_estimators_forest() -> None:
     for row in labelled:
         forest.replace_contour(row, np.eye(3)[klass[row]])
     expected = forest.predict(values)
-    stored = Snapshot(1, 9, engine.grown({2: ("blue",)}).encode(), 0.0)
+    stored = Snapshot(1, 9, engine.grown_trees({2: ("blue",)}).encode(), 0.0)
     classifier = TreeClassifier.of(1, stored, SPECIFICATION)
     response = classifier.classify(UncertainValues(values), want_paths=True)
     np.testing.assert_allclose(np.reshape(response.theta, (ROWS, 3)), expected.theta, atol=1e-12)
@@ -182,32 +182,34 @@ def test_nothing_is_asked_without_a_budget_nor_of_who_refused() -> None:
     asked = encode_asked(QueryPosition((), None, None, ()))
     refusals = [event(6 + i, EventKind.REFUSAL, i + 1, None, 1.0, asked) for i in range(4)]
     engine = grown_of([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5), *refusals])
-    assert [instance for instance, _ in engine.agenda(9)] == [5]
+    assert [instance for instance, _ in engine.choose_queries(9)] == [5]
     poor = tree_engine(Specification(ATTRIBUTES, FRAME, budget=0, algorithm=ActiveForest()))
-    poor.fold([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5)])
-    assert poor.agenda(9) == ()
+    poor.fold_events([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5)])
+    assert poor.choose_queries(9) == ()
 
 
 def test_the_tree_beside_it_may_have_a_memory_and_the_forest_asks_as_before() -> None:
     parts = log()
     remembering = tree_engine(replace(SPECIFICATION, memory_rows=30))
     for part in parts:
-        remembering.fold([part])
-        remembering.agenda(3)
+        remembering.fold_events([part])
+        remembering.choose_queries(3)
     at_once = tree_engine(replace(SPECIFICATION, memory_rows=30))
-    at_once.fold(parts)
+    at_once.fold_events(parts)
     whole = grown_of(parts)
-    assert [row for row, _ in remembering.agenda(20)] == [row for row, _ in whole.agenda(20)]
-    trees = [engine.grown({2: ("blue",)}).model.flat_trees[0] for engine in (whole, remembering, at_once)]
+    assert [row for row, _ in remembering.choose_queries(20)] == [row for row, _ in whole.choose_queries(20)]
+    trees = [
+        engine.grown_trees({2: ("blue",)}).model.flat_trees[0] for engine in (whole, remembering, at_once)
+    ]
     assert trees[0].count[0] == ROWS
     assert trees[1].count[0] == trees[2].count[0] < ROWS
     assert trees[1].attribute.tolist() == trees[2].attribute.tolist()
-    assert all(query.node_count <= trees[1].count[0] for _, query in remembering.agenda(20))
+    assert all(query.node_count <= trees[1].count[0] for _, query in remembering.choose_queries(20))
 
 
 def test_an_empty_log_is_served() -> None:
     engine = grown_of([])
-    data = engine.grown({}).encode()
+    data = engine.grown_trees({}).encode()
     assert snapshots.read_snapshot(data).form.kind == "active-forest"
     response = TreeClassifier.of(1, Snapshot(1, 0, data, 0.0), SPECIFICATION).classify(
         UncertainValues(np.zeros((1, 3)))
@@ -226,7 +228,7 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
     assert isinstance(parts[0], InstanceColumns)
     other = replace(SPECIFICATION, strategy="memory-disagreement")
     always = tree_engine(other)
-    always.fold(parts)
+    always.fold_events(parts)
     assert isinstance(always, ForestEngine)
     changed = grown_of(parts)
     before = agenda_of(changed)
@@ -248,18 +250,18 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
         instance=None,
         specification=message.SerializeToString(),
     )
-    changed.fold([respecified])
+    changed.fold_events([respecified])
     found = agenda_of(changed)
     assert [row for row, _ in found] == [row for row, _ in agenda_of(always)]
     assert [row for row, _ in found] != [row for row, _ in before]
     reasons = [query_pb2.Reason.FromString(data) for _, data in found]
     assert {reason.strategy for reason in reasons} == {"memory-disagreement"}
     assert all(0.0 <= reason.score <= 2.05 for reason in reasons)
-    changed.grown({2: ("blue",)})
-    saved = changed.saved()
+    changed.grown_trees({2: ("blue",)})
+    saved = changed.saved_state()
     assert saved is not None
     again = tree_engine(SPECIFICATION)
-    again.restore(SavedEngine(json.loads(json.dumps(saved.head)), saved.columns))
+    again.restore_state(SavedEngine(json.loads(json.dumps(saved.head)), saved.columns))
     assert isinstance(again, ForestEngine)
     assert agenda_of(again) == found
 
@@ -273,19 +275,19 @@ def test_a_restart_changes_no_byte_of_forest_tree_and_queries(
     assert isinstance(rows, InstanceColumns)
     parts = [*cut(rows, [1, 60, 200]), *events]
     whole = tree_engine(specification)
-    whole.fold(parts)
-    expected = whole.grown({2: ("blue",)}).encode()
+    whole.fold_events(parts)
+    expected = whole.grown_trees({2: ("blue",)}).encode()
     for at in (1, 2, 4, 5, 80, len(parts)):
         first, second = tree_engine(specification), tree_engine(specification)
-        first.fold(parts[:at])
-        assert at == len(parts) or first.saved() is None  # it is to be grown first
-        first.grown({})
-        saved = first.saved()
+        first.fold_events(parts[:at])
+        assert at == len(parts) or first.saved_state() is None  # it is to be grown first
+        first.grown_trees({})
+        saved = first.saved_state()
         assert saved is not None
         write_columns(path := tmp_path / f"{at}.growth", saved.head, saved.columns, saved.growing)
-        second.restore(SavedEngine(*read_columns(path)))
-        second.fold(parts[at:])
-        assert second.grown({2: ("blue",)}).encode() == expected, at
+        second.restore_state(SavedEngine(*read_columns(path)))
+        second.fold_events(parts[at:])
+        assert second.grown_trees({2: ("blue",)}).encode() == expected, at
         assert second.accuracy == whole.accuracy
         assert isinstance(second, ForestEngine)
         assert isinstance(whole, ForestEngine)

@@ -79,7 +79,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> Sequence[str]:
 
 
 def rounds(running: Grower) -> None:
-    while running.round():
+    while running.run_round():
         pass
 
 
@@ -190,14 +190,14 @@ def test_a_commit_costs_the_models_that_it_changed(store: Unlucky) -> None:
     running = Grower(store, interval_s=0.0)
     until_published(running)
     store.records_read = 0
-    assert not running.round()
+    assert not running.run_round()
     assert store.records_read == 0
     push(store, "m7", 3)
     until_published(running)
     assert (store.get_model("m7").sequence_grown, store.records_read < 10) == (3, True)
     running._models = Unlisted(running._models)
     push(store, "m8", 2)
-    while running.round():
+    while running.run_round():
         pass
     store.delete_model("m7")
     store.records_read = 0

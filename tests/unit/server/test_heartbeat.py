@@ -34,23 +34,23 @@ def test_a_new_model_is_reported_at_once_and_repeats_once_a_second(
     monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
     beating = HeartbeatWriter(reader.write_end)
     for model in ("", "", "wine", "wine", "", "iris"):
-        beating.at(model)
+        beating.report_model(model)
     assert [beat.at for beat in reader.beats()] == ["", "wine", "iris"]
     now[0] += heartbeat.BEAT_S
-    beating.at("iris")
-    beating.at("iris")
-    beating.at("")
+    beating.report_model("iris")
+    beating.report_model("iris")
+    beating.report_model("")
     assert reader.beats() == [Heartbeat("iris")]
     now[0] += heartbeat.BEAT_S
-    beating.at("")
-    beating.at("")
+    beating.report_model("")
+    beating.report_model("")
     assert reader.beats() == [Heartbeat()]
-    beating.at("iris")
+    beating.report_model("iris")
     assert reader.beats() == [Heartbeat("iris")]
-    beating.compiling(2, 11, trees=False)
-    beating.at("wine")
-    beating.compiling(3, 11, trees=True)
-    beating.compiling(0, 0, trees=True)
+    beating.report_compiling(2, 11, trees=False)
+    beating.report_model("wine")
+    beating.report_compiling(3, 11, trees=True)
+    beating.report_compiling(0, 0, trees=True)
     assert reader.beats() == [
         Heartbeat("iris", True, 2, 11),
         Heartbeat("wine", True, 2, 11),
@@ -62,7 +62,7 @@ def test_a_new_model_is_reported_at_once_and_repeats_once_a_second(
 def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
     beating = HeartbeatWriter(reader.write_end)
     for number in range(20_000):  # more than a pipe holds
-        beating.at(f"model-{number}")
+        beating.report_model(f"model-{number}")
     assert reader.beats()[0] == Heartbeat("model-0")
 
 
@@ -74,18 +74,18 @@ def test_two_threads_do_not_undo_each_others_heartbeats() -> None:
     try:
         beating = HeartbeatWriter(sink)
         for _ in range(200):
-            beating.compiling(1, 2, trees=False)
+            beating.report_compiling(1, 2, trees=False)
             begun = threading.Barrier(2)
 
             def end(begun: threading.Barrier = begun) -> None:
                 begun.wait()
-                beating.compiling(0, 0, trees=True)
+                beating.report_compiling(0, 0, trees=True)
 
             other = threading.Thread(target=end)
             other.start()
             begun.wait()
             for number in range(20):
-                beating.at(f"model {number}")
+                beating.report_model(f"model {number}")
             other.join()
             assert not beating._last.compiling
     finally:

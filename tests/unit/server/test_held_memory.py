@@ -34,8 +34,10 @@ def grow(engine: TreeEngine, first: int, rows: int, chance: np.random.Generator)
         codes = chance.integers(0, 3, (BATCH_ROWS, len(ATTRIBUTES)))
         precise = 1 << ((codes[:, 0] + 2 * codes[:, 1] * codes[:, 2]) % 3)
         masks = np.where(chance.random(BATCH_ROWS) < 0.25, precise, chance.choice((3, 7, 7), BATCH_ROWS))
-        engine.fold([InstanceColumns(1 + begin, codes.astype(float), encode_sets(masks.astype(np.uint64)))])
-        engine.grown({})
+        engine.fold_events(
+            [InstanceColumns(1 + begin, codes.astype(float), encode_sets(masks.astype(np.uint64)))]
+        )
+        engine.grown_trees({})
 
 
 @pytest.mark.parametrize("kind", ["tree", pytest.param("forest", marks=pytest.mark.slow)])

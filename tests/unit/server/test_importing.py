@@ -72,7 +72,7 @@ def lines(store: Store) -> Lines:
 
 def rounds(store: Store) -> None:
     grower = Grower(store, interval_s=0.0)
-    while grower.round():
+    while grower.run_round():
         pass
 
 

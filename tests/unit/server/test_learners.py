@@ -56,15 +56,15 @@ def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> LearningTa
 def end(learners: LearnerPool, learning: RunningTask) -> None:
     """Wait until a learning has ended."""
     while learning.outcome is None:
-        assert learners.wait(WAIT_S)
-        learners.ended()
+        assert learners.wait_for_end(WAIT_S)
+        learners.collect_ended()
 
 
 def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learners: LearnerPool) -> None:
     quick = task(store, "quick", QUICK)
-    learning = learners.begin(quick)
+    learning = learners.queue_task(quick)
     end(learners, learning)
-    learnt = learning.result()
+    learnt = learning.get_outcome()
     stored = snapshots.read_snapshot(learnt.snapshot)
     assert stored.columns["count"][0] == ROWS - 1
     assert len(stored.columns["count"]) == learnt.nodes == 3
@@ -73,32 +73,32 @@ def test_what_is_learned_is_that_of_the_log_up_to_the_event(store: Store, learne
 
 def test_one_that_is_killed_says_so_and_another_takes_its_place(store: Store, learners: LearnerPool) -> None:
     slow, quick = (task(store, name, each) for name, each in (("slow", SLOW), ("quick", QUICK)))
-    killed, waiting = learners.begin(slow), learners.begin(quick)
+    killed, waiting = learners.queue_task(slow), learners.queue_task(quick)
     (pid,) = learners.pids  # one at a time
     os.kill(pid, signal.SIGKILL)
     end(learners, killed)
     with pytest.raises(LearningFailedError, match="the learner ended with code -9"):
-        killed.result()
+        killed.get_outcome()
     end(learners, waiting)
-    assert waiting.result().nodes == 3
+    assert waiting.get_outcome().nodes == 3
     assert pid not in learners.pids
 
 
 def test_one_that_nobody_wants_any_more_ends_at_once(store: Store, learners: LearnerPool) -> None:
     slow, quick = (task(store, name, each) for name, each in (("slow", SLOW), ("quick", QUICK)))
-    learning, waiting = learners.begin(slow), learners.begin(quick)
-    learners.cancel(learning)
+    learning, waiting = learners.queue_task(slow), learners.queue_task(quick)
+    learners.cancel_task(learning)
     end(learners, waiting)
-    assert waiting.result().nodes == 3
+    assert waiting.get_outcome().nodes == 3
     assert learning.outcome is None
 
 
 def test_one_that_waits_and_is_not_wanted_any_more_never_begins(store: Store, learners: LearnerPool) -> None:
     quick = task(store, "quick", QUICK)
-    first, second, third = (learners.begin(quick) for _ in range(3))
-    learners.cancel(second)
+    first, second, third = (learners.queue_task(quick) for _ in range(3))
+    learners.cancel_task(second)
     end(learners, third)
-    assert (first.outcome is None, second.outcome, third.result().nodes) == (False, None, 3)
+    assert (first.outcome is None, second.outcome, third.get_outcome().nodes) == (False, None, 3)
 
 
 def test_a_model_that_is_gone_or_replaced(store: Store, learners: LearnerPool) -> None:
@@ -107,20 +107,20 @@ def test_a_model_that_is_gone_or_replaced(store: Store, learners: LearnerPool) -
     for replaced in (False, True):
         if replaced:
             task(store, "quick", QUICK)
-        learning = learners.begin(quick)
+        learning = learners.queue_task(quick)
         end(learners, learning)
         with pytest.raises(LearningFailedError, match="model quick is gone"):
-            learning.result()
+            learning.get_outcome()
 
 
 def test_data_that_cannot_be_learned_are_reported(
     store: Store, learners: LearnerPool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store.create_model("poisoned", b"\xff\xff\xff", budget=0)
-    learning = learners.begin(LearningTask("poisoned", store.get_model("poisoned").key, 0))
+    learning = learners.queue_task(LearningTask("poisoned", store.get_model("poisoned").key, 0))
     end(learners, learning)
     with pytest.raises(LearningFailedError, match="DecodeError"):
-        learning.result()
+        learning.get_outcome()
     assert "model poisoned cannot be learned" in capfd.readouterr().err
 
 
@@ -135,7 +135,7 @@ def test_an_answer_that_breaks_off_ends_the_learning(tmp_path: Path, said: bytes
     learner.learning = learning
     learner.join()
     if learning.outcome is None:  # it was over before there was anything to end
-        learner.learn(learning)
+        learner.start_learning(learning)
     with pytest.raises(LearningFailedError, match="the learner"):
-        learning.result()
+        learning.get_outcome()
     assert learner.ended

@@ -54,22 +54,24 @@ def names(found: Sequence[openings_module.LeasableModel]) -> list[str]:
 
 def tell(store: Store, changes: ChangeSignal, seen: int) -> int:
     found = store.changes(seen)
-    changes.notify(found)
+    changes.notify_waiting(found)
     return found[-1].number
 
 
 def test_what_may_be_leased_is_found_and_lost(store: Counting) -> None:
     async def run() -> None:
         leasable_models = LeasableModels(store, read, ChangeSignal(store, 1.0))
-        assert await leasable_models.look(fresh=True) == []
+        assert await leasable_models.list_leasable(fresh=True) == []
         ask(store, "m3")
         ask(store, "m5")
-        assert names(await leasable_models.look(fresh=True)) == ["m3", "m5"]
+        assert names(await leasable_models.list_leasable(fresh=True)) == ["m3", "m5"]
         store.set_policy("m5", Policy(tags=("leaves",)))
-        assert [each.policy.tags for each in await leasable_models.look(fresh=True)].count(("leaves",)) == 1
+        assert [each.policy.tags for each in await leasable_models.list_leasable(fresh=True)].count(
+            ("leaves",)
+        ) == 1
         store.lease("m3", "ann", 1, 60.0)
         store.delete_model("m5")
-        assert names(await leasable_models.look(fresh=True)) == []
+        assert names(await leasable_models.list_leasable(fresh=True)) == []
         assert store.full_looks == 1
 
     asyncio.run(run())
@@ -79,9 +81,12 @@ def test_a_push_wakes_nobody_and_reads_its_model_alone(store: Counting) -> None:
     async def run() -> None:
         changes = ChangeSignal(store, 1.0)  # not started: told by hand
         leasable_models = LeasableModels(store, read, changes)
-        await leasable_models.look(fresh=True)
+        await leasable_models.list_leasable(fresh=True)
         seen, store.records_read = store.newest_change(), 0
-        waits = [asyncio.create_task(leasable_models.wait(leasable_models.stamp, 20)) for _ in range(20)]
+        waits = [
+            asyncio.create_task(leasable_models.wait_for_change(leasable_models.change_stamp, 20))
+            for _ in range(20)
+        ]
         await asyncio.sleep(0)
         for number in range(5):
             store.append_instances("m7", [f"p{number}"], np.zeros((1, 1)), [b"?"])
@@ -93,7 +98,7 @@ def test_a_push_wakes_nobody_and_reads_its_model_alone(store: Counting) -> None:
         ask(store, "m9")
         tell(store, changes, seen)
         assert await asyncio.gather(*waits) == [True] * 20
-        assert names(await leasable_models.look()) == ["m9"]
+        assert names(await leasable_models.list_leasable()) == ["m9"]
         assert store.full_looks == 1
 
     asyncio.run(run())
@@ -106,10 +111,10 @@ def test_a_lease_that_ends_is_found_by_looking_again(
         ask(store, "m1")
         store.lease("m1", "ann", 1, 1.0)
         leasable_models = LeasableModels(store, read, ChangeSignal(store, 1.0))
-        assert await leasable_models.look(fresh=True) == []
+        assert await leasable_models.list_leasable(fresh=True) == []
         monkeypatch.setattr(openings_module, "STATUS_POLL_S", 0.0)
         for _ in range(1000):
-            if found := await leasable_models.look():
+            if found := await leasable_models.list_leasable():
                 break
             await asyncio.sleep(0.01)
         assert names(found) == ["m1"]

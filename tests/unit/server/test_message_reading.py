@@ -103,7 +103,7 @@ def read(data: bytes, deserialize: Any = Push.FromString) -> tuple[Any, int]:
         threads += 1
         return await asyncio.to_thread(function, *arguments)
 
-    return asyncio.run(MessageReader(deserialize, in_thread).read(data)), threads
+    return asyncio.run(MessageReader(deserialize, in_thread).read_message(data)), threads
 
 
 def test_large_messages_are_read_in_a_thread() -> None:

@@ -38,21 +38,21 @@ def test_one_read_for_all(store: Store) -> None:
         reads = Reads()
         changes = ChangeSignal(store, 1.0)  # not started: it changes when it is told
         model_statuses = ModelStatusCache(store, reads, changes)
-        many = await asyncio.gather(*(model_statuses.of("m") for _ in range(1000)))
+        many = await asyncio.gather(*(model_statuses.get_status("m") for _ in range(1000)))
         assert ({each.record.instance_count for each in many}, reads.count) == ({0}, 1)
-        await model_statuses.of("m")
+        await model_statuses.get_status("m")
         assert reads.count == 1
-        changes.notify([Change(9, 9, "other", 0)])
-        await model_statuses.of("m")
+        changes.notify_waiting([Change(9, 9, "other", 0)])
+        await model_statuses.get_status("m")
         assert reads.count == 1
-        changes.notify([Change(10, 1, "m", 0)])
-        await asyncio.gather(*(model_statuses.of("m") for _ in range(1000)))
+        changes.notify_waiting([Change(10, 1, "m", 0)])
+        await asyncio.gather(*(model_statuses.get_status("m") for _ in range(1000)))
         assert reads.count == 2
-        await model_statuses.of("m", fresh=True)
+        await model_statuses.get_status("m", fresh=True)
         assert reads.count == 3
         for _ in range(2):  # a failure is not kept
             with pytest.raises(NotFound):
-                await model_statuses.of("no")
+                await model_statuses.get_status("no")
         assert reads.count == 5
 
     asyncio.run(run())
@@ -65,11 +65,11 @@ def test_a_lease_that_ends_is_seen_without_a_commit(store: Store) -> None:
 
     async def run() -> None:
         model_statuses = ModelStatusCache(store, Reads(), ChangeSignal(store, 1.0))
-        before = await model_statuses.of("m")
+        before = await model_statuses.get_status("m")
         assert before.record.queries_leased == 1
         assert before.patience_s <= 1.01
         while time.monotonic() <= before.until:
             await asyncio.sleep(before.patience_s)
-        assert (await model_statuses.of("m")).record.queries_leased == 0
+        assert (await model_statuses.get_status("m")).record.queries_leased == 0
 
     asyncio.run(run())

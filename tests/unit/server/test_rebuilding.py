@@ -40,7 +40,7 @@ def push(store: Store, model: str, first: int, last: int) -> None:
 
 def grown(store: Store, model: str) -> bytes:
     grower = Grower(store, interval_s=0.0)
-    while grower.round():
+    while grower.run_round():
         pass
     record = store.get_model(model)
     assert record.sequence_grown == record.sequence_committed

@@ -48,7 +48,7 @@ def push(store: Store, rows: int, *, told: bool = True, lie: bool = False) -> No
 
 def grow(grower: Grower, store: Store) -> AccuracyBlock:
     """Grow up to the end of the log; return the sum of the blocks that are reported."""
-    while grower.round() or store.get_model("m").sequence_grown < store.get_model("m").sequence_committed:
+    while grower.run_round() or store.get_model("m").sequence_grown < store.get_model("m").sequence_committed:
         pass
     return sum(accuracy_in(store.get_model("m").report), AccuracyBlock())
 
@@ -81,11 +81,11 @@ def test_an_answer_counts_once_for_its_row() -> None:
     engine = tree_engine(published_tree((Numeric("x", edges=(0.0,)),), frame))
     values = np.linspace(-1.0, 1.0, 21)[:, np.newaxis]
     labels = [encode(ClassSet(1 << int(x > 0))) for x in values[:20, 0]]
-    engine.fold([InstanceColumns(1, values, [*labels, encode(ClassSet(3))])])
-    engine.grown({})
+    engine.fold_events([InstanceColumns(1, values, [*labels, encode(ClassSet(3))])])
+    engine.grown_trees({})
     for sequence, mask in ((22, 3), (23, 2), (24, 1), (25, None), (26, 2)):
-        engine.fold([correction(sequence, mask)])
-        engine.grown({})
+        engine.fold_events([correction(sequence, mask)])
+        engine.grown_trees({})
     assert engine.accuracy == (AccuracyBlock(2, 2, 2, 2.0),)
 
 

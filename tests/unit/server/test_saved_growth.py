@@ -72,7 +72,7 @@ def answer(store: Store, count: int) -> None:
 
 def grow(store: Store) -> Grower:
     grower = Grower(store)
-    while grower.round():
+    while grower.run_round():
         pass
     return grower
 
@@ -123,7 +123,7 @@ def test_a_restart_reads_the_rest_of_the_log_alone(store: Store, monkeypatch: py
 
 def folded(store: Store, engine: TreeEngine, after: int, until: int) -> None:
     segment = store.read_log("m", after, rows=until - after)
-    engine.fold(segment.parts)
+    engine.fold_events(segment.parts)
     assert segment.last == until
 
 
@@ -142,13 +142,13 @@ def test_the_tree_is_the_same_wherever_the_log_was_cut(store: Store, algorithm: 
     for cut in range(1, end):
         first, second = tree_engine(given_), tree_engine(given_)
         folded(store, first, 0, cut)
-        saved = first.saved()
+        saved = first.saved_state()
         assert saved is not None
         write_columns(file_of(store), {"engine": saved.head}, saved.columns) if cut % 7 == 0 else None
-        second.restore(type(saved)(json.loads(json.dumps(saved.head)), dict(saved.columns)))
+        second.restore_state(type(saved)(json.loads(json.dumps(saved.head)), dict(saved.columns)))
         folded(store, second, cut, end)
-        assert second.grown({}).encode() == whole.grown({}).encode(), cut
-        assert second.agenda(10) == whole.agenda(10), cut
+        assert second.grown_trees({}).encode() == whole.grown_trees({}).encode(), cut
+        assert second.choose_queries(10) == whole.choose_queries(10), cut
 
 
 def test_what_does_not_fit_is_not_used(
@@ -260,7 +260,7 @@ def test_files_of_models_that_are_gone_are_removed(store: Store) -> None:
     assert path.exists()
     assert not stray.exists()
     store.delete_model("m")
-    while grower.round():
+    while grower.run_round():
         pass
     assert not path.exists()
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_removed_does_not_end_the_grower(
     path.unlink()
     path.mkdir()
     store.delete_model("m")
-    while grower.round():
+    while grower.run_round():
         pass
     assert f"{path} cannot be removed" in caplog.text
 
@@ -292,11 +292,11 @@ def test_the_file_of_a_model_that_goes_while_a_step_waits_is_removed(store: Stor
     grower = grow(store)
     path, key = file_of(store), store.get_model("m").key
     assert path.exists()
-    grower._follow()
+    grower._follow_changes()
     grower._busy.add(key)
     store.delete_model("m")
-    grower._follow = lambda: None  # type: ignore[method-assign]  # it was read a moment ago
-    grower.round()
+    grower._follow_changes = lambda: None  # type: ignore[method-assign]  # it was read a moment ago
+    grower.run_round()
     assert not path.exists()
 
 
@@ -383,7 +383,7 @@ def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
         assert "growth goes on from event" in caplog.text
         whole = tree_engine(specification_of(stored))
         folded(store, whole, 0, store.get_model("m").sequence_committed)
-        assert store.snapshot("m").data == whole.grown({}).encode()
+        assert store.snapshot("m").data == whole.grown_trees({}).encode()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -41,7 +41,7 @@ def run(store: Store, check: object) -> None:
 
 def test_all_messages_come_until_the_stream_ends(store: Store) -> None:
     async def check(core: ServiceCore) -> None:
-        assert [number async for number in core.requests(numbers(3))] == [0, 1, 2]
+        assert [number async for number in core.requests_until_stop(numbers(3))] == [0, 1, 2]
 
     run(store, check)
 
@@ -51,7 +51,7 @@ def test_who_waits_for_a_message_learns_that_the_server_stops(store: Store) -> N
         read: asyncio.Queue[int] = asyncio.Queue()
 
         async def reader() -> None:
-            async for number in core.requests(numbers(2, then=asyncio.Event())):
+            async for number in core.requests_until_stop(numbers(2, then=asyncio.Event())):
                 await read.put(number)
 
         reading = asyncio.create_task(reader())
@@ -70,7 +70,7 @@ def test_what_is_done_with_a_message_is_finished(store: Store) -> None:
         begun, finish, done = asyncio.Event(), asyncio.Event(), []
 
         async def reader() -> None:
-            async with aclosing(core.requests(numbers(2))) as messages:
+            async with aclosing(core.requests_until_stop(numbers(2))) as messages:
                 async for number in messages:
                     begun.set()
                     await finish.wait()
@@ -95,7 +95,7 @@ def test_a_timeout_raised_by_the_stream_itself_is_passed_on(store: Store) -> Non
 
     async def check(core: ServiceCore) -> None:
         with pytest.raises(TimeoutError, match="of the stream"):
-            assert [number async for number in core.requests(late())] == []
+            assert [number async for number in core.requests_until_stop(late())] == []
 
     run(store, check)
 
@@ -105,7 +105,7 @@ def test_a_reader_that_is_cancelled_is_cancelled(store: Store) -> None:
         begun = asyncio.Event()
 
         async def reader() -> None:
-            async for _ in core.requests(numbers(1, then=asyncio.Event())):
+            async for _ in core.requests_until_stop(numbers(1, then=asyncio.Event())):
                 begun.set()
 
         reading = asyncio.create_task(reader())

@@ -30,7 +30,7 @@ def passed(rates: CallRates, caller: str = "ann", tries: int = 1000) -> int:
     """Return the number of calls that pass before one is refused."""
     for count in range(tries):
         try:
-            rates.take(caller)
+            rates.take_token(caller)
         except ResourceExhausted:
             return count
     return tries
@@ -54,7 +54,7 @@ def test_the_time_that_is_named_is_when_it_passes() -> None:
     rates = CallRates(0.5, clock)
     assert passed(rates) == 1
     with pytest.raises(ResourceExhausted, match=r"ann makes more than 0\.5 calls a second") as caught:
-        rates.take("ann")
+        rates.take_token("ann")
     assert caught.value.retry_s == pytest.approx(2.0)
     clock.now += 1.99
     assert passed(rates) == 0
@@ -67,7 +67,7 @@ def test_callers_do_not_pay_for_each_other_and_are_forgotten_in_time() -> None:
     rates = CallRates(1.0, clock)
     assert (passed(rates, "ann"), passed(rates, "bob")) == (2, 2)
     for i in range(MAX_CALLERS):
-        rates.take(f"caller {i}")
+        rates.take_token(f"caller {i}")
     assert len(rates._buckets) == MAX_CALLERS
     assert passed(rates, "ann") == 2
 
@@ -78,14 +78,17 @@ def test_no_rate_means_no_bound() -> None:
 
 def test_streams_are_counted_while_they_are_open() -> None:
     streams = OpenStreams(2)
-    three = [streams.opened(name) for name in ("ann", "ann", "bob")]
+    three = [streams.count_stream(name) for name in ("ann", "ann", "bob")]
     for each in three:
         each.__enter__()
-    with pytest.raises(ResourceExhausted, match="max_streams: ann has 2 streams open"), streams.opened("ann"):
+    with (
+        pytest.raises(ResourceExhausted, match="max_streams: ann has 2 streams open"),
+        streams.count_stream("ann"),
+    ):
         pass
     for each in three:
         each.__exit__(None, None, None)
-    with pytest.raises(ZeroDivisionError), streams.opened("ann"):
+    with pytest.raises(ZeroDivisionError), streams.count_stream("ann"):
         _ = 1 / 0
     assert streams._open == {}
 
@@ -94,12 +97,12 @@ def test_memory_is_refused_above_the_bound_and_given_again_well_below_it() -> No
     used = 0
     memory = MemoryWatch(1000, lambda: used)
     for used, full in ((999, False), (1001, True), (950, True), (899, False), (950, False)):
-        memory.look()
+        memory.compare_memory()
         assert memory.is_full is full, used
     used = 2000
-    memory.look()
+    memory.compare_memory()
     with pytest.raises(ResourceExhausted, match="max_memory_bytes") as caught:
-        memory.check()
+        memory.check_memory()
     assert caught.value.retry_s == 1.0
 
 

@@ -26,18 +26,18 @@ def test_what_is_saved_is_spent_at_once_and_then_a_share_of_the_time(clock: Cloc
     allowed = TimeBudget(0.25, 5.0)
     for cost_s in (3.0, 2.0):
         assert allowed.ready_at <= clock.now
-        allowed.spend(cost_s)
+        allowed.spend_seconds(cost_s)
     assert allowed.ready_at == clock.now
-    allowed.spend(1.0)
+    allowed.spend_seconds(1.0)
     assert allowed.ready_at == clock.now + 4.0
 
 
 def test_no_more_than_the_bound_is_saved_or_overdrawn(clock: Clock) -> None:
     allowed = TimeBudget(0.5, 2.0)
     clock.now += 1e6
-    allowed.spend(2.5)
+    allowed.spend_seconds(2.5)
     assert allowed.ready_at == pytest.approx(clock.now + 1.0)
-    allowed.spend(1e9)
+    allowed.spend_seconds(1e9)
     assert allowed.ready_at == pytest.approx(clock.now + 4.0)
 
 
@@ -45,7 +45,7 @@ def test_in_the_long_run_the_share_is_kept(clock: Clock) -> None:
     allowed, spent, began = TimeBudget(0.1, 5.0), 0.0, clock.now
     for _ in range(1000):
         clock.now = max(clock.now, allowed.ready_at)
-        allowed.spend(0.3)
+        allowed.spend_seconds(0.3)
         spent += 0.3
         clock.now += 0.01
     assert spent == pytest.approx(5.0 + 0.1 * (clock.now - began), rel=0.01)

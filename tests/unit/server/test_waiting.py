@@ -58,7 +58,7 @@ async def stream(core: ServiceCore, model: str) -> query_pb2.Query:
         yield query_pb2.StreamQueriesRequest(model=f"models/{model}", labeller="bob", credits=1)
         await over.wait()
 
-    async for response in QueryStream(core).run(requests()):
+    async for response in QueryStream(core).run_stream(requests()):
         if response.HasField("query"):
             over.set()
             query = response.query
@@ -94,7 +94,7 @@ def wait(store: Quiet, way: Any, model: str) -> query_pb2.Query:
         core.start()
         try:
             async with asyncio.timeout(DEADLINE_S + 5):
-                while not core.changes.count:  # what is there when a server starts is told too
+                while not core.changes.change_count:  # what is there when a server starts is told too
                     await asyncio.sleep(0.001)
                 bob = asyncio.create_task(way(core, model))
                 while not store.tries:

@@ -50,7 +50,7 @@ async def writing(store: Store) -> AsyncIterator[Writer]:
 
 
 async def push(writer: Writer, name: str) -> Future:
-    return await writer.push(Push("m", [name], np.zeros((1, 2)), [b"\x00\x01"]))
+    return await writer.queue_push(Push("m", [name], np.zeros((1, 2)), [b"\x00\x01"]))
 
 
 async def together(writer: Writer, count: int = 3) -> None:
@@ -61,7 +61,7 @@ async def together(writer: Writer, count: int = 3) -> None:
         begun.set()
         assert hold.wait(DEADLINE_S)
 
-    held = writer.submit(wait_for_pushes)
+    held = writer.queue_write(wait_for_pushes)
     assert await asyncio.to_thread(begun.wait, DEADLINE_S)
     pushes = [await push(writer, f"before-{i}") for i in range(count)]
     hold.set()
@@ -171,7 +171,7 @@ def test_waiting_displays_take_room(store: Store, monkeypatch: pytest.MonkeyPatc
         async with writing(store) as writer:
             monkeypatch.setattr(writer_module, "PENDING_BYTES", 60_000)
             shown = Push("m", ["a"], np.zeros((1, 2)), [b"\x00\x01"], displays=[bytes(65_536)])
-            written = await writer.push(shown)
+            written = await writer.queue_push(shown)
             following = asyncio.ensure_future(push(writer, "b"))
             await asyncio.sleep(0.0)
             assert not following.done()  # it waits for room
@@ -198,7 +198,7 @@ def test_other_writes_come_after_the_pushes_before_them(store: Store) -> None:
         async with writing(store) as writer:
             await together(writer)
             waiting = await push(writer, "c")
-            seen = await writer.submit(lambda: store.get_model("m").instance_count)
+            seen = await writer.queue_write(lambda: store.get_model("m").instance_count)
             assert waiting.done()
             return seen
 
@@ -216,9 +216,9 @@ def test_labellers_do_not_wait_behind_all_pushes(store: Store, monkeypatch: pyte
 
     async def run() -> None:
         async with writing(store) as writer:
-            held = writer.submit(partial(hold.wait, 10))
+            held = writer.queue_write(partial(hold.wait, 10))
             waiting = [await push(writer, "before")]
-            waiting += writer.share([lease_of(store, "m", "ann")])
+            waiting += writer.queue_grouped([lease_of(store, "m", "ann")])
             waiting += [await push(writer, f"after-{k}") for k in range(6)]
             for future, name in zip(waiting, ("before", "ann", *("after",) * 6), strict=True):
                 future.add_done_callback(lambda _, name=name: done.append(name))
@@ -243,8 +243,8 @@ def test_a_model_that_takes_long_holds_up_no_other(store: Store, monkeypatch: py
     async def run() -> None:
         monkeypatch.setattr(store, "run_group", slow_for_other)
         async with writing(store) as writer:
-            held = writer.submit(partial(hold.wait, 10))
-            quick, slow = writer.share([lease_of(store, "m", "ann"), lease_of(store, "other", "ann")])
+            held = writer.queue_write(partial(hold.wait, 10))
+            quick, slow = writer.queue_grouped([lease_of(store, "m", "ann"), lease_of(store, "other", "ann")])
             hold.set()
             await asyncio.wait_for(quick, 10)
             assert not slow.done()

@@ -112,7 +112,7 @@ def test_what_is_new_works_on_it(store):
 def test_growth_goes_on_from_it(store):
     store.answer("wine", *ANN, encode(ClassSet(1)), 1.0, False)
     folding = LogFolder(store, store.get_model("wine"), keep=10, interval_s=0.0, agenda_share=1.0)
-    while folding.step(store.get_model("wine")):
+    while folding.run_step(store.get_model("wine")):
         pass
     model = store.get_model("wine")
     assert (model.sequence_grown, model.tree_version) == (27, 3)
