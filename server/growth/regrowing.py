@@ -50,9 +50,9 @@ def regrow_model(store: Store, model: str, as_of: int) -> bytes:
         segment = store.read_log(model, last, rows=rows, size_bytes=GROWTH_BYTES)
         if not segment.parts:
             raise CorruptStore(f"model {model}: the log ends at event {last}, and should have {as_of}")
-        engine.fold(segment.parts)
+        engine.fold_events(segment.parts)
         last = segment.last
-    return engine.grown(store.vocabulary(model)).encode()
+    return engine.grown_trees(store.vocabulary(model)).encode()
 
 
 def compare_regrown(

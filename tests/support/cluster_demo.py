@@ -36,7 +36,7 @@ from integration.service.problems import Problem, doubter, iris
 
 from quercus.client import Client, Instance, Tree
 from quercus.client.convert import specification_to_proto
-from quercus.client.convert_trees import tree as tree_of_message
+from quercus.client.convert_trees import tree_from_proto
 from quercus.client.treeview import TreeNode
 from quercus.compute.sharded import grow_sharded
 from quercus.server.wire.models import complete_specification, decode_specification
@@ -164,7 +164,7 @@ def _named(specification: Specification, grown: FlatTree, served: Tree) -> Tree:
     )
     message.nodes.CopyFrom(encode_nodes(grown))
     message.name = f"models/{MODEL}/trees/{served.version}"
-    return tree_of_message(message)
+    return tree_from_proto(message)
 
 
 def shape(node: TreeNode) -> tuple[object, ...]:

@@ -69,11 +69,11 @@ def test_an_answer_counts_between_its_sending_and_the_next_reading_of_the_model(
 
         with closing(queue):
             queue.open()
-            shown = queue.next(WAIT_S)
+            shown = queue.next_query(WAIT_S)
             assert shown is not None
-            assert queue.model(name).queries_answered == 0
-            queue.submit(UnsentAnswer("o", partial(send, shown), shown, name))
-            assert queue.model(name).queries_answered == 1
+            assert queue.counted_model(name).queries_answered == 0
+            queue.submit_answer(UnsentAnswer("o", partial(send, shown), shown, name))
+            assert queue.counted_model(name).queries_answered == 1
             assert queue.is_sent(WAIT_S)
-            assert queue.model(name).queries_answered == 1
+            assert queue.counted_model(name).queries_answered == 1
             mine.may_go_on.set()

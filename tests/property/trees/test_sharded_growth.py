@@ -56,7 +56,7 @@ def test_the_last_labelled_rows_are_remembered_wherever_they_lie():
         specification, values, contours = sharded_rows(1, memory_rows=memory)
         values[:100, 3] = 5.0  # a learned value and a contour of the first rows alone
         contours[:100][labelled[:100]] = [1.0, 0.25, 0.0]
-        whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).whole
+        whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).unpruned_tree
         assert_same_trees(whole, grow_sharded(specification, deal(values, contours, 2)))
 
 
