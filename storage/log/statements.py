@@ -5,7 +5,7 @@ is withdrawn when it is open, and stays with its holder when it is leased. What 
 or not, stands in a CORRECTION of no query behind the statements (`Join` makes it), and behind every later answer.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,6 +23,9 @@ from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
 T = TypeVar("T")
+_Words: TypeAlias = tuple[str, str, bytes | None]
+"""Instance (its id), labeller and label of a statement."""
+
 UNASKED = "its label was stated unasked"
 NAMED = 5  # instances that an error names
 LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
@@ -240,32 +243,49 @@ def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatementBatc
     mine = (log_table.c.model_id == row.id, log_table.c.request == batch.request)
     origin = log_table.alias("origin")
     same = (origin.c.model_id == log_table.c.model_id) & (origin.c.sequence == log_table.c.instance)
-    columns = (log_table.c.sequence, origin.c.id, log_table.c.author, log_table.c.label)
+    columns = (
+        log_table.c.sequence,
+        origin.c.id,
+        log_table.c.author,
+        log_table.c.label,
+        log_table.c.reliability,
+    )
     found = connection.execute(select(*columns).select_from(log_table.join(origin, same)).where(*mine)).all()
     if not found:
         return None
-    sent = {(given.instance, given.labeller, given.label): given for given in batch.statements}
-    stored = {(each.id, each.author, each.label) for each in found}
-    others = [given for key, given in sent.items() if key not in stored]
+    stored: dict[_Words, set[float]] = {}
+    for each in found:
+        stored.setdefault((each.id, each.author, each.label), set()).add(each.reliability)
+    others = [given for given in batch.statements if not _is_stored(given, stored)]
     first = min(each.sequence for each in found)
-    if not stored <= sent.keys() or not _were_known(connection, row, others, first):
+    sent = {_words_of(given) for given in batch.statements}
+    if not stored.keys() <= sent or not _were_known(connection, row, others, first):
         raise AlreadyExists("request", batch.request, f"in model {row.name} with other statements")
     return StatementOutcome(int(row.sequence_committed), 0, len(batch.statements))
+
+
+def _words_of(given: StatementRecord) -> _Words:
+    return given.instance, given.labeller, given.label
+
+
+def _is_stored(given: StatementRecord, stored: Mapping[_Words, Collection[float]]) -> bool:
+    """Return whether a statement is one of those that a request stored, by their reliabilities."""
+    found = stored.get(_words_of(given), ())
+    return bool(found) and (not given.declared or given.label is None or given.reliability in found)
 
 
 def _were_known(
     connection: Connection, row: AnyRow, statements: Sequence[StatementRecord], first: int
 ) -> bool:
-    """Return whether statements that a request did not store were there before its first event."""
+    """Return whether statements that a request did not store held when it came, before its first event."""
     places = _sequences_of(connection, row, statements)
     said = event_log.history_of(connection, row, sorted(set(places.values())))
-    before = {
-        (event.instance, event.author, event.label)
-        for events in said.values()
-        for event in events
-        if event.kind is EventKind.STATEMENT and event.sequence < first
-    }
-    return {(places[each.instance], each.labeller, each.label) for each in statements} <= before
+    before = {place: [event for event in events if event.sequence < first] for place, events in said.items()}
+    return all(
+        (own := _newest_of_labeller(before[places[given.instance]], given.labeller)) is not None
+        and _is_known(own, given)
+        for given in statements
+    )
 
 
 def _sequences_of(

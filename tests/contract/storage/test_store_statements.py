@@ -88,6 +88,45 @@ def test_a_request_that_comes_with_more_statements_is_refused(said):
     assert (again.stored, again.known) == (0, 2)
 
 
+def test_a_request_that_comes_with_what_was_said_once_is_refused(said):
+    """What a labeller has said before, but not last, or by another reliability, is new, and was lost."""
+    said.state("m", batch("1", ("c", "ann", b"z")), join)
+    said.state("m", batch("2", ("c", "ann", b"y"), ("b", "bob", b"y")), join)
+    first = StatementRecord("a", "ann", b"x", 0.5)
+    known = StatementRecord("b", "bob", b"y", 1.0)
+    report = said.state("m", StatementBatch("r", [first, known]), join)
+    assert (report.stored, report.known) == (1, 1)
+    for other in (
+        [first, known, StatementRecord("c", "ann", b"z")],
+        [first, StatementRecord("b", "bob", b"y", 0.5)],
+        [StatementRecord("a", "ann", b"x", 0.8), known],
+    ):
+        with pytest.raises(AlreadyExists, match="request r already exists in model m with other statements"):
+            said.state("m", StatementBatch("r", other), join)
+    estimated = [
+        StatementRecord("a", "ann", b"x", 0.6, declared=False),
+        StatementRecord("b", "bob", b"y", 0.7, declared=False),
+    ]
+    for same in ([first, known], [known, first, first], estimated):
+        again = said.state("m", StatementBatch("r", same), join)
+        assert (again.stored, again.known) == (0, len(same))
+
+
+def test_a_request_that_said_one_thing_in_two_ways_is_acknowledged_again(said):
+    said.state("m", batch("1", ("a", "ann", b"x"), ("b", "ann", b"x")), join)
+    mine = [
+        StatementRecord("a", "ann", b"x"),  # known
+        StatementRecord("a", "ann", b"x", 0.5),
+        StatementRecord("a", "ann", None),
+        StatementRecord("a", "ann", b"x", 0.5),
+        StatementRecord("b", "ann", None),
+    ]
+    report = said.state("m", StatementBatch("r", mine), join)
+    assert (report.stored, report.known) == (4, 1)
+    again = said.state("m", StatementBatch("r", mine), join)
+    assert (again.stored, again.known) == (0, 5)
+
+
 def test_what_was_acknowledged_needs_no_plan(said):
     mine = batch("r", ("a", "ann", b"x"))
     report = said.state("m", mine, join, said.plan_statements("m", mine, join))
