@@ -12,21 +12,18 @@ from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from quercus.belief.errors import InvalidInput
 from quercus.storage import deferred_writes
 from quercus.storage.clocks import Clock, StoreClock
 from quercus.storage.engine import Database
-from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StoreError
+from quercus.storage.errors import NotFound, StoreError
 from quercus.storage.queries import shared_view
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.shared_view import SharedView
+from quercus.storage.refusals import REFUSALS, LateRefusal
 
 T = TypeVar("T")
 AT_ONCE: Final = 64
 """Calls of one transaction at most."""
-
-REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound)
-"""Errors that a call raises before it writes anything: the other calls of its transaction go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class GroupWork(Generic[T]):
     Attributes
     ----------
     model : its name.
-    alone : does it, reading all it needs. It may raise one of `REFUSALS` before it writes.
+    alone : does it, reading all it needs. It may raise one of `REFUSALS` before it writes, and `LateRefusal` then.
     together : the same, by what was read for the group; None where that does not suffice, and nothing was written.
     asking : the labeller who asks for queries, and for how many; or
     claim : of which lease something is said.
@@ -126,7 +123,7 @@ class GroupedCalls:
                 call.error = error
         except Exception as error:
             if len(group) == 1:
-                group[0].error = error
+                group[0].error = error.refusal if isinstance(error, LateRefusal) else error
                 return
             for call in group:
                 call.error = None

@@ -25,6 +25,7 @@ from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
 from quercus.storage.records import Event, EventKind
+from quercus.storage.refusals import after_writing
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
@@ -174,12 +175,13 @@ def _settle_claimed(
         Write(SETTLE, [query_update_parameters("settle", held.model.id, number, columns)]),
         Write(history.ADD, [history.step_parameters(held.model.id, note, now)]),
     )
-    if said.settles and not refused and held.query.is_spoken_of:
-        deferred_writes.send_waiting(connection)
-        _join_answers(connection, held.model, held.query.instance, sequence, join, now)
-    if said.pending is not None:
-        deferred_writes.send_waiting(connection)
-        pending.settle_pending(connection, held.model, said.pending, now)
+    with after_writing():
+        if said.settles and not refused and held.query.is_spoken_of:
+            deferred_writes.send_waiting(connection)
+            _join_answers(connection, held.model, held.query.instance, sequence, join, now)
+        if said.pending is not None:
+            deferred_writes.send_waiting(connection)
+            pending.settle_pending(connection, held.model, said.pending, now)
     return AnswerOutcome(own, repeated=False, conflict=said.conflict, settled=over)
 
 

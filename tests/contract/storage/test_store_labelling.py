@@ -21,7 +21,11 @@ from quercus.storage import (
     Store,
     host_clocks,
 )
+from quercus.storage.log.statements import StatementBatch, StatementRecord
+from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.leases import LONGEST_HOLD_S
+from quercus.storage.queries.pending import PendingRule
+from quercus.storage.queries.submitted import SubmittedAnswer
 
 
 @pytest.fixture
@@ -264,6 +268,32 @@ def test_several_answers_settle_with_what_they_say_together(asking):
     assert asking.opinions("m") == events[:2]
     assert asking.get_model("m").queries_answered == 2  # both were asked for
     assert answer(asking, theirs, b"?", combined=CombinedAnswer(b"other", "x")).repeated
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_an_answer_whose_consequence_is_refused_is_not_stored(asking, with_others):
+    """It was stored where the refusal came after it, though the labeller was told that it was not."""
+
+    def combine(context):
+        raise FailedPrecondition("no combination")
+
+    asking.set_policy("m", Policy(answers_per_query=2))
+    first, second, third = take(asking, limit=3)
+    answer(asking, first, settles=False)
+    before = asking.get_model("m")
+    refused = SubmittedAnswer(b"!", pending=PendingRule(combine))
+    works = [asking.answer_work(LeaseClaim("m", second.number, second.token), refused)]
+    if with_others:
+        works += [asking.answer_work(LeaseClaim("m", third.number, third.token), SubmittedAnswer(b"?"))]
+    outcome, *others = asking.run_group(works)
+    assert isinstance(outcome, FailedPrecondition)
+    assert str(outcome) == "no combination"
+    assert [other.sequence for other in others] == [before.sequence_committed + 1] * with_others
+    assert asking.get_model("m").sequence_committed == before.sequence_committed + with_others
+    assert asking.get_query("m", second.number).state is QueryState.LEASED
+    with pytest.raises(FailedPrecondition, match="no combination"):
+        asking.state("m", StatementBatch("r", [StatementRecord("a", "bob", b"x")]), combine)
+    assert answer(asking, second).sequence == before.sequence_committed + with_others + 1
 
 
 def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, helper):
