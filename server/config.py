@@ -23,7 +23,7 @@ from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MessageLimits
 from quercus.specification import server
 from quercus.specification.hosts import is_loopback
-from quercus.storage import file_url
+from quercus.storage import file_url, is_url
 
 PREFIX: Final = "QUERCUS_"
 LIMITS: Final = tuple(each.name for each in server.LIMITS)
@@ -131,7 +131,7 @@ class Config(BaseSettings):
     @property
     def store_url(self) -> str:
         """The store as a URL: a plain path becomes ``sqlite:///path``, quoted as URLs require."""
-        return self.store if "://" in self.store else file_url(Path(self.store))
+        return self.store if is_url(self.store) else file_url(Path(self.store))
 
     @classmethod
     def load(

@@ -70,7 +70,7 @@ from quercus.storage.records import (
 )
 from quercus.storage.sqlite.store_file import file_url
 from quercus.storage.store import Store
-from quercus.storage.urls import shown_url, without_secrets
+from quercus.storage.urls import is_url, shown_url, without_secrets
 
 __all__ = [
     "Access",
@@ -138,6 +138,7 @@ __all__ = [
     "TokenRecord",
     "check_policy",
     "file_url",
+    "is_url",
     "shown_url",
     "without_secrets",
 ]

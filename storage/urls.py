@@ -1,6 +1,8 @@
 """URLs of stores: read, and shown without their passwords."""
 
+import os
 from typing import Final
+from urllib.parse import urlencode
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -10,7 +12,19 @@ from quercus.belief.errors import InvalidInput
 SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")
 """Parameters of libpq that nobody but the database is shown."""
 
+MORE_SECRETS: Final = "QUERCUS_STORE_SECRETS"
+"""Variable of the environment for those of `SECRETS` for which libpq has none, as the query of a URL."""
+
 KINDS: Final = "sqlite:///path/to/file or postgresql://user@host/database"
+
+
+_BEGINNINGS: Final = ("postgres:", "postgresql:", "postgresql+")
+"""Of a store that is meant as a URL, even where it is none."""
+
+
+def is_url(store: str) -> bool:
+    """Return whether a store is named by a URL, right or wrong; else it is the path of a file."""
+    return "://" in store or store.startswith(_BEGINNINGS)
 
 
 def parse_url(url: str) -> URL:
@@ -20,21 +34,29 @@ def parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        shown = url if "@" not in url else url.partition("://")[0] + "://…"
+        shown = url if "@" not in url else _without_place(url)
         raise InvalidInput("store", f"{shown!r} is not a URL; write {KINDS}") from error
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise InvalidInput("store", f"{parsed.get_backend_name()!r} is not supported; use {KINDS}")
+    if parsed.host is not None and "@" in parsed.host:
+        raise InvalidInput(
+            "store", f"{_without_place(url)!r} has a second @: write an @ of a password as %40"
+        )
     return parsed
+
+
+def _without_place(url: str) -> str:
+    return url.partition(":")[0] + "://…"
 
 
 def shown_url(url: str) -> str:
     """Return the URL of a store for display; unreadable parts, which may contain a password, are omitted."""
-    if "://" not in url or url.startswith("sqlite"):
+    if not is_url(url) or url.startswith("sqlite"):
         return url
     try:
         shown = without_password(parse_url(url)).difference_update_query(SECRETS)
     except InvalidInput:
-        return url.partition("://")[0] + "://…"
+        return _without_place(url)
     return shown.render_as_string()
 
 
@@ -44,10 +66,23 @@ def without_secrets(url: str) -> tuple[str, dict[str, str]]:
     The command line of a process can be read by every user of the machine, its environment cannot.
     """
     parsed = parse_url(url)
-    secret = parsed.password or parsed.query.get("password")
-    if parsed.get_backend_name() == "sqlite" or secret is None:
+    if parsed.get_backend_name() == "sqlite":
         return url, {}
-    return without_password(parsed).render_as_string(), {"PGPASSWORD": str(secret)}
+    password = parsed.password or parsed.query.get("password")
+    environment = {} if password is None else {"PGPASSWORD": str(password)}
+    if more := {name: parsed.query[name] for name in SECRETS[1:] if name in parsed.query}:
+        environment[MORE_SECRETS] = urlencode(more, doseq=True)
+    if not environment:
+        return url, {}
+    return without_password(parsed).difference_update_query(SECRETS).render_as_string(), environment
+
+
+def with_secrets(url: URL) -> URL:
+    """Return the same URL with what `without_secrets` put into the environment of this process, but the password.
+
+    Libpq finds the password there by itself.
+    """
+    return url.update_query_string(os.environ.get(MORE_SECRETS, ""))
 
 
 def without_password(url: URL) -> URL:

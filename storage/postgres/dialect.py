@@ -29,7 +29,7 @@ from quercus.storage.postgres import one_message
 from quercus.storage.postgres.clock import DatabaseClock
 from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
 from quercus.storage.prepared import Prepared
-from quercus.storage.urls import without_password
+from quercus.storage.urls import with_secrets, without_password
 
 POOL_SIZE: Final = 8
 POOL_OVERFLOW: Final = 24  # more threads than this at once wait for a connection
@@ -88,7 +88,7 @@ class PostgresDialect:
     no_room = "and no space is reserved for deletions: free some on the disk of the database server"
 
     def __init__(self, url: URL, busy_timeout_s: float, read_only: bool = False) -> None:
-        self._url = url.set(drivername="postgresql+psycopg")
+        self._url = with_secrets(url.set(drivername="postgresql+psycopg"))
         self.read_only = read_only
         self.busy_timeout_s = busy_timeout_s
         self._token_lock = threading.Lock()

@@ -64,6 +64,14 @@ def test_the_password_of_a_store_is_never_printed(form: str) -> None:
     assert "hidden" not in done.stderr
 
 
+@pytest.mark.parametrize("url", ["postgresql:/ann:hidden@h/db", "postgresql://ann:hid@hidden@127.0.0.1/db"])
+def test_the_password_of_a_wrong_url_is_never_printed(url: str) -> None:
+    done = command_line.quercus("serve", "--store", url, "--port", "0")
+    assert done.returncode == 1
+    assert "store: 'postgresql://…'" in done.stderr
+    assert "hid" not in done.stderr
+
+
 @pytest.mark.slow
 def test_store_of_a_newer_version(store: Path) -> None:
     with sqlite3.connect(store) as raw:

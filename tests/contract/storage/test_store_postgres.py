@@ -79,6 +79,11 @@ def execute(url: str, statement: str) -> list[Any]:
     [
         ("mysql://u:secret@host/db", "'mysql' is not supported; use sqlite:///path/to/file or postgresql://"),
         ("postgresql://u:secret@host:port/db", r"'postgresql://…' is not a URL"),
+        ("postgresql:/u:secret@host/db", r"'postgresql://…' is not a URL"),
+        (
+            "postgresql://u:secret@secret@host/db",
+            r"'postgresql://…' has a second @: write an @ of a password as %40",
+        ),
     ],
 )
 def test_a_url_that_is_none_is_named_without_its_password(url: str, words: str) -> None:
@@ -98,10 +103,23 @@ def test_passwords_stay_out_of_command_lines_and_messages() -> None:
         == "postgresql://h/db?sslkey=k"
     )
     assert shown_url("a:b@c.db") == "a:b@c.db"
+    assert shown_url("postgres:/ann:b@c/db") == "postgres://…"
     assert shown_url("oracle://a:b@c") == "oracle://…"
     with pytest.raises(StoreError, match=r"postgresql://ann@127\.0\.0\.1:1/db cannot be reached") as caught:
         Store.open("postgresql://ann:secret@127.0.0.1:1/db?sslmode=disable")
     assert "secret" not in str(caught.value)
+
+
+def test_a_process_gets_all_secrets_of_a_url_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody sees its command line, where only the password was left out."""
+    url = "postgresql://ann@host/db?oauth_client_secret=t&sslkey=k&sslpassword=a%26b"
+    shown, environment = without_secrets(url)
+    assert shown == "postgresql://ann@host/db?sslkey=k"
+    assert "PGPASSWORD" not in environment
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert dialect_for(shown, 5.0).url == url
+    assert without_secrets("postgresql://ann:x@host/db?sslpassword=y")[1]["PGPASSWORD"] == "x"
 
 
 def test_a_database_that_cannot_be_used_gives_the_reason(postgres: Cluster, empty: str) -> None:
