@@ -8,7 +8,19 @@ changes up to a number has missed none, however many write at once; and the lock
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ARRAY, BigInteger, Connection, any_, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Connection,
+    any_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from quercus.storage import deferred_writes
 from quercus.storage.prepared import Prepared, Rows
@@ -60,6 +72,7 @@ _MARK_TOGETHER = (
     .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
+_SEEN: Final = bindparam("seen", type_=BigInteger)
 _FORGET = delete(model_change).where(
     model_change.c.number <= _NEWEST.scalar_subquery() - KEPT_COMMITS,
     model_change.c.model_id.not_in(select(model.c.id)),
@@ -75,10 +88,12 @@ SINCE: Final = Prepared(
         func.coalesce(model.c.instance_count, 0),
     )
     .outerjoin(model, (model.c.id == model_change.c.model_id) & LIVE)
-    .where(model_change.c.number > bindparam("seen"))
+    .where(model_change.c.number > case((_NEWEST.scalar_subquery() >= _SEEN, _SEEN), else_=0))
     .order_by(model_change.c.number)
 )
-"""Models that commits after number `seen` changed, each once, in the order of their newest change."""
+"""Models that commits after number `seen` changed, each once, in the order of their newest change.
+
+All of them where there is no such commit any more: a database server took over that had not got it."""
 
 
 def begin_transaction(connection: Connection) -> None:

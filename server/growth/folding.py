@@ -104,6 +104,10 @@ class LogFolder:
         """Return whether there are events to fold."""
         return record.sequence_committed > self._folded
 
+    def is_ahead(self, record: ModelRecord) -> bool:
+        """Return whether events were folded that the log has lost since, as by a database server that took over."""
+        return record.sequence_committed < self._folded
+
     def may_rest(self, record: ModelRecord | Change) -> bool:
         """Return whether only a few rows are left to fold, and nobody waits for them."""
         return (

@@ -204,6 +204,14 @@ class Grower:
 
     def _folder_of(self, record: ModelRecord) -> LogFolder:
         folding = self._models.get(record.key)
+        if folding is not None and folding.is_ahead(record):
+            end = record.sequence_committed + 1
+            _log.error(
+                "model %s: the log ends before event %d, which was folded; it is read anew", record.name, end
+            )
+            folding.forget_saved()
+            self._drop(record.key)
+            folding = None
         if folding is None:
             pace = (self._keep, self._interval_s, self._agenda_share)
             if learns_again(specification_of(record.initial_specification)):

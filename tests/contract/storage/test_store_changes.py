@@ -111,6 +111,17 @@ def pass_commits(store, count):
         connection.execute(update(change_counter).values(number=change_counter.c.number + count))
 
 
+def test_everything_has_changed_where_the_newest_commits_were_lost(store, helper):
+    """As by a standby that took over without them: readers waited until as many others had come."""
+    for name in ("a", "b"):
+        helper.create(name=name)
+    seen = store.newest_change()
+    assert names(store.changes(seen + 3)) == ["a", "b"]
+    helper.push("x", name="b")
+    assert names(store.changes(seen + 3)) == ["a", "b"]
+    assert names(store.changes(store.changes(seen + 3)[-1].number)) == []
+
+
 def test_models_are_read_by_key(store, helper):
     for name in ("a", "b", "c"):
         helper.create(name=name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import delete, update
 from support.published import published_message
 from support.said import said
 
@@ -21,6 +22,7 @@ from quercus.server.growth.grower import Grower
 from quercus.server.wire.models import complete_specification
 from quercus.storage.errors import StoreError
 from quercus.storage.records import LogSegment, ModelRecord
+from quercus.storage.schema import change_counter, log, model, model_change
 from quercus.storage.store import Store
 
 POISON = b"\xff\xff\xff"
@@ -203,3 +205,23 @@ def test_a_commit_costs_the_models_that_it_changed(store: Unlucky) -> None:
     store.records_read = 0
     until_published(running)
     assert store.records_read == 0
+
+
+def test_a_log_that_lost_its_end_is_folded_anew(store: Unlucky, caplog: pytest.LogCaptureFixture) -> None:
+    """As after a standby took over without the last commits: the grower went on with rows that nobody has."""
+    store.create_model("m", specification(), budget=0)
+    push(store, "m", 4)
+    running = Grower(store)
+    until_published(running)
+    with store._database.write() as connection:
+        lost = {"sequence_committed": 2, "instance_count": 2, "sequence_grown": 2, "tree_version": 1}
+        connection.execute(update(model).values(**lost))
+        connection.execute(delete(log).where(log.c.sequence > 2))
+        connection.execute(update(change_counter).values(number=1))
+        connection.execute(update(model_change).values(number=1))
+    store.append_instances("m", ["other"], np.zeros((1, 1)), [encode(ClassSet(2))])
+    store.reads = ()
+    until_published(running)
+    assert [after for after, _ in store.reads] == [0]
+    assert store.get_model("m").sequence_grown == 3
+    assert messages(caplog) == ["model m: the log ends before event 4, which was folded; it is read anew"]
