@@ -24,9 +24,12 @@ from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, 
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
 from quercus.storage.rows import lock_now
-from quercus.storage.schema import LIVE, AnyRow, log, model, query, query_history
+from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, query_history
 
 KEPT_WITHDRAWN = 1000
+LOOKED_THROUGH = 5000
+"""Numbers of queries among which old withdrawn ones are looked for, as often as any is withdrawn."""
+
 DROPPED_BY_GROWTH = "growth does not want this label any more"
 _MOVED = ("position", "asked", "reason", "tree_version")
 _MOVE = row_update(
@@ -210,14 +213,22 @@ def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> Non
 
 
 def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
-    """Remove old withdrawn queries that nobody ever held; the history of the others is kept for ever."""
-    mine = (query.c.model_id == row.id, query.c.state == QueryState.WITHDRAWN)
-    newest_first = select(query.c.number).where(*mine).order_by(query.c.number.desc())
+    """Remove old withdrawn queries that nobody ever held; the history of the others is kept for ever.
+
+    Those others become more and more. So this looks through the newest numbers, and through as many before the first
+    that is old: where few queries are withdrawn, some old ones stay.
+    """
+    number = query.c.number
+    # by number, where there are bounds, and not by the state of all
+    mine = (query.c.model_id == row.id, each_of(query.c.state) == QueryState.WITHDRAWN)
+    newest_first = (
+        select(number).where(*mine, number > row.query_count - LOOKED_THROUGH).order_by(number.desc())
+    )
     last = connection.execute(newest_first.offset(KEPT_WITHDRAWN).limit(1)).scalar()
     if last is None:
         return
-    never_held = ~history.ever_held(query.c.number, query.c.model_id)
-    old = select(query.c.number).where(*mine, query.c.number <= last, never_held)
+    never_held = ~history.ever_held(number, query.c.model_id)
+    old = select(number).where(*mine, number <= last, number > last - LOOKED_THROUGH, never_held)
     for chunk in _number_chunks(list(connection.execute(old).scalars())):
         for table in (query_history, query):  # PostgreSQL knows no reference from one to the other
             connection.execute(delete(table).where(table.c.model_id == row.id, table.c.number.in_(chunk)))

@@ -1,10 +1,17 @@
 """The contents of a store that runs for ever: all evidence, a bounded number of old trees and withdrawn queries."""
 
+from contextlib import closing
+
+import numpy as np
 import pytest
+from sqlalchemy import insert, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import NotFound, QueryState
+from quercus.storage import AgendaEntry, NotFound, QueryState, Step, Store
+from quercus.storage.prepared import driver_of
 from quercus.storage.queries import agenda
+from quercus.storage.queries.agenda import Publication, publish_tree
+from quercus.storage.schema import model, query, query_history
 
 
 def test_old_tree_versions_are_removed(store, helper):
@@ -67,3 +74,56 @@ def test_old_withdrawn_queries_are_removed_and_no_others(store, helper, monkeypa
     assert store.answer("m", leased.number, leased.token, b"!", 1.0, False).repeated is False
     helper.publish(6)
     assert [query.number for query in store.list_queries("m", [QueryState.OPEN])] == [9]
+
+
+@pytest.mark.parametrize("withdrawn", [1, 100])  # one of so many; the others are answered
+def test_a_publication_reads_no_more_of_many_old_queries(tmp_path, monkeypatch, withdrawn):
+    """It read all that were ever withdrawn, or all, while it held the model."""
+    monkeypatch.setattr(agenda, "LOOKED_THROUGH", 500)
+    monkeypatch.setattr(agenda, "KEPT_WITHDRAWN", 100)
+    small, large = (
+        steps_of_a_publication(f"sqlite:///{tmp_path}/{n}.db", n, withdrawn) for n in (1000, 4000)
+    )
+    assert large < 1.5 * small
+
+
+def steps_of_a_publication(url: str, count: int, withdrawn: int) -> int:
+    """Return the work of SQLite, in tens of its steps, where a number of queries are in the history."""
+    states = [QueryState.ANSWERED if number % withdrawn else QueryState.WITHDRAWN for number in range(count)]
+    given = {
+        "position": 0,
+        "asked": b"",
+        "reason": b"",
+        "tree_version": 1,
+        "created_at": 0.0,
+        "wanted": False,
+    }
+    held = {
+        "step": Step.LEASED,
+        "state": QueryState.LEASED,
+        "labeller": "ann",
+        "token": "t",
+        "clock": 1,
+        "at": 1,
+    }
+    ticks: list[None] = []
+    with closing(Store.open(url)) as store:
+        store.create_model("m", b"specification", budget=1)
+        ids = [str(number) for number in range(count + 20)]
+        store.append_instances("m", ids, np.zeros((len(ids), 1)), [b"?"] * len(ids))
+        mine = [{"model_id": 1, "number": n, "instance": n} for n in range(1, count + 1)]
+        with store._database.write() as connection:
+            rows = zip(mine, states, strict=True)
+            connection.execute(insert(query), [each | given | {"state": int(state)} for each, state in rows])
+            connection.execute(insert(query_history), [each | held for each in mine])
+            connection.execute(update(model).values(query_count=count))
+        for first in (1, 11):  # the second withdraws what the first opened
+            entries = [AgendaEntry(count + first + each, b"", b"") for each in range(10)]
+            ticks.clear()
+            with store._database.write() as connection:
+                driver_of(connection).set_progress_handler(lambda: ticks.append(None), 10)
+                publish_tree(
+                    connection, "m", Publication(len(ids), b"tree", entries), store._clock(connection)
+                )
+                driver_of(connection).set_progress_handler(None, 0)
+        return len(ticks)
