@@ -26,6 +26,8 @@ LONGEST_POLL_S = 10.0
 """Seconds of one long poll; long waits are several polls, so that a lost server is noticed."""
 LONGEST_GROWTH_S = 600.0
 """Seconds after which growth on this client's writes counts as broken."""
+LONGEST_S = 315_576_000_000
+"""Seconds that a protobuf duration holds."""
 _MAY_BE_NONE = ("max_depth", "pruning", "presentation")
 STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
@@ -52,8 +54,10 @@ def specification_message(given: Specification) -> model_pb2.Specification:
 
 def to_duration(seconds: float, field: str) -> Duration:
     """Return seconds as a protobuf duration; ``field`` is the name for errors."""
-    if not math.isfinite(seconds):
+    if isinstance(seconds, float) and not math.isfinite(seconds):
         raise invalid(field, f"is {seconds}, must be a finite number of seconds")
+    if abs(seconds) > LONGEST_S:
+        raise invalid(field, f"must be at most {LONGEST_S:,} seconds")
     message = Duration()
     message.FromNanoseconds(round(seconds * 1e9))
     return message

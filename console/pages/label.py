@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -22,6 +21,7 @@ from quercus.console.display import value_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of
+from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
 
@@ -301,7 +301,7 @@ def _took_s(given: dict[str, Any]) -> float | None:
     value = given.get("took_s")
     if value is None or isinstance(value, list):
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if not is_finite_number(value) or value < 0:
         raise InvalidInput("took_s", "must be a number of seconds, at least 0")
     return float(value)
 

@@ -195,6 +195,7 @@ def test_own_answers_are_listed_and_corrected(ann: Visitor, client: Client, mode
         ({"label": {"x": 2}}, "must lie in [0, 1]"),
         ({"label": {"x": 0}}, "is 0 for every class"),
         ({"label": "x", "took_s": -1}, "took_s"),
+        ({"label": "x", "took_s": 10**400}, "took_s: must be a number of seconds"),
         ({"label": "x", "comment": "c" * 2001}, "at most 2,000"),
         ({"label": "x", "query": "models/other/queries/1"}, "must be one of the model"),
         ({"label": "x", "query": "x"}, "must be one of the model"),

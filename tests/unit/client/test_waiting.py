@@ -162,6 +162,12 @@ def test_durations_are_finite(seconds: float) -> None:
         query_calls.lease("m", "ann", seconds, 0.0, 0, None)
 
 
+@pytest.mark.parametrize("seconds", [1e12, 1e300, 10**400, -(10**400)], ids="abcd")
+def test_durations_are_those_that_a_message_holds(seconds: float) -> None:
+    with pytest.raises(InvalidArgument, match=r"lease_s: must be at most 315,576,000,000 seconds"):
+        query_calls.lease("m", "ann", seconds, 0.0, 0, None)
+
+
 def test_drawings_have_three_forms() -> None:
     with pytest.raises(InvalidArgument, match="'pdf' is none of text, dot, svg"):
         convert_trees.render_request("m", None, "pdf")  # type: ignore[arg-type]
