@@ -25,7 +25,7 @@ except ImportError as error:
         "a store in PostgreSQL needs the driver psycopg: pip install 'quercus[server,postgres]'"
     ) from error
 
-from quercus.storage.postgres import one_message
+from quercus.storage.postgres import clock, one_message
 from quercus.storage.postgres.clock import DatabaseClock
 from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
 from quercus.storage.prepared import Prepared
@@ -252,6 +252,10 @@ class PostgresDialect:
     def own_clock(self, wall: Callable[[], float] | None) -> DatabaseClock:
         """The database's clocks: processes of several machines may use it."""
         return DatabaseClock(wall)
+
+    def set_clock_going(self, connection: Connection) -> None:
+        """See `clock.go_on`."""
+        clock.go_on(connection)
 
     def size_bytes(self, engine: Engine) -> int:
         """Return the size of the database."""

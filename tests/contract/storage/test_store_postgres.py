@@ -278,6 +278,31 @@ def test_the_clock_is_the_servers_and_never_goes_back(opened: Store, postgres_ur
     assert verify_store(postgres_url) == []
 
 
+def test_a_clock_that_was_far_ahead_once_runs_on_when_the_store_is_opened(
+    opened: Store, postgres_url: str
+) -> None:
+    """It stood still until that moment came again: no lease ended, and no dead grower was replaced."""
+    push(opened, "a")
+    opened.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])
+    (leased,) = opened.lease("m", "ann", 1, 3600.0).queries
+    execute(postgres_url, "UPDATE query_history SET clock = clock + 86400")
+    execute(postgres_url, "UPDATE query SET ends = ends + 86400")
+    opened.renew_grower("dead", "somewhere", 0.1)
+    ahead = opened.query_history("m")[-1].clock
+    for _ in range(2):  # the second finds it set
+        with Store.open(postgres_url) as again:
+            deadline = time.monotonic() + SEEN_S
+            while again.live_growers():
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            left_s = again.next_change_s()
+            assert left_s is not None
+            assert 0.0 < left_s < 3600.0
+    opened.release("m", leased.number, leased.token)
+    assert ahead < opened.query_history("m")[-1].clock < ahead + 3600.0
+    assert verify_store(postgres_url) == []
+
+
 def test_other_processes_are_notified_of_trees_only(opened: Store, postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as listener:
         listener.execute("LISTEN quercus")
