@@ -19,7 +19,7 @@ KINDS: Final = "sqlite:///path/to/file or postgresql://user@host/database"
 
 
 _BEGINNINGS: Final = ("postgres:", "postgresql:", "postgresql+")
-"""Of a store that is meant as a URL, even where it is none."""
+"""Beginnings of a store that is meant as a URL, even where it is none."""
 
 
 def is_url(store: str) -> bool:

@@ -89,7 +89,7 @@ def test_a_request_that_comes_with_more_statements_is_refused(said):
 
 
 def test_a_request_that_comes_with_what_was_said_once_is_refused(said):
-    """What a labeller has said before, but not last, or by another reliability, is new, and was lost."""
+    """A label that a labeller stated before, but not last, or with another reliability, is new, and was lost."""
     said.state("m", batch("1", ("c", "ann", b"z")), join)
     said.state("m", batch("2", ("c", "ann", b"y"), ("b", "bob", b"y")), join)
     first = StatementRecord("a", "ann", b"x", 0.5)
