@@ -210,7 +210,7 @@ class Grower:
                 "model %s: the log ends before event %d, which was folded; it is read anew", record.name, end
             )
             folding.forget_saved()
-            self._drop(record.key)
+            self._drop_folder(record.key)
             folding = None
         if folding is None:
             pace = (self._keep, self._interval_s, self._agenda_share)

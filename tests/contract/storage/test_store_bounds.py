@@ -123,7 +123,7 @@ def steps_of_a_publication(url: str, count: int, withdrawn: int) -> int:
             with store._database.write() as connection:
                 driver_of(connection).set_progress_handler(lambda: ticks.append(None), 10)
                 publish_tree(
-                    connection, "m", Publication(len(ids), b"tree", entries), store._clock(connection)
+                    connection, "m", Publication(len(ids), b"tree", entries), store._clock_of(connection)
                 )
                 driver_of(connection).set_progress_handler(None, 0)
         return len(ticks)

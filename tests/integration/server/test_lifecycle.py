@@ -407,7 +407,7 @@ def test_small_pushes_share_a_commit(start_live: Any, tools: Any, tmp_path: Path
         assert release.wait(60)
 
     async def submit() -> Any:
-        return writer.submit(block)
+        return writer.queue_write(block)
 
     live.run(submit())
     assert blocked.wait(60)
@@ -446,7 +446,7 @@ def test_bad_push_in_a_group_does_not_harm_the_others(start_live: Any, tools: An
         assert release.wait(60)
 
     async def submit() -> Any:
-        return writer.submit(block)
+        return writer.queue_write(block)
 
     live.run(submit())
     assert blocked.wait(60)
