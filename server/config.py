@@ -222,11 +222,17 @@ def read_limits(given: Sequence[str]) -> dict[str, object]:
 def _read_file(path: Path) -> dict[str, object]:
     try:
         with path.open("rb") as stream:
-            table = tomllib.load(stream).get("server", {})
+            tables = tomllib.load(stream)
     except OSError as error:
         raise BadConfiguration(f"cannot read the configuration file {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
         raise BadConfiguration(f"the configuration file {path} is not TOML: {error}") from None
+    for key in tables:
+        if key != "server":
+            raise BadConfiguration(
+                f"{key}: stands outside the table [server], which holds the keys of the server (from {path})"
+            )
+    table = tables.get("server", {})
     if not isinstance(table, dict):
         raise BadConfiguration(f"server: must be a table (from {path})")
     return table

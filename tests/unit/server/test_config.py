@@ -155,6 +155,11 @@ def test_bad_values(flags: dict[str, Any], environ: dict[str, str], text: str) -
             "port: is '1x', must be a whole number in [0, 65535] (from [server] of {file})",
         ),
         ("server = 1\n", "server: must be a table (from {file})"),
+        (
+            "port = 1\n",
+            "port: stands outside the table [server], which holds the keys of the server (from {file})",
+        ),
+        ("[servr]\nport = 1\n", "servr: stands outside the table [server]"),
         ("[server\n", "the configuration file {file} is not TOML: "),
         ("port = " + "9" * 5000, "the configuration file {file} is not TOML: "),
         ("port = " + "[" * 5000, "the configuration file {file} is not TOML: "),
