@@ -172,8 +172,8 @@ class _Appender:
             if there is None:
                 fresh[identifier] = (content[0], content[1])
             elif there != tuple(content):
-                what = "values" if there[0] != content[0] else "label"
-                raise AlreadyExists("instance", identifier, f"in model {push.model} with another {what}")
+                what = "other values" if there[0] != content[0] else "another label"
+                raise AlreadyExists("instance", identifier, f"in model {push.model} with {what}")
         return list(fresh), [each for each, _ in fresh.values()], [each for _, each in fresh.values()]
 
 

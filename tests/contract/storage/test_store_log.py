@@ -44,11 +44,11 @@ def test_pushing_again_stores_nothing(store, helper):
     assert store.get_model("m").instance_count == 3
 
 
-@pytest.mark.parametrize(("value", "label", "what"), [(2.0, b"?", "values"), (1.0, b"!", "label")])
+@pytest.mark.parametrize(("value", "label", "what"), [(2.0, b"?", "other values"), (1.0, b"!", "another label")])
 def test_a_known_id_with_other_content_stores_nothing_of_its_batch(store, helper, value, label, what):
     helper.create()
     helper.push("a")
-    message = f"instance a already exists in model m with another {what}"
+    message = f"instance a already exists in model m with {what}"
     with pytest.raises(AlreadyExists, match=message) as caught:
         helper.push("new", "a", value=value, label=label)
     assert (caught.value.resource, caught.value.name) == ("instance", "a")

@@ -102,7 +102,7 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     assert [each["payload"] for each in kept[:1]] == ["{"]
     assert sorted(each["payload"] for each in kept[1:4]) == sorted(bad[1:])
     assert all(each["reason"] and each["topic"] == f"{made}/a" for each in kept)
-    assert "with another values" in kept[4]["reason"]
+    assert "with other values" in kept[4]["reason"]
 
 
 def test_none_is_lost_or_stored_twice_when_the_bridge_is_killed(
