@@ -243,8 +243,11 @@ def _make_target(
 def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:
     answers = list(client.answers(model, wanted, limit=limit, newest_first=True))[::-1]
     if not answers:
-        what = "there are no answers yet" if wanted == AnswerFilter() else "no answer passes the filter"
-        out.print(f"{what} of {model}'s rows; begin with: quercus label {model}", soft_wrap=True)
+        if wanted == AnswerFilter():
+            text = f"there are no answers about {model}'s rows yet; begin with: quercus label {model}"
+        else:
+            text = f"no answer about {model}'s rows passes the filter; all: quercus answers {model}"
+        out.print(text, soft_wrap=True)
         return
     table = RichTable(box=None, pad_edge=False)
     table.add_column("number", justify="right", no_wrap=True)

@@ -243,4 +243,10 @@ def test_what_is_wrong_on_the_command_line_is_named(
 
 
 def test_there_are_no_answers_yet(server: str, wine: str) -> None:
-    assert "there are no answers yet" in run(server, "answers", wine)
+    said = run(server, "answers", wine)
+    assert said.strip() == f"there are no answers about {wine}'s rows yet; begin with: quercus label {wine}"
+
+
+def test_no_answer_passes_the_filter(server: str, wine: str) -> None:
+    said = run(server, "answers", wine, "--labeller", "nobody")
+    assert said.strip() == f"no answer about {wine}'s rows passes the filter; all: quercus answers {wine}"
