@@ -29,14 +29,17 @@ MOST_KEYS = 9
 MIN_INTERVAL, MAX_INTERVAL = 8, 30
 _FRAME = 4
 
+_KEPT = (
+    "Nothing is ever overwritten: a corrected answer stays in the history of the row. Every answer is kept with your "
+    "name; uncertain answers keep their uncertainty."
+)
 HELP = "\n".join(
     [
         "Answer with the key of the class: it sends at once. If you cannot say which one:",
         "",
         *(f"  {command.key}   {command.help}" for command in COMMANDS),
         "",
-        "Nothing is ever overwritten: a corrected answer stays in the history of the row. Every answer is kept with",
-        "your name; uncertain answers keep their uncertainty.",
+        _KEPT,
     ]
 )
 

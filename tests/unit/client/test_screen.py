@@ -9,6 +9,7 @@ from rich.console import Console
 
 from quercus.cli.common import bar
 from quercus.cli.label_screen import (
+    HELP,
     _evidence_text,
     answer_list,
     answer_screen,
@@ -57,6 +58,10 @@ def screen(asked: Query, of: Model, width: int = 110) -> str:
         console, [prompt_line(asked.classes, width), set_line(asked.classes, asked.classes[:1], width)]
     )
     return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_paragraphs_of_the_help_wrap_where_the_terminal_ends() -> None:
+    assert "\n" not in HELP.rsplit("\n\n", 1)[1]
 
 
 def test_a_query_deep_in_the_tree() -> None:
