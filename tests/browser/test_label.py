@@ -12,7 +12,7 @@ from integration.client.serving import Serving
 from playwright.sync_api import Page, Route, expect
 from support.consoles import ConsoleProcess
 
-from quercus.client import Client
+from quercus.client import Client, Numeric, Specification
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
@@ -75,6 +75,17 @@ def test_twenty_queries_by_keys_alone(visit: Visit, client: Client, wine: str) -
     assert sum(took[name] for name in timed) < time.monotonic() - began
     # The page waits for a core now and then, between one look at its clock and the other.
     assert statistics.median(abs(took[name] - watched[name]) for name in timed) < GLANCE_MS / 1000
+
+
+def test_many_classes_leave_half_of_a_phone_to_the_row(visit: Visit, client: Client) -> None:
+    classes = [f"one of the long names, number {k}" for k in range(40)]
+    client.create_model("many-classes", Specification([Numeric("x")], classes, budget=9, min_instances=1))
+    client.push("many-classes", [[k] for k in range(5)])
+    client.wait_grown("many-classes")
+    page = visit("/m/many-classes/label", viewport={"width": 360, "height": 740})
+    keys = page.locator(".answers").bounding_box()
+    assert keys is not None
+    assert keys["height"] <= 740 / 2 + 1
 
 
 def test_an_answer_taken_back_within_the_delay_is_never_sent(visit: Visit, client: Client, wine: str) -> None:
