@@ -178,7 +178,7 @@ def draw_png(curves: Curves, path: Path, title: str) -> None:
     )  # fmt: skip
     axes.set(xlabel="answers", ylabel="accuracy on held-out rows", title=title)
     axes.set_xlim(0, labels[-1] + 0.4)
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.02)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", framealpha=0.9, bbox_to_anchor=(1, 0.02))
     figure.savefig(path, dpi=150)
