@@ -78,7 +78,7 @@ def classify(
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Classify the rows of a CSV or ARFF file.
+    """Classify the rows of a CSV, ARFF or Parquet file.
 
     The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
     probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions

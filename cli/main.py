@@ -48,7 +48,7 @@ COMMANDS = {
         "history",
         "Show the history of a model's queries: their leases and how they ended.",
     ),
-    "classify": ("classify", "classify", "Classify the rows of a CSV or ARFF file."),
+    "classify": ("classify", "classify", "Classify the rows of a CSV, ARFF or Parquet file."),
     "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
     "watch": (
         "watch",
