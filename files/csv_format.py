@@ -10,6 +10,7 @@ from quercus.files.errors import FileError
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
 
 MISSING = ("", "?")
+DELIMITERS = ",;\t|"
 
 
 def open_csv(path: Path, delimiter: str = ",") -> FileTable:
@@ -35,10 +36,26 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
         if name in names[:index]:
             first = names.index(name) + 1
             raise FileError(path, f"the name {name!r} is taken by column {first}", line, index + 1)
-    hint = next((d for d in ";\t|" if len(names) == 1 and d in names[0]), None)
+    hint = _other_delimiter(names)
     if hint is not None:
         raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
     return FileTable(path, tuple(map(FileColumn, names)), lambda: _read_records(path, delimiter, names))
+
+
+def likely_delimiter(path: Path) -> str:
+    """Return the first of `DELIMITERS` that gives the header several names, the comma if none does.
+
+    Raises
+    ------
+    FileError
+        When the header cannot be read.
+    """
+    _, names = next(_read_rows(path, DELIMITERS[0]), (0, []))
+    return _other_delimiter(names) or DELIMITERS[0]
+
+
+def _other_delimiter(names: list[str]) -> str | None:
+    return next((each for each in DELIMITERS[1:] if len(names) == 1 and each in names[0]), None)
 
 
 def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[FileRecord]:

@@ -20,6 +20,7 @@ from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.results import Specification
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
+from quercus.files.csv_format import likely_delimiter
 from quercus.files.errors import FileError
 from quercus.files.opening import open_table
 from quercus.files.schema import Binding, FileSchema, class_column, finite_number, infer_schema
@@ -126,9 +127,16 @@ async def _in_thread(work: Any, *given: Any) -> Any:
         ) from None
 
 
+def _open_file(path: Path) -> FileTable:
+    """Open the file, with the separator of its header if it is CSV."""
+    if path.name.removesuffix(".gz").endswith(".arff"):
+        return open_table(path)
+    return open_table(path, delimiter=likely_delimiter(path))
+
+
 def _guess_columns(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
     """Return the columns of a file with their likely kinds, the class column, and the number of rows."""
-    table = open_table(path)
+    table = _open_file(path)
     if len(table.names) > MAX_COLUMNS:
         raise InvalidInput(
             "file", f"has {len(table.names):,} columns, the console takes at most {MAX_COLUMNS}"
@@ -188,7 +196,7 @@ async def _make_model(session: Session, upload: Upload, given: dict[str, Any]) -
     """Create the model, and push the rows."""
     one = {name: str(values[0]) for name, values in given.items() if values}
     name = one.get("model", "")
-    table = open_table(upload.path)
+    table = _open(upload.path)
     kinds = {column: one.get(f"kind-{k}", "") for k, column in enumerate(table.names)}
     class_name, id_name = one.get("class") or None, one.get("id") or None
     if class_name is None:

@@ -44,7 +44,9 @@ def test_pushing_again_stores_nothing(store, helper):
     assert store.get_model("m").instance_count == 3
 
 
-@pytest.mark.parametrize(("value", "label", "what"), [(2.0, b"?", "other values"), (1.0, b"!", "another label")])
+@pytest.mark.parametrize(
+    ("value", "label", "what"), [(2.0, b"?", "other values"), (1.0, b"!", "another label")]
+)
 def test_a_known_id_with_other_content_stores_nothing_of_its_batch(store, helper, value, label, what):
     helper.create()
     helper.push("a")

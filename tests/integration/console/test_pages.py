@@ -138,6 +138,17 @@ def test_a_bad_file_is_named_and_leaves_nothing(ann: Visitor, name: str, content
     assert folders() == before
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_header_tells_the_separator(ann: Visitor, client: Client, separator: str) -> None:
+    content = "a,kind\n1.5,x\n2.5,y\n".replace(",", separator).encode()
+    assert "2 columns, 2 rows" in ann.upload("things.csv", content).text
+    name = f"c-separated-{ord(separator)}"
+    fields = {"model": name, "budget": "5", "cuts": "8", "class": "kind", "id": "", "labels": "known",
+              "kind-0": "number", "kind-1": "names"}  # fmt: skip
+    assert ann.form("/create", fields).status == 303
+    assert [each.values for each in client.instances(name)] == [{"a": 1.5}, {"a": 2.5}]
+
+
 def test_a_file_is_kept_until_the_model_is_made(ann: Visitor, client: Client) -> None:
     before = folders()
     assert ann.upload("things.csv", b"id,a,kind\n1,2,x\n2,3,y\n3,?,x\n").status == 200
