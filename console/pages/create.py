@@ -196,7 +196,7 @@ async def _make_model(session: Session, upload: Upload, given: dict[str, Any]) -
     """Create the model, and push the rows."""
     one = {name: str(values[0]) for name, values in given.items() if values}
     name = one.get("model", "")
-    table = _open(upload.path)
+    table = _open_file(upload.path)
     kinds = {column: one.get(f"kind-{k}", "") for k, column in enumerate(table.names)}
     class_name, id_name = one.get("class") or None, one.get("id") or None
     if class_name is None:
