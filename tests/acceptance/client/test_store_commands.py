@@ -241,6 +241,18 @@ def test_parquet_holds_what_csv_holds(serving: Serving, tmp_path: Path) -> None:
     assert not (tmp_path / "t.parquet.gz").exists()
 
 
+def test_a_log_has_no_blank_line_for_a_bar_that_nobody_sees(lesson: Path, tmp_path: Path) -> None:
+    store, copy, archive = str(lesson), str(tmp_path / "copy.db"), str(tmp_path / "archive")
+    for arguments in (
+        ("backup", copy, "--store", store),
+        ("restore", copy, "--store", str(tmp_path / "put-back.db")),
+        ("archive", "--all", "--out", archive, "--store", store),
+        ("rebuild", archive, "--store", str(tmp_path / "rebuilt.db"), "--create"),
+    ):
+        done = quercus(*arguments)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+
+
 def test_a_backup_is_made_checked_and_put_back(serving_lesson: Serving, tmp_path: Path) -> None:
     serving = serving_lesson
     store, copy = str(tmp_path / "quercus.db"), str(tmp_path / "copy.db")
