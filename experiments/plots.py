@@ -153,6 +153,7 @@ def _draw_dots(found: Curves, sweep: str, level: float) -> Figure:
                 )
         panel.set_title(name.replace("_", " "))
         panel.set_xlabel("accuracy")
+    panels[0].set_ylim(-0.5, len(methods) - 0.5)  # a margin of .05 would cut the dots of two methods
     panels[0].set_yticks(range(len(methods)), [method_title(method) for method in methods])
     what = "labels as they came" if sweep == "given" else f"{sweep} = {level:g}"
     figure.suptitle(what, fontsize=9)

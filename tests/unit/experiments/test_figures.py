@@ -5,7 +5,7 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
-from quercus.experiments.plots import draw_all, draw_sweep
+from quercus.experiments.plots import _draw_dots, draw_all, draw_sweep
 from quercus.experiments.results import Measurement, MeasurementKey
 from quercus.experiments.summary import curves, in_order, markdown_table
 
@@ -44,6 +44,11 @@ def test_a_method_that_was_left_out_has_a_dash():
 
 def test_unknown_methods_come_last():
     assert in_order(["a-new-one", "forest-precise", "c45"]) == ["c45", "forest-precise", "a-new-one"]
+
+
+def test_no_dot_lies_on_the_frame():
+    low, high = _draw_dots(curves(rows(levels=(0.5,)), "V"), "V", 0.5).axes[0].get_ylim()
+    assert (low, high) == (-0.5, 1.5)
 
 
 def test_there_is_a_figure_a_sweep_with_a_panel_a_set_and_it_is_the_same_again(tmp_path):
