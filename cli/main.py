@@ -166,7 +166,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def quercus(
+def quercus(  # noqa: PLR0917 - Typer passes options by name
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -223,6 +224,8 @@ def quercus(
     for name, path in given.items():  # the client library reads them there
         if path is not None:
             os.environ[f"QUERCUS_{name}"] = str(path)
+    if ctx.invoked_subcommand != "serve":  # errors of the client say what gRPC logs about handshakes
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 
 def unwrapped_help(text: str) -> str:

@@ -431,6 +431,11 @@ def test_no_server_says_how_to_start_one() -> None:
     assert "quercus serve" in done.stderr
 
 
+def test_what_grpc_logs_about_a_handshake_is_not_shown(server: str) -> None:
+    done = run_quercus("models", "list", "--server", f"tls://{server}")
+    assert done.stderr == f"error: the server at tls://{server} does not speak TLS: omit tls://\n"
+
+
 @pytest.mark.parametrize("address", ["localhost", "http://127.0.0.1:50051", "127.0.0.1:70000"])
 def test_a_wrong_address_is_reported(address: str) -> None:
     done = quercus("models", "list", server=address)
