@@ -270,7 +270,12 @@ def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
             rate = report.rows / report.seconds if report.seconds else 0.0
             progress.update(task, completed=report.rows, rate=rate)
 
-        yield show_progress
+        try:
+            yield show_progress
+        except KeyboardInterrupt:
+            progress.stop()
+            err.print("stopped; the same command goes on: no row is stored twice")
+            raise
 
 
 def _expected_rows(path: Path) -> int | None:

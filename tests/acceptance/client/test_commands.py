@@ -463,6 +463,23 @@ def test_any_locale_will_do(server: str, name: str, tmp_path: Path) -> None:
     assert (ascii_only.returncode, "w?rd" in ascii_only.stdout) == (0, True)
 
 
+def test_a_push_that_is_interrupted_says_how_it_goes_on(server: str, name: str, tmp_path: Path) -> None:
+    big = tmp_path / "big.csv"
+    big.write_text("X,class\n" + "a,x\nb,y\n" * 200_000)
+    create(server, name, big)
+    command = [QUERCUS, "push", name, str(big), "--batch-rows", "100", "--server", server]
+    with (
+        Client(server) as client,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        while not client.get_model(name).instance_count:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert errors == "stopped; the same command goes on: no row is stored twice\n"
+
+
 def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:
     big = tmp_path / "big.csv"
     big.write_text("X,Y\n" + "a,d\n" * 20_000)
