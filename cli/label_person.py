@@ -147,7 +147,7 @@ class TerminalLabeller:
         """Show the notices of the background threads; return whether there were any."""
         notices = self._queue.take_notices()
         for text, style in notices:
-            self._console.print(text, style=style, markup=False, soft_wrap=True)
+            self._console.print(text, style=style, markup=False)
         return bool(notices)
 
     def _on_tick(self, *, quietly: bool) -> None:

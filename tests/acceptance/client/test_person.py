@@ -264,6 +264,9 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
             screen.expect("→ s")
             assert "answer 2 of 6" in screen.expect(PROMPT)  # the next one was there
             screen.expect(f"the server at {address} does not answer; your answers are kept")
+            assert "\n" in screen.expect(
+                "then asking again"
+            )  # the line ends at a blank, not where the screen does
             assert time.monotonic() - killed_at < 30  # not when the client has given up, after a minute
             screen.expect(PROMPT)
             screen.press("3")
