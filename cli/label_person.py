@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from quercus.cli.label_queue import TerminalQueue
 from quercus.cli.label_screen import (
     HELP,
+    MOST_KEYS,
     TERMS_TEXT,
     answer_list,
     answer_screen,
@@ -27,7 +28,7 @@ from quercus.client.answers import Answer as GivenAnswer
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
-from quercus.client.keys import BACK_KEYS, UNSEEN_S, class_of, command_of
+from quercus.client.keys import BACK_KEYS, CLASS_KEYS, UNSEEN_S, class_of, command_of
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
@@ -322,18 +323,22 @@ class TerminalLabeller:
             chosen = [each for each in chosen if each != name] if name in chosen else [*chosen, name]
 
     def _type_plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
+        if len(classes) > MOST_KEYS:
+            how = "The keys of some classes with their numbers (the others have 0); e.g. 1=1 d=0.5"
+        else:
+            how = f"{len(classes)} numbers, for {', '.join(classes)}; e.g. {_example_input(len(classes))}"
         self._console.print(
-            f"How plausible is each class, from 0 to 1? {len(classes)} numbers, for "
-            f"{', '.join(classes)}; e.g. {_example_input(len(classes))}. Escape goes back.",
-            markup=False,
+            f"How plausible is each class, from 0 to 1? {how}. Escape goes back.", markup=False
         )
         while (line := self._keyboard.read_line("> ")) is not None:
             numbers = parse_plausibilities(line, len(classes))
             if isinstance(numbers, str):
                 self._print_warning(numbers)
                 continue
-            self._echo_answer(", ".join(f"{name} {x:g}" for name, x in zip(classes, numbers, strict=True)))
-            return dict(zip(classes, numbers, strict=True))
+            given = dict(zip(classes, numbers, strict=True))
+            shown = {name: x for name, x in given.items() if x or len(classes) <= MOST_KEYS}
+            self._echo_answer(", ".join(f"{name} {x:g}" for name, x in shown.items()))
+            return given
         return None
 
     def _print_warning(self, text: str) -> None:
@@ -345,27 +350,38 @@ class TerminalLabeller:
 
 
 def parse_plausibilities(line: str, size: int) -> list[float] | str:
-    """Return the numbers typed with blanks or commas between them, or the fault in words.
+    """Return the number of each class, or the fault in words.
+
+    All are typed with blanks or commas between them, or some, each behind the key of its class; the others have 0.
 
     Examples
     --------
     >>> parse_plausibilities("1 .5 0", 3)
     [1.0, 0.5, 0.0]
+    >>> parse_plausibilities("3=1 2=.5", 3)
+    [0.0, 0.5, 1.0]
     >>> parse_plausibilities("1 2", 2)
     '2 is not between 0 and 1'
     """
-    words = line.replace(",", " ").split()
-    if len(words) != size:
-        return f"{size} numbers are needed, there are {len(words)}"
-    numbers: list[float] = []
-    for word in words:
+    words = line.split()
+    if words and words[0][1:2] == "=":
+        places = [CLASS_KEYS[:size].find(word[0]) if word[1:2] == "=" else -1 for word in words]
+        if -1 in places:
+            return f"{words[places.index(-1)]!r} is not the key of a class with its number, as in 1=0.5"
+        words = [word[2:] for word in words]
+    else:
+        words = line.replace(",", " ").split()
+        if len(words) != size:
+            return f"{size} numbers are needed, there are {len(words)}"
+        places = list(range(size))
+    numbers = [0.0] * size
+    for place, word in zip(places, words, strict=True):
         try:
-            value = float(word)
+            numbers[place] = float(word)
         except ValueError:
             return f"{word!r} is not a number"
-        if not 0.0 <= value <= 1.0:
+        if not 0.0 <= numbers[place] <= 1.0:
             return f"{word} is not between 0 and 1"
-        numbers.append(value)
     if not any(numbers):
         return "all are 0, but some class must be possible; press r (after Escape) if nobody can tell"
     return numbers

@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
 from quercus.cli.common import bar
+from quercus.cli.label_person import parse_plausibilities
 from quercus.cli.label_screen import (
     HELP,
     _evidence_text,
@@ -62,6 +63,27 @@ def screen(asked: Query, of: Model, width: int = 110) -> str:
 
 def test_paragraphs_of_the_help_wrap_where_the_terminal_ends() -> None:
     assert "\n" not in HELP.rsplit("\n\n", 1)[1]
+
+
+def test_plausibilities_of_some_of_many_classes_are_typed_by_key() -> None:
+    expected = [0.0] * 64
+    expected[0], expected[9], expected[63] = 1.0, 0.5, 0.25
+    assert parse_plausibilities("1=1 d=.5 ,=.25", 64) == expected  # a comma is a key too
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("1=1 4=.5", "'4=.5' is not the key of a class with its number, as in 1=0.5"),
+        ("1=1 .5", "'.5' is not the key of a class with its number, as in 1=0.5"),
+        ("1=", "'' is not a number"),
+        ("1=nan", "nan is not between 0 and 1"),
+        ("1=0", "all are 0, but some class must be possible; press r (after Escape) if nobody can tell"),
+        ("", "3 numbers are needed, there are 0"),
+    ],
+)
+def test_plausibilities_that_cannot_be_meant_are_named(line: str, fault: str) -> None:
+    assert parse_plausibilities(line, 3) == fault
 
 
 def test_a_query_deep_in_the_tree() -> None:
