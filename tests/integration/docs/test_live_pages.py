@@ -73,7 +73,7 @@ def set_up_crowd(client: Client, folder: Path) -> None:
 
 
 def set_up_choice(client: Client, folder: Path) -> None:
-    (folder / "bottles.csv").write_text(wine_csv("wine"))
+    (folder / "truth.csv").write_text(wine_csv("wine"))
 
 
 def set_up_store(client: Client, folder: Path) -> None:
