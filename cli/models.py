@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,10 @@ from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer_schema
 from quercus.specification import parameters
-from quercus.specification.attributes import Numeric
+from quercus.specification.attributes import Nominal, Numeric
+
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+")
+MOST_NAMED = 5
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
 
@@ -194,10 +198,25 @@ def create_model(
         print_json(model_json(model))
         return
     print_model(model)
+    _warn_of_commas(model.specification, nominal or [])
     out.print(f"\ncreated; push rows with: quercus push {name} FILE")
     if not model.budget:
         hint = f"give it one with: quercus models update {name} --budget N"
         out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
+
+
+def _warn_of_commas(specification: Specification, meant: list[str]) -> None:
+    """Name the attributes whose values are names, and would be numbers with a point in the place of the comma."""
+    found = [
+        each.name
+        for each in specification.attributes
+        if isinstance(each, Nominal) and each.name not in meant and each.values
+        if all(DECIMAL_COMMA.fullmatch(value) for value in each.values)
+    ]
+    if found:
+        named = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
+        text = f"names, not numbers, because a number has a decimal point (1.5 and not 1,5): {named}"
+        out.print(f"\n{text}", style="yellow", soft_wrap=True)
 
 
 def _from_spec_file(file: Path, column_flags: tuple[object, ...]) -> Specification:

@@ -75,6 +75,14 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
     assert (again.returncode, name in again.stderr) == (1, True)
 
 
+def test_numbers_with_a_decimal_comma_are_pointed_out(server: str, name: str, tmp_path: Path) -> None:
+    data = tmp_path / "comma.csv"
+    data.write_text("a;b;c;class\n1,5;1,5;1,5;x\n-,25;2,5;x;y\n")
+    done = quercus("models", "create", name, str(data), "--delimiter", ";", "--nominal", "b", server=server)
+    assert done.returncode == 0, done.stderr
+    assert "because a number has a decimal point (1.5 and not 1,5): a\n" in done.stdout
+
+
 def test_a_model_shown_as_json_makes_another_one(
     server: str, name: str, table_t: Path, tmp_path: Path
 ) -> None:
