@@ -27,9 +27,16 @@ class StoreFile:
         Where the file lies: the end of a symbolic link, beside which SQLite keeps its log.
     is_still : bool
         Nobody writes the file: neither this process nor, as far as can be seen, another.
+
+    Raises
+    ------
+    CorruptStore
+        When it is a folder.
     """
 
     def __init__(self, path: Path, read_only: bool) -> None:
+        if path.is_dir():  # among them "." and "/", which have no name beside which anything could lie
+            raise CorruptStore(f"{path} is a folder, not a store")
         self.path = path
         self.place = Path(os.path.realpath(path)) if path.is_symlink() else path
         self.read_only = read_only
@@ -44,8 +51,6 @@ class StoreFile:
             raise StoreError(f"cannot create {self.path}: the folder {parent} does not exist")
         if not parent.is_dir():
             raise StoreError(f"cannot create {self.path}: {parent} is not a folder")
-        if self.path.is_dir():
-            raise CorruptStore(f"{self.path} is a folder, not a store")
         if self.read_only:
             self._check_readable()
             return

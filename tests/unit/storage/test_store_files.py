@@ -94,9 +94,11 @@ def test_an_empty_file_becomes_a_store(path):
         assert store.list_models() == []
 
 
-def test_a_folder_is_no_store(tmp_path):
+@pytest.mark.parametrize("name", ["", ".", "..", "/"])
+def test_a_folder_is_no_store(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(CorruptStore, match="is a folder, not a store"):
-        Store.open(url_of(tmp_path))
+        Store.open(f"sqlite:///{name or tmp_path}")
 
 
 def test_a_missing_folder_is_named(tmp_path):
