@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maximiser import estimate
 
 
@@ -53,6 +55,21 @@ def test_weights_count_rows():
     weights = np.array([1.0, 2.0, 3.0, 0.0, 1.0, 2.0])
     repeated = np.repeat(contours, weights.astype(int), axis=0)
     assert estimate(contours, weights).theta == pytest.approx(estimate(repeated).theta, abs=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [1e-12, 1e-18, 1e-40, 1e-100])
+@pytest.mark.parametrize("l", [3, 4])  # with three classes, labels that exclude one have a method of their own
+def test_no_label_is_impossible_however_little_it_weighs(ratio, l):
+    """Weights that fall with age span many orders of magnitude; of the lightest label the likelihood is not 0."""
+    contours = np.eye(l)[[0, 1, 2, 0]]
+    contours[3, 1] = 1.0
+    weights = np.array([ratio**2, 3 * ratio, 1.0, 5 * ratio])
+    found = estimate(contours, weights)
+    assert (contours @ found.theta > 0.0).all()
+    assert -1e-6 < found.log_likelihood <= 0.0
+    assert found.gap < 1e-9
+    maxima = IntervalSolver(contours, 0.8).maximise_cells(Cells.of_dense(weights[np.newaxis]))
+    assert -1e-6 < maxima.reached[0] <= maxima.bound[0] <= 0.0
 
 
 @pytest.mark.parametrize(

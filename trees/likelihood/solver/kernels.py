@@ -141,8 +141,12 @@ def longest_step(x: Array, dx: Array) -> float:
 
 @borrowing
 def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
-    """Return the KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``."""
-    gradient(P, w, theta, g)
+    """Return the KKT excess ``max_j g_j - 1`` of a point of the simplex (theory §2.2); `g` receives ``g_j``.
+
+    It is infinite where some ``v_i`` is 0: such a point is near no maximiser.
+    """
+    if not gradient(P, w, theta, g) > -np.inf:
+        return np.inf
     W = sum_of(w)
     worst = 0.0
     for j in range(theta.shape[0]):

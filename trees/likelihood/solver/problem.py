@@ -185,6 +185,8 @@ def cell_kkt_excess(
         v = 0.0
         for j in range(l):
             v += table[columns[e], j] * theta[j]
+        if not v > 0.0:
+            return np.inf
         W += counts[e]
         for j in range(l):
             g[j] += table[columns[e], j] * (counts[e] / v)
