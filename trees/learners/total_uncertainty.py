@@ -107,6 +107,8 @@ class NodeMass:
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
         for_it, against = (weights @ self.shares[place.rows] / (total + 1.0)).tolist()
+        for_it = min(for_it, 1.0)  # of rows that weigh so much that n + 1 is n, rounding may make more than 1
+        against = min(against, 1.0 - for_it)
         both = max(1.0 - (for_it + against), 0.0)
         mass = MassFunction(2, ((0b01, for_it), (0b10, against), (0b11, both)))
         theta = for_it + both / 2.0, against + both / 2.0

@@ -55,6 +55,20 @@ def slow_impurity(masses: list[MassFunction], lam: float) -> float:
     return (1 - lam) * nonspecificity(m) + lam * discord(m)
 
 
+@pytest.mark.parametrize("largest", [1e15, 1e17, 1e100])
+def test_masses_of_large_weights_are_masses(largest: float) -> None:
+    """Rounding of n that is as large as n + 1 made more than 1 of them."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        weights = largest * rng.random(9)
+        for klass in (0, 1):
+            labels = np.full(9, klass)
+            node = total_uncertainty_tree(Table.of_classes([[1.0]] * 9, [X], labels, 2, weights), klass=0)
+            assert node.theta[klass] == pytest.approx(1.0)
+            assert max(*node.theta, *node.plausibility) <= 1.0
+            assert sum(node.theta) == 1.0
+
+
 def test_precise_labels_give_counts_over_n_plus_one() -> None:
     table = Table.of_classes([[1.0]] * 7, [X], [0, 0, 0, 0, 1, 1, 0], 2)
     node = total_uncertainty_tree(table)
