@@ -5,6 +5,7 @@ reported beside it: the conflict of all answers (mass of the empty set under the
 (mass of the whole frame).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import conjunctive, dempster, discount
+from quercus.belief.rules import combine_repeatedly, conjunctive, discount
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +63,7 @@ def combine(answers: Sequence[tuple[MassFunction, float]]) -> Consensus:
         raise InvalidInput("answers", "are none, must be at least one")
     most = MOST_RELIABLE if len(answers) > 1 else 1.0
     weakened = [discount(mass, min(reliability, most)) for mass, reliability in answers]
-    together = reduce(dempster, weakened)
+    together = combine_repeatedly(Counter(weakened))
     kappa = reduce(conjunctive, weakened).conflict
     whole = full_mask(together.size)
     return Consensus(together, kappa, next((mass for mask, mass in together.focal if mask == whole), 0.0))

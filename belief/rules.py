@@ -1,6 +1,7 @@
 """Rules that combine and weaken mass functions (theory §1.1)."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -16,7 +17,7 @@ MAX_PAIRS = 4_194_304
 """Most pairs of focal sets that one combination looks at: 64 MiB of products, a few tenths of a second."""
 
 _NO_DIGITS = 1e-300
-"""Below it a sum of products of masses has lost its digits to underflow, and cannot be normalised."""
+"""Below it a sum of products of masses has lost its digits to underflow: it is computed in logarithms."""
 
 
 def conjunctive(a: MassFunction, b: MassFunction) -> MassFunction:
@@ -52,10 +53,12 @@ def dempster(a: MassFunction, b: MassFunction) -> MassFunction:
     """
     masks, masses = _combine_with(a, b, np.bitwise_and)
     masks, masses = masks[masks != 0], masses[masks != 0]
-    if masses.sum() < _NO_DIGITS:
+    if not masks.size:
         raise TotalConflict(
             "the two mass functions are in total conflict: no focal set of one meets one of the other"
         )
+    if masses.sum() < _NO_DIGITS:
+        return combine_repeatedly(Counter((a, b)))
     return _scaled_masses(a.size, masks, masses, allow_empty=False)
 
 

@@ -36,6 +36,14 @@ def test_consensus_is_there_whatever_was_said(answers: list[tuple[int, float]]) 
     assert found.mass.contour() * (1 - found.conflict) == pytest.approx(product, abs=1e-9)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_many_labellers_leave_the_doubt_that_they_have(order: int) -> None:
+    """Of 401 against 400, each with doubt .01: a hundred to one, whoever answered first."""
+    red, green = (MassFunction(2, ((mask, 1.0),)) for mask in (1, 2))
+    found = agreement.combine(([(red, 1.0)] * 401 + [(green, 0.99)] * 400)[::order])
+    assert found.mass.contour() == pytest.approx([100 / 101, 1 / 101], abs=1e-9)
+
+
 def test_betting_on_the_same_class() -> None:
     a = np.array([[1.0, 0, 0], [1, 0, 0], [1, 1, 0]])
     b = np.array([[1.0, 0, 0], [0, 1, 0], [1, 0, 0]])

@@ -92,6 +92,16 @@ def test_conflict_short_of_total_is_normalised_exactly() -> None:
     assert dempster(a, b).focal == ((0b10, 1.0),)
 
 
+def test_what_is_hardly_possible_is_no_total_conflict() -> None:
+    tiny = 5e-324
+    first = MassFunction(3, ((0b001, 1.0), (0b011, tiny)))
+    assert dempster(first, MassFunction(3, ((0b110, 1.0),))).focal == ((0b010, 1.0),)
+    second = MassFunction(3, ((0b100, 1.0), (0b110, 3e-310), (0b101, 1e-310)))
+    assert dempster(first, second).contour() == pytest.approx([1.0, 0.0, 0.0], abs=1e-300)
+    third = MassFunction(3, ((0b100, 1.0), (0b010, tiny)))
+    assert dempster(first, third).focal == ((0b010, 1.0),)  # the product of their masses is no number
+
+
 def test_discount() -> None:
     m = MassFunction(2, ((0b01, 0.8), (0b11, 0.2)))
     assert discount(m, 1.0) == m

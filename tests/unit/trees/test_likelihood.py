@@ -58,7 +58,9 @@ def test_weights_count_rows():
 
 
 @pytest.mark.parametrize("ratio", [1e-12, 1e-18, 1e-40, 1e-100])
-@pytest.mark.parametrize("l", [3, 4])  # with three classes, labels that exclude one have a method of their own
+@pytest.mark.parametrize(
+    "l", [3, 4]
+)  # with three classes, labels that exclude one have a method of their own
 def test_no_label_is_impossible_however_little_it_weighs(ratio, l):
     """Weights that fall with age span many orders of magnitude; of the lightest label the likelihood is not 0."""
     contours = np.eye(l)[[0, 1, 2, 0]]
