@@ -114,10 +114,11 @@ class ActiveForestClassifier(BeliefClassifier):
         labels = read_labels(y, self.classes_.tolist(), self.missing_label)
         contours = labels.plausibility_matrix()
         check_consistent_length(X, contours)
-        self._columns = self._columns.with_new_names(X)
-        values = self._columns.values(X)
+        columns = self._columns.with_new_names(X)
+        values = columns.values(X)
         weights = row_weights(sample_weight, values)
-        table = repeat_rows(Table.of_contours(values, self._columns.attributes, contours, weights))
+        table = repeat_rows(Table.of_contours(values, columns.attributes, contours, weights))
+        self._columns = columns  # not before: a batch that is refused leaves no names behind
         self.model_.observe(table.values, table.contours)
         return self
 

@@ -160,6 +160,23 @@ def test_the_forest_of_batches_is_that_of_all_rows_whatever_names_come_later(fir
     np.testing.assert_array_equal(parts.predict_proba(rows), whole.fit(frame, labels).predict_proba(rows))
 
 
+def test_a_batch_that_is_refused_leaves_nothing_behind() -> None:
+    """Neither rows nor names, whose order draws depend on."""
+    rng = np.random.default_rng(0)
+    colours = np.array(["red", "green", "blue", "amber"])[rng.integers(0, 4, 60)]
+    frame = pd.DataFrame({"colour": colours, "size": rng.normal(size=60)})
+    labels = (rng.random(60) < np.where(np.isin(colours, ["red", "amber"]), 0.9, 0.2)).astype(int)
+    whole = ActiveForestClassifier(n_estimators=12, random_state=0, classes=[0, 1])
+    parts = clone(whole).partial_fit(frame.iloc[:1], labels[:1])
+    for refused in ([-1.0], [0.5], [np.nan]):
+        with pytest.raises(ValueError, match="weight"):
+            parts.partial_fit(frame.iloc[59:].assign(colour="violet"), labels[59:], sample_weight=refused)
+    for a, b in pairwise([1, 20, 60]):
+        parts.partial_fit(frame.iloc[a:b], labels[a:b])
+    whole.fit(frame, labels)
+    np.testing.assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
+
+
 def test_contours_in_y() -> None:
     contours = np.eye(3)[TARGETS]
     contours[::2] = 1.0
