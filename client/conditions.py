@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from quercus.specification.attributes import plain_number
+
 MISSING = "?"
 """The branch of rows whose value is missing."""
 
@@ -68,10 +70,15 @@ class Condition:
         if self.values is not None:
             return f"{self.attribute} = {' or '.join(sorted(self.values))}"
         if self.low == -math.inf:
-            return f"{self.attribute} < {self.high:.15g}"
+            return f"{self.attribute} < {_end_text(self.high)}"
         if self.high == math.inf:
-            return f"{self.attribute} ≥ {self.low:.15g}"
-        return f"{self.low:.15g} ≤ {self.attribute} < {self.high:.15g}"
+            return f"{self.attribute} ≥ {_end_text(self.low)}"
+        return f"{_end_text(self.low)} ≤ {self.attribute} < {_end_text(self.high)}"
+
+
+def _end_text(end: float) -> str:
+    """Return all digits that the server has named a bound with."""
+    return f"{end:.15g}" if abs(end) < 1e15 else plain_number(end)
 
 
 def condition_of(attribute: str, branch: str, *, is_nominal: bool = False) -> Condition:

@@ -13,6 +13,7 @@ from quercus.specification.parameters import BINS, CUTS, MAX_BINS, MAX_NAME_CHAR
 MISSING_NAME = "?"  # of the branch that missing values take
 
 Missing = Literal["branch", "reject"]
+LARGEST_PLAIN = 1e20  # larger numbers are written in powers of ten; times in nanoseconds are below
 
 
 def plain_number(value: float) -> str:
@@ -20,10 +21,10 @@ def plain_number(value: float) -> str:
 
     Examples
     --------
-    >>> [plain_number(value) for value in (13.255, 0.12345678, 20231101.5, 1700000600.0, -1e300)]
-    ['13.255', '0.123457', '20231101.5', '1700000600', '-1e+300']
+    >>> [plain_number(value) for value in (13.255, 0.12345678, 20231101.5, 1700000600.0, 17e17, -1e300)]
+    ['13.255', '0.123457', '20231101.5', '1700000600', '1700000000000000000', '-1e+300']
     """
-    whole = len(str(int(abs(value)))) if 1.0 <= abs(value) < 1e15 else 0
+    whole = len(str(int(abs(value)))) if 1.0 <= abs(value) < LARGEST_PLAIN else 0
     return f"{value:.{max(6, whole + 2)}g}"
 
 

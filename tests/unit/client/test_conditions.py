@@ -41,6 +41,17 @@ def nested(*thresholds: float) -> tree_pb2.Tree:
     )
 
 
+@pytest.mark.parametrize("unit", [10**6, 10**9])
+def test_times_in_parts_of_a_second_stay_apart(unit: int) -> None:
+    tree = convert_trees.tree_from_proto(nested(*(1_700_000_000.0 * unit + step * 1024 for step in (0, 1))))
+    first, second = 1_700_000_000 * unit, 1_700_000_000 * unit + 1024
+    assert sorted(path_text(tree.path(leaf)) for leaf in tree.leaves) == [
+        f"{first} ≤ time < {second}",
+        f"time < {first}",
+        f"time ≥ {second}",
+    ]
+
+
 def test_a_leaf_between_two_times_has_values() -> None:
     """Its rule was "no value of time", because both bounds were written 1.7e+09."""
     tree = convert_trees.tree_from_proto(nested(*TIMES))
