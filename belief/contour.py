@@ -95,5 +95,5 @@ def largest_one(contours: NDArray[np.float64]) -> NDArray[np.float64]:
 def _as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(field, f"is {shown(values)}, must be numbers in [0, 1]") from None

@@ -50,7 +50,10 @@ def shown(value: object, limit: int = 60) -> str:
     >>> shown("a" * 100, 10)
     "'aaaaaa..."
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = f"{type(value).__name__} with a number of thousands of digits"
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -111,7 +111,7 @@ def _check_pair(size: int, mask: object, mass: object, name: str) -> None:
     check_mask(index(mask), size, name)
     try:
         value = float(mass)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(name, f"its mass is {shown(mass)}, must be a number") from None
     if not 0.0 <= value <= 1.0:  # also catches NaN
         raise InvalidInput(name, f"its mass is {value!r}, must lie in [0, 1]")

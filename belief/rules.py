@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
+from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict, shown
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 
@@ -154,7 +154,7 @@ def check_reliability(reliability: float) -> float:
         When it does not, or is not a number.
     """
     if not 0.0 <= reliability <= 1.0:  # also catches NaN
-        raise InvalidInput("reliability", f"is {reliability!r}, must lie in [0, 1]")
+        raise InvalidInput("reliability", f"is {shown(reliability)}, must lie in [0, 1]")
     return float(reliability)
 
 

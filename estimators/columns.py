@@ -104,7 +104,7 @@ class FittedColumns:
         Raises
         ------
         ValueError
-            If a numeric column has a cell that is no number.
+            If a numeric column has a cell that is no number, or an infinite one.
         """
         numeric = all(codes is None for codes in self.codes)
         if numeric and isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
@@ -123,8 +123,8 @@ class FittedColumns:
         if not any(isinstance(cell, frozenset | set | Between) for column in parts for cell in column):
             return None
         rows = [
-            [_value_of(codes, cell) for cell in _python_cells(column)]
-            for (_, column), codes in zip(_named_columns(X), self.codes, strict=True)
+            [_value_of(codes, cell, name) for cell in _python_cells(column)]
+            for (name, column), codes in zip(_named_columns(X), self.codes, strict=True)
         ]
         return [list(row) for row in zip(*rows, strict=True)]
 
@@ -234,24 +234,46 @@ def _python_cells(column: Any) -> list[Any]:
 
 def _numeric_column(column: Any, name: Hashable) -> Floats:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
-        return np.asarray(column, dtype=np.float64)
+        numbers = np.asarray(column, dtype=np.float64)
+    else:
+        numbers = np.array(
+            [math.nan if is_missing(cell) else _cell_number(cell, name) for cell in _python_cells(column)]
+        )
+    if np.isinf(numbers).any():
+        raise _not_finite(name)
+    return numbers
+
+
+def _cell_number(cell: Any, name: Hashable) -> float:
     try:
-        return np.array([math.nan if is_missing(cell) else float(cell) for cell in _python_cells(column)])
+        return float(cell)
+    except OverflowError:
+        raise _not_finite(name) from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"column {name!r} holds numbers: {error}") from None
+
+
+def _not_finite(name: Hashable) -> ValueError:
+    return ValueError(f"column {name!r} holds a number that is infinite or too large")
 
 
 def _code_of(codes: Mapping[Hashable, int], cell: Hashable) -> float:
     return math.nan if is_missing(cell) else codes.get(cell, math.nan)
 
 
-def _value_of(codes: Mapping[Hashable, int] | None, cell: Any) -> Value:
+def _value_of(codes: Mapping[Hashable, int] | None, cell: Any, name: Hashable) -> Value:
     if is_missing(cell) or isinstance(cell, Between):
         return None if is_missing(cell) else cell
     if isinstance(cell, frozenset | set):
         known = frozenset(
-            float(each) if codes is None else codes[each] for each in cell if not codes or each in codes
+            _cell_number(each, name) if codes is None else codes[each]
+            for each in cell
+            if codes is None or each in codes
         )
+        if codes is None and any(map(math.isinf, known)):
+            raise _not_finite(name)
         return known or None
-    found = float(cell) if codes is None else _code_of(codes, cell)
+    found = _cell_number(cell, name) if codes is None else _code_of(codes, cell)
+    if math.isinf(found):
+        raise _not_finite(name)
     return None if math.isnan(found) else found

@@ -67,7 +67,7 @@ class UncertainValues:
         """
         try:
             array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidInput(
                 "values", f"are {shown(values)}, must be numbers, as many in every row"
             ) from None
@@ -149,13 +149,22 @@ def _ranges_of(value: Value, attribute: Attribute, field: str) -> tuple[Range, .
     if isinstance(value, Between):
         if isinstance(attribute, Nominal):
             raise InvalidInput(field, "lies between two numbers, must be named values")
-        return ((float(value.low), float(value.high)),)
+        return ((_number(value.low, field), _number(value.high, field)),)
     some = value if isinstance(value, frozenset | set) else (value,)
     if not some:
         raise InvalidInput(field, "is the empty set, must have a value")
     for part in some:
-        if isinstance(part, bool) or not isinstance(part, int | float | np.number) or math.isnan(part):
+        if isinstance(part, bool) or not isinstance(part, int | float | np.number):
+            raise InvalidInput(field, f"has the value {shown(part)}, must be a number")
+        if math.isnan(_number(part, field)):
             raise InvalidInput(field, f"has the value {shown(part)}, must be a number")
         if isinstance(attribute, Nominal) and not (0 <= part <= MAX_VALUES and part == int(part)):
             raise InvalidInput(field, f"is {shown(part)}, must be a whole number in [0, {MAX_VALUES}]")
     return tuple((number, number) for number in sorted({float(part) for part in some}))
+
+
+def _number(value: float, field: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidInput(field, f"has the value {shown(value)}, which is too large") from None

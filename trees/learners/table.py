@@ -256,7 +256,7 @@ def _fresh_numbers(values: ArrayLike, field: str) -> Floats:
     """Return a fresh array."""
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(field, f"are {shown(values)}, must be numbers, as many in every row") from None
 
 

@@ -47,6 +47,12 @@ def test_labels_by_name() -> None:
         ([1.0, 0.0], "contour", "has shape (2,), must have one plausibility for each of 3 classes"),
         ([[1.0, 0.0, 0.0]], "contour", "has shape (1, 3)"),
         (["a", "b", "c"], "contour", "must be numbers in [0, 1]"),
+        ([10**400, 0, 0], "contour", "must be numbers in [0, 1]"),
+        (
+            [10**5000, 0, 0],
+            "contour",
+            "is list with a number of thousands of digits, must be numbers in [0, 1]",
+        ),
         ([[1.0], [1.0, 2.0], []], "contour", "must be numbers in [0, 1]"),
         (None, "contour[0]", ""),
     ],

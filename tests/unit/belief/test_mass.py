@@ -109,10 +109,15 @@ def test_discount() -> None:
     assert dict(discount(m, 0.5).focal) == pytest.approx({0b01: 0.4, 0b11: 0.6})
 
 
-@pytest.mark.parametrize("reliability", [-0.1, 1.1, math.nan])
+@pytest.mark.parametrize("reliability", [-0.1, 1.1, math.nan, pytest.param(10**5000, id="many digits")])
 def test_bad_reliability(reliability: float) -> None:
     with pytest.raises(InvalidInput, match=r"reliability: is .*, must lie in \[0, 1\]"):
         discount(MassFunction.vacuous(2), reliability)
+
+
+def test_a_mass_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"focal\[0\]: its mass is 10+\.\.\., must be a number"):
+        MassFunction(2, ((1, 10**400),))
 
 
 def test_frames_must_agree() -> None:

@@ -88,6 +88,31 @@ def test_no_column_of_names() -> None:
         FittedColumns.of(FRAME[["text"]], None).values(FRAME[["text"]])
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf, pytest.param(10**400, id="many digits")])
+@pytest.mark.parametrize("dtype", ["object", "float"])
+def test_numbers_that_are_not_finite_are_refused(number: Any, dtype: str) -> None:
+    """As scikit-learn refuses them in arrays of floats."""
+    if dtype == "float" and isinstance(number, int):
+        number = 1e308 * 10
+    frame = pd.DataFrame({"x": pd.Series([1.0, 2.0], dtype=dtype)})
+    columns = FittedColumns.of(frame)
+    for X in (
+        pd.DataFrame({"x": pd.Series([1.0, number], dtype=dtype)}),
+        np.array([[1.0], [number]], object),
+    ):
+        with pytest.raises(ValueError, match="holds a number that is infinite or too large"):
+            columns.values(X)
+    for cell in (number, {number}):
+        with pytest.raises(ValueError, match="column 'x' holds a number that is infinite or too large"):
+            columns.uncertain_rows(pd.DataFrame({"x": [{1.0, 2.0}, cell]}))
+    assert columns.uncertain_rows(pd.DataFrame({"x": [Between(0.0, np.inf)]})) == [[Between(0.0, np.inf)]]
+
+
+def test_a_set_of_names_in_a_column_without_names_is_unknown() -> None:
+    columns = FittedColumns.of(np.array([[NAN, 1.0], [NAN, 2.0]]), [0])
+    assert columns.uncertain_rows(np.array([[{"a", "b"}, 1.0]], dtype=object)) == [[None, 1.0]]
+
+
 @pytest.mark.parametrize("nominal", [["nowhere"], [7], [True]])
 def test_columns_that_are_not_there(nominal: Any) -> None:
     with pytest.raises(InvalidInput, match="categorical_features"):

@@ -239,6 +239,9 @@ def test_an_unknown_value_takes_the_branch_of_missing_ones_where_there_is_one() 
         ((Between(0, 1), 1.0, 0), "rows[0].a"),
         ((0, "many", 0), "rows[0].x"),
         ((0, frozenset({NAN}), 0), "rows[0].x"),
+        ((0, 10**400, 0), "rows[0].x"),
+        ((0, Between(0, 10**400), 0), "rows[0].x"),
+        ((10**400, 1.0, 0), "rows[0].a"),
     ],
 )
 def test_impossible_values_are_refused_by_name(row: tuple[Value, ...], field: str) -> None:

@@ -92,6 +92,7 @@ def test_the_table_does_not_share_the_callers_values():
         (([[np.nan]], [Numeric("size", missing="reject")], [0], 2), "values[0].size"),
         (([[0, 0.0]], [COLOUR], [0], 2), "values"),
         (([["red"]], [COLOUR], [0], 2), "values"),
+        (([[10**400]], [SIZE], [0], 2), "values"),
         (([[0], [0, 1]], [COLOUR], [0, 0], 2), "values"),
         ((np.empty((0, 1)), [COLOUR], np.empty(0, dtype=int), 2), "values"),
         (([[0]], [], [0], 2), "attributes"),
@@ -104,6 +105,7 @@ def test_the_table_does_not_share_the_callers_values():
         (([[0]], [COLOUR], [0], 2, [0]), "weights"),
         (([[0]], [COLOUR], [0], 2, [1, 1]), "weights"),
         (([[0]], [COLOUR], [0], 2, ["many"]), "weights"),
+        (([[0]], [COLOUR], [0], 2, [10**400]), "weights"),
     ],
 )
 def test_bad_input_is_refused_by_name(arguments, field):
