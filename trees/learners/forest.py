@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.specification.algorithms import Vote
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
 from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
@@ -28,7 +29,6 @@ from quercus.trees.learners.table import Floats, Table
 from quercus.trees.tree.flat import FlatTree
 
 Bools = NDArray[np.bool_]
-Vote = Literal["label", "mass"]
 
 MASS_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import DEFAULT_LAMBDA
+from quercus.specification.algorithms import DEFAULT_LAMBDA, Combine
 from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
 from quercus.trees.growth.batch import (
     Criterion,
@@ -19,7 +19,7 @@ from quercus.trees.growth.batch import (
     SplitChoice,
     grow_tree,
 )
-from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
+from quercus.trees.learners.one_against_rest import OneAgainstRest, check_combine
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion

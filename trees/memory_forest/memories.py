@@ -12,8 +12,9 @@ BAYES = (600, 2_000, 100_000)
 FOREST_BYTES = 512 << 20
 """Most bytes of the nodes and opinions of all trees."""
 MOVING = 2_000
-"""Rows of the smallest memory that moves in steps, and the first step; both double together."""
+"""Labelled rows from which on a memory moves in steps."""
 MEMORY_STEP = 500
+"""The first step, in rows; it doubles whenever the memory does."""
 MEMORIES = len(LADDER) + len(BAYES)
 NODE_BYTES = 16
 OPINION_BYTES = 24  # a class

@@ -39,10 +39,10 @@ PURITY_TIE = 1e-9  # nats; a gain, times the rows, must exceed the best so far b
 NODE_STEPS = 300  # of E2M at a node, at most
 EXCESS = 1e-7  # KKT excess (theory §2.2) that E2M stops at
 VERTEX_STEP = 4  # at which a vertex is tried
-TABLED = 4_096
+TABLED = 4_096  # whole numbers below it have n ln n in a table
 FEW_CLASSES = 8  # are counted one after the other, many rows at a time,
 FEW_OF_EACH = 8  # where there are that many of each
-PARTED = PURITY_TIE / 4  # what rounding leaves of a purity of 0, at most
+PARTED = PURITY_TIE / 4  # a purity above minus this is 0 but for rounding: the classes are separated
 BITS = 64  # attributes of which a node remembers whether they are known not to vary
 NO_BIT = np.uint64(0)
 

@@ -1,5 +1,7 @@
 """ABC4.5 written a second time, straight from theory §3.1-§3.5, with no thought of speed.
 
+Dominance has no allowance for a small split information here (theory §3.5).
+
 A row is a dict: its number, its values, its contour, and whether it was asked about. Nothing is imported from
 the package: how entropies and estimates are found is the caller's choice.
 """

@@ -35,7 +35,7 @@ class _RoundRobin:
     """
 
     def __init__(self, context: QueryContext, limit: int) -> None:
-        self._desk = context
+        self._context = context
         self._limit = limit
         self._free = context.sample.askable.copy()
         self._children: dict[tuple[Path, int, int], ChildCandidates | None] = {}
@@ -43,7 +43,7 @@ class _RoundRobin:
 
     def queries(self, last: QueryPosition | None) -> Iterator[Query]:
         """Yield the queries in order."""
-        sample, growth = self._desk.sample, self._desk.growth
+        sample, growth = self._context.sample, self._context.growth
         if last is not None:
             place = growth.find_node(last.path)
             if place is not None:
@@ -53,10 +53,12 @@ class _RoundRobin:
 
     def _queries_at_node(self, place: OpenNode, rivals: tuple[int, ...]) -> Iterator[Query]:
         """Yield the queries of round after round at a node, until it has no candidate left."""
-        asked = bool(self._desk.sample.candidates(place.rows).size)
+        asked = bool(self._context.sample.candidates(place.rows).size)
         while asked:
             asked = False
-            for query in self._query_each_child(place, rivals, children_in_order(self._desk.sample, rivals)):
+            for query in self._query_each_child(
+                place, rivals, children_in_order(self._context.sample, rivals)
+            ):
                 asked = True
                 yield query
 
@@ -73,7 +75,7 @@ class _RoundRobin:
             instance, score = best
             self._free[instance] = False
             if intervals is None:
-                known = self._desk.growth.gain_intervals(place)
+                known = self._context.growth.gain_intervals(place)
                 intervals = tuple((k, *known[k]) for k in rivals if k in known)
             yield Query(
                 instance=instance,
@@ -90,12 +92,12 @@ class _RoundRobin:
         """Return the child, or None when it had no candidate when first looked at."""
         key = (place.path, attribute, code)
         if key not in self._children:
-            sample = self._desk.sample
+            sample = self._context.sample
             rows = sample.with_value(place.rows, attribute, code)
             candidates = sample.candidates(rows)
             candidates = candidates[self._free[candidates]]
             child = (
-                ChildCandidates(sample, self._desk.solver, rows, candidates, self._limit)
+                ChildCandidates(sample, self._context.solver, rows, candidates, self._limit)
                 if candidates.size
                 else None
             )

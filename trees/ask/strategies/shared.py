@@ -107,7 +107,7 @@ class _Node:
         self, context: QueryContext, place: OpenNode, rivals: tuple[int, ...], weight: float, limit: int
     ) -> None:
         self.place, self.rivals = place, rivals
-        self._desk, self._weight, self._limit = context, weight, limit
+        self._context, self._weight, self._limit = context, weight, limit
         tables = {k: context.sample.contingency(place.rows, (k,))[k].sum(axis=1) for k in rivals}
         self._children = [(k, code) for k in rivals for code in np.flatnonzero(tables[k]).tolist()]
         self._sizes: Floats = np.array([tables[k][code] for k, code in self._children], dtype=float)
@@ -133,14 +133,14 @@ class _Node:
         at = int((quotients >= quotients.max() - TIE).argmax())
         if at not in self._made:
             rows = self._rows_of_child(at)
-            sample, solver = self._desk.sample, self._desk.solver
+            sample, solver = self._context.sample, self._context.solver
             self._made[at] = ChildCandidates(sample, solver, rows, rows[open_rows[rows]], self._limit)
         best = self._made[at].best_candidate(open_rows)
         if best is None:
             return None
-        return self._children[at], by_lot(self._desk, self._rows_of_child(at), open_rows, best[0])
+        return self._children[at], by_lot(self._context, self._rows_of_child(at), open_rows, best[0])
 
     def _rows_of_child(self, at: int) -> Ints:
         if at not in self._rows:
-            self._rows[at] = self._desk.sample.with_value(self.place.rows, *self._children[at])
+            self._rows[at] = self._context.sample.with_value(self.place.rows, *self._children[at])
         return self._rows[at]

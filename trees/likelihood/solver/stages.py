@@ -17,8 +17,12 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 Sparse = tuple[Ints, Shorts, Array]
 
-EFFORT = 40_000  # boxes the branch and bound may examine; a box costs some tens of microseconds with
-LIGHT = 7  # classes; with more of them fewer boxes, since a box costs as the cube of their number
+EFFORT = (
+    40_000  # most boxes that the search examines with up to LIGHT classes; a box costs tens of microseconds
+)
+LIGHT = (
+    7  # classes; with more of them fewer boxes are examined, since a box costs as the cube of their number
+)
 
 
 def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
@@ -39,7 +43,7 @@ def enclose(
 ) -> Array:
     """Ends and state (k, 5) of the problems `wanted`, as `problem.solve_problem` writes them, in nats.
 
-    What is left to be searched has a lower bound worth its name only if `tight`.
+    If not `tight`, the lower bound of a problem that is left to the search may be 0.
     """
     ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
     problem.solve_counts(table, *problems, wanted, estimates, alpha, tight, problem.NO_SEARCH, ends, states)
