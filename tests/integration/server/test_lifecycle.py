@@ -424,7 +424,7 @@ def test_small_pushes_share_a_commit(start_live: Any, tools: Any, tmp_path: Path
         for stream in range(20)
     ]
     until = time.monotonic() + 30
-    while writer.waiting < 80:
+    while writer.queue_length < 80:
         assert time.monotonic() < until
     release.set()
     acks = [ack for call in calls for ack in call]
@@ -453,7 +453,7 @@ def test_bad_push_in_a_group_does_not_harm_the_others(start_live: Any, tools: An
     good = [api.instances.PushInstances(iter([tools.batch("m", [[1, 1]], ids=[f"g{i}"])])) for i in range(5)]
     bad = api.instances.PushInstances(iter([tools.batch("m", [[2, 1]], ids=["taken"])]))
     until = time.monotonic() + 30
-    while writer.waiting < 6:
+    while writer.queue_length < 6:
         assert time.monotonic() < until
     release.set()
     assert [ack.rows_stored for call in good for ack in call] == [1] * 5

@@ -38,7 +38,7 @@ def test_consensus_is_there_whatever_was_said(answers: list[tuple[int, float]]) 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_many_labellers_leave_the_doubt_that_they_have(order: int) -> None:
-    """Of 401 against 400, each with doubt .01: a hundred to one, whoever answered first."""
+    """The sum is that of 401 against 400, each with doubt .01: a hundred to one, whoever answered first."""
     red, green = (MassFunction(2, ((mask, 1.0),)) for mask in (1, 2))
     found = agreement.combine(([(red, 1.0)] * 401 + [(green, 0.99)] * 400)[::order])
     assert found.mass.contour() == pytest.approx([100 / 101, 1 / 101], abs=1e-9)
