@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length
 
 from quercus.belief.contour import is_precise
 from quercus.belief.frame import Frame
-from quercus.estimators.base import BeliefClassifier
-from quercus.estimators.columns import FittedColumns, distinct_names
-from quercus.estimators.labels import read_labels
-from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
+from quercus.estimators.columns import distinct_names
+from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.estimators.trees import pruning_of
 from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Attribute, Numeric
@@ -49,7 +45,7 @@ Ints = NDArray[np.int64]
 NOWHERE = QueryPosition((), None, None, ())  # of a refusal that is part of no round
 
 
-class ActiveBeliefTreeClassifier(BeliefClassifier):
+class ActiveBeliefTreeClassifier(AskingClassifier):
     """The active belief decision tree, ABC4.5 (Ma, Destercke, Wang 2016): the tree that the service grows.
 
     Parameters
@@ -81,6 +77,11 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
     Notes
     -----
     Weights of rows are whole numbers, as the service counts rows: a row of weight 2 is two rows.
+
+    The estimator remembers its last query: strategies that go round the children of a node, like the published one,
+    continue there once that row has its label. `query` selects fewer rows than asked for, perhaps none, if the strategy
+    needs no more: no label could change the tree. The utility is 1 for the selected row, and falls by rank to 0 for
+    rows that would not be selected.
 
     Examples
     --------
@@ -130,120 +131,29 @@ class ActiveBeliefTreeClassifier(BeliefClassifier):
         state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)
 
-    @overload
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        candidates: Any = None,
-        batch_size: int = 1,
-        return_utilities: Literal[False] = False,
-        *,
-        refused: Any = None,
-    ) -> Ints: ...
-    @overload
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        candidates: Any = None,
-        batch_size: int = 1,
-        *,
-        return_utilities: Literal[True],
-        refused: Any = None,
-    ) -> tuple[Ints, Floats]: ...
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        candidates: Any = None,
-        batch_size: int = 1,
-        return_utilities: bool = False,
-        *,
-        refused: Any = None,
-    ) -> Ints | tuple[Ints, Floats]:
-        """Select the rows whose labels to ask for; the conventions are scikit-activeml's.
-
-        The estimator need not be fitted, and the fitted model does not change. The estimator remembers its last query:
-        strategies that go round the children of a node, like the published one, continue there once that row has its
-        label.
-
-        Parameters
-        ----------
-        X
-            (n, K) all rows, with and without labels.
-        y
-            (n,) their labels, as in `fit`; rows with a missing or an uncertain label are candidates.
-        candidates
-            None: every row whose label does not name one class. Numbers (m,) of rows: only those of them. Rows (m, K):
-            these rows, not those of `X`.
-        batch_size
-            Most labels to ask for.
-        return_utilities
-            Whether to return the utilities too.
-        refused
-            Numbers of rows of `X` that nobody could label. They are not selected; those without any label cover others
-            like labelled rows, so that the queries leave their region.
-
-        Returns
-        -------
-        indices
-            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows. Fewer than
-            `batch_size`, perhaps none, if the strategy needs no more: no label could change the tree.
-        utilities
-            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b, 1 for the row selected as
-            number b, falling by rank to 0 for rows that would not be selected; NaN for rows that are no candidates.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as described.
-        """
-        BATCH_SIZE.check(batch_size)
-        fresh = clone(self)
-        X = fresh._validate_rows(X, reset=True)
-        labels = read_labels(y, self._known_classes(), self.missing_label)
-        columns = FittedColumns.of(X, self.categorical_features)
-        values, contours = columns.values(X), labels.plausibility_matrix()
-        check_consistent_length(values, contours)
-        unanswered = row_numbers(refused, len(values), "refused")
-        offset, count, allowed = 0, len(values), np.arange(len(values))
-        if candidates is not None and are_rows(candidates):
-            more = columns.values(fresh._validate_rows(candidates, reset=False))
-            offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
-            values, contours = (
-                np.vstack([values, more]),
-                np.vstack([contours, np.ones((len(more), contours.shape[1]))]),
-            )
-        elif candidates is not None:
-            allowed = row_numbers(candidates, count)
-        specification = self._make_specification(
-            columns.attributes, distinct_names(labels.classes.tolist()), len(values)
-        )
+    def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
+        values, contours = pool.values, pool.contours
+        specification = self._make_specification(pool.attributes, distinct_names(pool.classes), len(values))
         closed = np.ones(len(values), dtype=bool)
-        closed[allowed] = False
+        closed[pool.allowed] = False
         events: list[Observed | Refused | Answered] = [
             Observed(values, contours),
-            *(Refused(row, NOWHERE) for row in np.unique(unanswered).tolist()),
+            *(Refused(row, NOWHERE) for row in np.unique(pool.refused).tolist()),
         ]
         last: _LastQuery | None = getattr(self, "_last", None)
         if last is not None and last.is_answered(specification, values, contours):
             events.append(Answered(last.row, contours[last.row], 1.0, last.asked))
         state = grow(GrowthState.initial(specification), events)
-        agenda = state.agenda(count if return_utilities else batch_size, closed)
-        if agenda and not offset:
+        agenda = state.agenda(pool.count if return_utilities else batch_size, closed)
+        if agenda and not pool.offset:
             end = agenda[:batch_size][-1]
             self._last = _LastQuery(specification, end.instance, values[end.instance].copy(), end.asked)
-        order = np.array([query.instance - offset for query in agenda], dtype=np.int64)
+        order = np.array([query.instance - pool.offset for query in agenda], dtype=np.int64)
         picked = order[:batch_size]
         if not return_utilities:
             return picked
-        askable = state.evidence.candidates(allowed) - offset
-        return picked, _pick_utilities(order, picked, askable, count)
-
-    def _known_classes(self) -> Sequence[Any] | None:
-        fitted: Sequence[Any] | None = getattr(self, "classes_", None)
-        return fitted if self.classes is None else self.classes
+        askable = state.evidence.candidates(pool.allowed) - pool.offset
+        return picked, _pick_utilities(order, picked, askable, pool.count)
 
     def _make_specification(
         self, attributes: Sequence[Attribute], names: Sequence[str], rows: int

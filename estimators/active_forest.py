@@ -1,18 +1,17 @@
 """The estimator of the forest of many memories, with the queries that it asks."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from quercus.belief.contour import is_precise, is_vacuous
-from quercus.estimators.base import BeliefClassifier, row_weights, seed_of
+from quercus.estimators.base import row_weights, seed_of
 from quercus.estimators.columns import FittedColumns
 from quercus.estimators.labels import read_labels
-from quercus.estimators.pool import BATCH_SIZE, are_rows, row_numbers
+from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_STRATEGY
@@ -26,7 +25,7 @@ Ints = NDArray[np.int64]
 MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")
 
 
-class ActiveForestClassifier(BeliefClassifier):
+class ActiveForestClassifier(AskingClassifier):
     """The forest of many memories, for active learning with few labels and for streams that change (theory §10).
 
     Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
@@ -53,6 +52,9 @@ class ActiveForestClassifier(BeliefClassifier):
     Notes
     -----
     Weights of rows are whole numbers: a row of weight 2 is two rows.
+
+    `query` scores at most 1,000 candidates, fewer if rows have more than 30 attributes. The utilities are the scores
+    (theory §10.5), 0 for a candidate without a score.
 
     Examples
     --------
@@ -148,102 +150,21 @@ class ActiveForestClassifier(BeliefClassifier):
             level=LEVEL.check(self.prediction_level),
         )
 
-    @overload
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        candidates: Any = None,
-        batch_size: int = 1,
-        return_utilities: Literal[False] = False,
-        *,
-        refused: Any = None,
-    ) -> Ints: ...
-    @overload
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        candidates: Any = None,
-        batch_size: int = 1,
-        *,
-        return_utilities: Literal[True],
-        refused: Any = None,
-    ) -> tuple[Ints, Floats]: ...
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        candidates: Any = None,
-        batch_size: int = 1,
-        return_utilities: bool = False,
-        *,
-        refused: Any = None,
-    ) -> Ints | tuple[Ints, Floats]:
-        """Select the rows whose labels to ask for; the conventions are scikit-activeml's.
-
-        The estimator need not be fitted, and the fitted model does not change.
-
-        Parameters
-        ----------
-        X
-            (n, K) all rows, with and without labels.
-        y
-            (n,) their labels, as in `fit`; rows with a missing or an uncertain label are candidates.
-        candidates
-            None: every row whose label does not name one class. Numbers (m,) of rows: only those of them. Rows (m, K):
-            these rows, not those of `X`.
-        batch_size
-            Most labels to ask for. At most 1,000 candidates are scored, fewer if rows have more than 30 attributes.
-        return_utilities
-            Whether to return the utilities too.
-        refused
-            Numbers of rows of `X` that nobody could label. They are not selected; those without any label cover others
-            like labelled rows, so that the queries leave their region.
-
-        Returns
-        -------
-        indices
-            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows.
-        utilities
-            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the scores at the selection
-            of number b (theory §10.5), 0 for a candidate without a score; NaN for rows that are no candidates.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as described.
-        """
-        BATCH_SIZE.check(batch_size)
+    def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
         strategy = FOREST_STRATEGY.check(self.strategy)
-        fresh = clone(self)
-        X = fresh._validate_rows(X, reset=True)
-        labels = read_labels(y, self._known_classes(), self.missing_label)
-        columns = self._columns_of(X)
-        values, contours = columns.values(X), labels.plausibility_matrix()
-        check_consistent_length(values, contours)
-        unanswered = row_numbers(refused, len(values), "refused")
-        forest = self._empty_forest(columns.attributes, len(labels.classes))
-        forest.observe(values, contours)
-        offset, count, allowed = 0, len(values), np.arange(len(values))
-        if candidates is not None and are_rows(candidates):
-            more = columns.values(fresh._validate_rows(candidates, reset=False))
-            offset, count, allowed = len(values), len(more), len(values) + np.arange(len(more))
-            forest.observe(more, np.ones((len(more), contours.shape[1])))
-        elif candidates is not None:
-            allowed = row_numbers(candidates, count)
-        known = np.zeros(offset + count, dtype=bool)
-        known[: len(contours)] = is_precise(contours)
-        known[unanswered] = True
-        askable = np.unique(allowed[~known[allowed]])
-        covering = np.unique(unanswered[is_vacuous(contours[unanswered])])
+        forest = self._empty_forest(pool.attributes, len(pool.classes))
+        forest.observe(pool.values, pool.contours)
+        known = is_precise(pool.contours)
+        known[pool.refused] = True
+        askable = np.unique(pool.allowed[~known[pool.allowed]])
+        covering = np.unique(pool.refused[is_vacuous(pool.contours[pool.refused])])
         choices = list(choose_rows(forest, askable, batch_size, covering, strategy=strategy))
-        picked = np.array([choice.row - offset for choice in choices], dtype=np.int64)
-        return (picked, _pick_utilities(choices, askable, offset, count)) if return_utilities else picked
-
-    def _known_classes(self) -> Sequence[Any] | None:
-        fitted: Sequence[Any] | None = getattr(self, "classes_", None)
-        return fitted if self.classes is None else self.classes
+        picked = np.array([choice.row - pool.offset for choice in choices], dtype=np.int64)
+        return (
+            (picked, _pick_utilities(choices, askable, pool.offset, pool.count))
+            if return_utilities
+            else picked
+        )
 
 
 def _pick_utilities(choices: Sequence[ChosenRow], askable: Ints, offset: int, count: int) -> Floats:

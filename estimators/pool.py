@@ -1,18 +1,157 @@
-"""Arguments and results of estimators that ask, by the conventions of scikit-activeml's pool strategies."""
+"""Estimators that ask, by the conventions of scikit-activeml's pool strategies."""
 
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.estimators.base import BeliefClassifier
 from quercus.estimators.columns import is_frame
+from quercus.estimators.labels import read_labels
+from quercus.specification.attributes import Attribute
 from quercus.specification.parameter import Parameter
 from quercus.specification.parameters import MAX_COUNT
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 BATCH_SIZE = Parameter("batch_size", int, 1, "Rows to ask about at once", 1, MAX_COUNT)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The rows of a query.
+
+    Parameters
+    ----------
+    attributes, classes
+        Of the rows.
+    values, contours
+        (n, K) and (n, l), of all rows; candidates that are separate rows come last.
+    refused
+        Numbers of rows that nobody could label.
+    allowed
+        Numbers of the candidates.
+    offset
+        Number of the first row that `query` counts from.
+    """
+
+    attributes: Sequence[Attribute]
+    classes: Sequence[Any]
+    values: Floats
+    contours: Floats
+    refused: Ints
+    allowed: Ints
+    offset: int
+
+    @property
+    def count(self) -> int:
+        """Number of rows from the offset on."""
+        return len(self.values) - self.offset
+
+
+class AskingClassifier(BeliefClassifier):
+    """Base of the estimators that ask; only the choice among the candidates is left to subclasses."""
+
+    missing_label: object
+
+    @overload
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: Literal[False] = False,
+        *,
+        refused: Any = None,
+    ) -> Ints: ...
+    @overload
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        *,
+        return_utilities: Literal[True],
+        refused: Any = None,
+    ) -> tuple[Ints, Floats]: ...
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: bool = False,
+        *,
+        refused: Any = None,
+    ) -> Ints | tuple[Ints, Floats]:
+        """Select the rows whose labels to ask for; the conventions are scikit-activeml's.
+
+        The estimator need not be fitted, and the fitted model does not change.
+
+        Parameters
+        ----------
+        X
+            (n, K) all rows, with and without labels.
+        y
+            (n,) their labels, as in `fit`; rows with a missing or an uncertain label are candidates.
+        candidates
+            None: every row whose label does not name one class. Numbers (m,) of rows: only those of them. Rows (m, K):
+            these rows, not those of `X`.
+        batch_size
+            Most labels to ask for.
+        return_utilities
+            Whether to return the utilities too.
+        refused
+            Numbers of rows of `X` that nobody could label. They are not selected; those without any label cover others
+            like labelled rows, so that the queries leave their region.
+
+        Returns
+        -------
+        indices
+            (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows.
+        utilities
+            Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the utilities at the
+            selection of number b, see the notes of the class; NaN for rows that are no candidates.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described.
+        """
+        BATCH_SIZE.check(batch_size)
+        fresh = clone(self)
+        X = fresh._validate_rows(X, reset=True)
+        fitted: Sequence[Any] | None = getattr(self, "classes_", None)
+        labels = read_labels(y, fitted if self.classes is None else self.classes, self.missing_label)
+        columns = self._columns_of(X)
+        values, contours = columns.values(X), labels.plausibility_matrix()
+        check_consistent_length(values, contours)
+        unanswered = row_numbers(refused, len(values), "refused")
+        offset, allowed = 0, np.arange(len(values))
+        if candidates is not None and are_rows(candidates):
+            more = columns.values(fresh._validate_rows(candidates, reset=False))
+            offset, allowed = len(values), len(values) + np.arange(len(more))
+            values = np.vstack([values, more])
+            contours = np.vstack([contours, np.ones((len(more), contours.shape[1]))])
+        elif candidates is not None:
+            allowed = row_numbers(candidates, len(values))
+        pool = Pool(
+            columns.attributes, labels.classes.tolist(), values, contours, unanswered, allowed, offset
+        )
+        return self._choose(pool, batch_size, return_utilities)
+
+    @abstractmethod
+    def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
+        """Return what `query` returns."""
 
 
 def are_rows(candidates: Any) -> bool:
