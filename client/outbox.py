@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from quercus.client import buffers, convert, pushing
@@ -198,9 +197,7 @@ class Outbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _send_all(self) -> None:

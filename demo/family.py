@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 TERMINATE_S = 15.0
@@ -139,9 +138,7 @@ class ProcessGroup:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             for member in self._members:
                 member.terminate()

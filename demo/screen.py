@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -69,9 +68,7 @@ class Screen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end_live()
 
     def print_line(self, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -236,21 +235,6 @@ def _dashboard_frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "panels": panels,
     }
-
-
-def named_metrics(expr: str) -> set[str]:
-    """Return the names of the server's metrics in an expression."""
-    return set(re.findall(r"\b(?:quercus|grpc_server|process)_\w+\b", expr))
-
-
-def all_expressions() -> list[str]:
-    """Return every expression of both files."""
-    shown = [
-        target["expr"]
-        for panel in json.loads(dashboard_text())["panels"]
-        for target in panel.get("targets", ())
-    ]
-    return [*(alert.expr for alert in ALERTS), *shown]
 
 
 if __name__ == "__main__":

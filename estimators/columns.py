@@ -21,7 +21,6 @@ from quercus.specification.parameters import MAX_NAME_CHARS
 from quercus.trees import Between, Value
 
 Floats = NDArray[np.float64]
-Cells = NDArray[Any]  # a column, (n,)
 
 
 def is_frame(X: object) -> bool:

@@ -1,6 +1,6 @@
 """The input of a learner in a job, and its predictions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -97,7 +97,6 @@ class FittedLearner(Protocol):
 
 
 Learner = Callable[[Problem], FittedLearner]
-Levels = Mapping[int, FittedLearner]
 
 
 def fold_of(

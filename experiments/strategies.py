@@ -29,7 +29,6 @@ from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ALPHA = parameters.ALPHA.default
 COMMITTEE = 10

@@ -12,8 +12,6 @@ from quercus.experiments.results import Measurement
 from quercus.experiments.scores import standard_error
 from quercus.experiments.strategies import STRATEGIES
 
-MEASURES = ("accuracy", "u65", "u80", "brier", "nodes", "fit_s")
-
 
 @dataclass(frozen=True)
 class MeanScore:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import update
@@ -190,9 +189,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def change_token(self) -> int:
@@ -249,11 +246,6 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         """Return the models that have an open or leased query, in no order."""
         with self._database.read() as connection:
             return models.with_queries(connection, self._clocks.now(connection))
-
-    def count_models(self) -> int:
-        """Return the number of models."""
-        with self._database.read() as connection:
-            return models.count_models(connection)
 
     def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees, even on a full disk.

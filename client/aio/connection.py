@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
@@ -44,9 +43,7 @@ class Connection:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import grpc
@@ -60,9 +59,7 @@ class AsyncQueryStream:
         await self._open_line()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

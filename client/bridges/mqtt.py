@@ -35,7 +35,6 @@ MAX_QUEUED: Final = 10_000
 """Messages that wait here; the broker holds the others back."""
 
 RETRY_S: Final = 1.0
-CONNECT_S: Final = 10.0
 TICK_S: Final = 0.2
 
 

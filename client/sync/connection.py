@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
@@ -45,9 +44,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

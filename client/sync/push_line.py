@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
@@ -40,9 +39,7 @@ class PushLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close_stream()
 
     def _close_stream(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import grpc
@@ -61,9 +60,7 @@ class QueryStream:
         self._open_line()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

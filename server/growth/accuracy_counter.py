@@ -24,8 +24,6 @@ from quercus.trees import (
 MAX_JUDGED_ROWS: int = 2_000
 """Rows of one part that are looked at, the newest: more would fall out of the blocks at once."""
 
-Ints = NDArray[np.int64]
-
 
 class AccuracyCounter:
     """Counter of the accuracy on rows that some events label for the first time.

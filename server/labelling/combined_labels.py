@@ -24,9 +24,6 @@ from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 from quercus.storage import CombinedStatement, Event, EventKind, Join
 from quercus.trees import consonant_mass
 
-MAX_AUTHOR = 200
-"""Most characters of the joined names of several labellers."""
-
 DIGITS = 3
 """Decimals of the combined plausibilities: a class less plausible than 1 in 2,000 is excluded."""
 

@@ -10,7 +10,6 @@ from collections import OrderedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.batch import Rows
 from quercus.trees.growth.sample import Bools, ContourTable, Floats, Ids, Ints, Sample
 from quercus.trees.likelihood.cells import Cells
@@ -231,40 +230,6 @@ class ChildCandidates:
             return None
         place, score = self._scores.choose_contour(available, self._totals, first)
         return int(first[place]), score
-
-
-def best_candidate(sample: Sample, solver: IntervalSolver, rows: Rows, candidates: Rows) -> tuple[int, float]:
-    """Return the candidate whose removal narrows the child most, and its score (theory §3.3, ties §3.5).
-
-    Parameters
-    ----------
-    sample
-        Holds the labels.
-    solver
-        Entropy intervals over the sample's contours.
-    rows
-        The child.
-    candidates
-        Those of its rows that may be asked about; at least one.
-
-    Returns
-    -------
-    instance : int
-        Number of the row.
-    score : float
-        ``w(S(T_h)) - w(S(T_h without i)) + 1[vacuous]``, bits.
-
-    Raises
-    ------
-    InvalidInput
-        Where no row may be asked about.
-    """
-    best = ChildCandidates(sample, solver, rows, candidates, 1).best_candidate(
-        np.ones(len(sample.ids), dtype=bool)
-    )
-    if best is None:
-        raise InvalidInput("candidates", "are none; at least 1 row must be open to be asked about")
-    return best
 
 
 def _occurring_contours(ids: Ids, size: int) -> tuple[Ids, Ints]:

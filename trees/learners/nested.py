@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction, membership
 from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.rules.ties import TIE
@@ -157,20 +157,6 @@ def normalised_masses(log_commonalities: Floats) -> tuple[Floats, NDArray[np.boo
     masses = np.where(q > MASS_ROUNDING, q, 0.0)
     total = masses.sum(axis=-1, keepdims=True)
     return np.divide(masses, total, out=np.full_like(masses, np.nan), where=total > 0.0), conflict
-
-
-def combine_logs(log_commonalities: Floats) -> MassFunction:
-    """Return the mass function of summed log commonalities (2^l,), see `normalised_masses`.
-
-    Raises
-    ------
-    TotalConflict
-        When no class is left possible.
-    """
-    masses, conflict = normalised_masses(log_commonalities)
-    if conflict:
-        raise TotalConflict("the mass functions are in total conflict: no class is possible for all of them")
-    return mass_function(masses)
 
 
 def mass_function(masses: Floats) -> MassFunction:

@@ -29,7 +29,6 @@ from quercus.trees.tree.node import Node
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class LearnedModel(ABC):

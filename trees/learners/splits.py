@@ -23,7 +23,7 @@ from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.growth.batch import Branch, OpenNode, SplitChoice
 from quercus.trees.learners.table import Floats, Ints, Table
 from quercus.trees.rules.gain import best_splits
-from quercus.trees.rules.ties import TIE, first_largest
+from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_quantiles
 
 Codes = NDArray[np.int64]
@@ -289,11 +289,6 @@ def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats
     statistics[:, 0] = weights
     np.multiply(weights[:, np.newaxis], shares[place.rows], out=statistics[:, 1:])
     return statistics
-
-
-def first_best(values: Floats) -> int:
-    """Return the first index whose value is tied with the largest (theory §3.5)."""
-    return int(np.argmax(values >= values.max() - TIE))
 
 
 def choice_of(best: dict[int, tuple[float, float | None]]) -> SplitChoice | None:

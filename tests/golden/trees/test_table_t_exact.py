@@ -5,8 +5,8 @@ from math import log2
 import numpy as np
 import pytest
 from golden.trees.table_t import ARITIES, CODES, CONTOURS, VALUES, X, Y, numbers, oracle
+from support.candidates import best_candidate
 
-from quercus.trees.ask.candidate import best_candidate
 from quercus.trees.growth.abc45 import Induction, induce
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.tree.node import Stop

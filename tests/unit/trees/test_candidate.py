@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.candidates import best_candidate
 from support.plain_growth import open_context
 
-from quercus.belief.errors import InvalidInput
 from quercus.trees.ask import candidate
-from quercus.trees.ask.candidate import ChildCandidates, ScoreCache, best_candidate
+from quercus.trees.ask.candidate import ChildCandidates, ScoreCache
 from quercus.trees.ask.strategies import published
 from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.sample import ContourTable, Sample
@@ -72,8 +72,8 @@ def test_precise_rows_are_no_candidates() -> None:
 
 def test_somebody_must_be_there_to_be_chosen() -> None:
     rows = sample([(1.0, 0.5)])
-    with pytest.raises(InvalidInput, match="candidates: are none"):
-        best_candidate(rows, rows.table.solver(0.8), np.arange(1), np.arange(0))
+    nobody = ChildCandidates(rows, rows.table.solver(0.8), np.arange(1), np.arange(0), 1)
+    assert nobody.best_candidate(np.ones(1, dtype=bool)) is None
 
 
 def general(rng: np.random.Generator, n: int, l: int) -> np.ndarray:

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.candidates import best_candidate
 from support.published import published_tree
 
 from quercus.belief.errors import InvalidInput
@@ -45,7 +46,7 @@ def test_solvers_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate.ChildCandidates, "__init__", watched)
     labels = np.maximum(np.eye(2)[[0, 1, 0, 1]], 0.4)
     abc45.induce([[0], [0], [1], [1]], [2], labels, alpha=0.3, budget=2, oracle=lambda _: None)
-    candidate.best_candidate(
+    best_candidate(
         abc45._sample_of([[0], [0]], [1], np.array([[1, 0.3], [0.2, 1]])), IntervalSolver(labels, 0.8),
         np.arange(2), np.arange(2),
     )  # fmt: skip

@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import commonality, deng_entropy, pignistic
 from quercus.belief.rules import dempster
 from quercus.trees.learners.nested import (
     ConsonantMasses,
-    combine_logs,
     log_commonalities,
     log_commonalities_of,
     mass_function,
     normalised_masses,
     pignistic_of,
 )
+
+
+def combine_logs(summed: NDArray[np.float64]) -> MassFunction:
+    return mass_function(normalised_masses(summed)[0])
 
 
 def densities(seed: int, n: int, size: int) -> NDArray[np.float64]:
@@ -97,13 +100,6 @@ def test_ten_thousand_rows_combine_without_underflow() -> None:
     assert combine_logs(log_commonalities(ConsonantMasses.of(clash).log_contours()).sum(axis=0)).focal == (
         (0b010, 1.0),
     )
-
-
-def test_total_conflict_is_an_error() -> None:
-    with np.errstate(divide="ignore"):
-        nested = ConsonantMasses.of(np.log([[1.0, 0.0], [0.0, 1.0]]))
-    with pytest.raises(TotalConflict):
-        combine_logs(log_commonalities(nested.log_contours()).sum(axis=0))
 
 
 def test_too_many_classes_to_combine_are_refused() -> None:
