@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,7 @@ from quercus.cli.common import (
     connect,
     err,
     fail,
+    needs_extra,
     out,
     print_json,
 )
@@ -25,8 +27,8 @@ from quercus.cli.label_studio import label_studio
 from quercus.cli.options import secret_of
 
 if TYPE_CHECKING:
-    from quercus.client.bridges.mqtt import BridgeTally
-    from quercus.client.bridges.webhook import WebhookTally
+    from quercus.client.bridges.mqtt import MqttBridge
+    from quercus.client.bridges.webhook import WebhookBridge
 
 app = typer.Typer(
     no_args_is_help=True, help="Connect a model with other systems: MQTT, webhooks, Label Studio."
@@ -136,12 +138,15 @@ def mqtt(
             rejected=stream,
             notify=lambda text: err.print(text, style="dim", soft_wrap=True),
         )
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: made.stop())
-        try:
-            made.run(limit)
-        finally:
-            _report_tally(made.tally, as_json)
+        _run_bridge(
+            made,
+            limit,
+            as_json,
+            lambda: (
+                f"{made.tally.messages:,} messages: {made.tally.stored:,} rows stored, "
+                f"{made.tally.known:,} there already, {made.tally.rejected:,} messages rejected"
+            ),
+        )
 
 
 @app.command("webhook")
@@ -216,14 +221,10 @@ def webhook(
         quercus bridge webhook -m wine --url https://app.example/hook
         quercus bridge webhook -m wine --url https://app.example/ --kind answer
     """
-    try:
+    with needs_extra("bridge webhook", "webhook"):
         from quercus.client.bridges import webhook as hooks  # noqa: PLC0415  (an extra)
         from quercus.client.bridges.webhook_messages import Signer  # noqa: PLC0415
         from quercus.client.bridges.webhook_position import Position  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "urllib3":
-            raise
-        fail("`quercus bridge webhook` needs urllib3: pip install 'quercus[webhook]'")
     secret = secret_of(secret_file, "QUERCUS_WEBHOOK_SECRET")
     if not secret:
         raise typer.BadParameter("give the secret by --secret-file or QUERCUS_WEBHOOK_SECRET")
@@ -244,32 +245,30 @@ def webhook(
             given_up=stream,
             notify=lambda text: err.print(text, style="dim", soft_wrap=True, markup=False),
         )
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: made.stop())
-        try:
-            made.run(former_limit if limit is None else limit)
-        finally:
-            _report_events(made.tally, as_json)
+        _run_bridge(
+            made,
+            former_limit if limit is None else limit,
+            as_json,
+            lambda: (
+                f"{made.tally.delivered:,} events delivered in {made.tally.attempts:,} attempts, "
+                f"{made.tally.given_up:,} given up; the last one is {made.tally.sequence:,}"
+            ),
+        )
 
 
 app.command("label-studio")(label_studio)
 
 
-def _report_events(tally: WebhookTally, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(tally))
-    else:
-        out.print(
-            f"{tally.delivered:,} events delivered in {tally.attempts:,} attempts, {tally.given_up:,} given up; "
-            f"the last one is {tally.sequence:,}"
-        )
-
-
-def _report_tally(tally: BridgeTally, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(tally))
-    else:
-        out.print(
-            f"{tally.messages:,} messages: {tally.stored:,} rows stored, {tally.known:,} there already, "
-            f"{tally.rejected:,} messages rejected"
-        )
+def _run_bridge(
+    bridge: MqttBridge | WebhookBridge, limit: int | None, as_json: bool, text: Callable[[], str]
+) -> None:
+    """Run a bridge until `limit` or a signal, and report what it did."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: bridge.stop())
+    try:
+        bridge.run(limit)
+    finally:
+        if as_json:
+            print_json(asdict(bridge.tally))
+        else:
+            out.print(text())

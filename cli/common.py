@@ -137,6 +137,13 @@ LabelColumnOption = Annotated[
         "--label-column", metavar="COLUMN", help="Column of classes and sets (A|B) in --label-file."
     ),
 ]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
+]
+DepthOption = Annotated[
+    int | None, typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all).")
+]
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
 
@@ -176,6 +183,15 @@ def report(as_json: bool, result: dict[str, Any], text: str) -> None:
         print_json(result)
     else:
         out.print(text, markup=False, soft_wrap=True)
+
+
+def write_picture(path: Path, content: str) -> None:
+    """Write a drawn tree to a file."""
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {path}: {error.strerror}")
+    err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
 
 
 def default_labeller() -> str:

@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from quercus.cli.common import (
     AttributeOption,
     DelimiterOption,
+    DepthOption,
     FileArgument,
     IgnoreOption,
     JsonOption,
@@ -21,12 +22,13 @@ from quercus.cli.common import (
     LabelFileOption,
     MissingOption,
     NominalOption,
-    err,
+    SvgOption,
     fail,
     needs_server_extra,
     out,
     print_json,
     words_of,
+    write_picture,
 )
 from quercus.cli.options import option
 from quercus.cli.whole_files import refuse_input
@@ -76,14 +78,8 @@ def induce(
     attribute: AttributeOption = None,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
-    svg: Annotated[
-        Path | None,
-        typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
-    ] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all)."),
-    ] = None,
+    svg: SvgOption = None,
+    depth: DepthOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grow an active belief decision tree (ABC4.5) from files, without a server.
@@ -133,7 +129,9 @@ def induce(
         strategy=strategy,
     )
     if svg is not None:
-        _write_picture(svg, induction.tree, names, depth)
+        from quercus.trees.tree.svg_drawing import to_svg  # noqa: PLC0415  (the server extra)
+
+        write_picture(svg, to_svg(induction.tree, names, depth))
     if as_json:
         queries = [_query_json(query, names) for query in induction.queries]
         print_json({"tree": _node_json(induction.tree, names), "queries": queries})
@@ -245,16 +243,6 @@ def _query_json(query: Query, names: TreeNames) -> dict[str, Any]:
         "value": None if k is None or code is None else names.branch(k, code),
         "score": query.score,
     }
-
-
-def _write_picture(path: Path, tree: Node, names: TreeNames, depth: int | None) -> None:
-    from quercus.trees.tree.svg_drawing import to_svg  # noqa: PLC0415  (the server extra)
-
-    try:
-        path.write_text(to_svg(tree, names, depth), encoding="utf-8")
-    except OSError as error:
-        fail(f"cannot write {path}: {error.strerror}")
-    err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
 
 
 def _print_induction(induction: Induction, names: TreeNames, depth: int | None) -> None:

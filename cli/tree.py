@@ -10,14 +10,15 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    DepthOption,
     JsonOption,
     ModelArgument,
     ServerOption,
     StandardOutput,
+    SvgOption,
     connect,
-    err,
-    fail,
     print_json,
+    write_picture,
 )
 from quercus.client.conditions import path_text
 from quercus.client.treeview import Tree
@@ -35,20 +36,14 @@ def tree(
             "--dot", metavar="FILE", help="Write the tree to this file for Graphviz.", dir_okay=False
         ),
     ] = None,
-    svg: Annotated[
-        Path | None,
-        typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
-    ] = None,
+    svg: SvgOption = None,
     member: Annotated[
         int | None,
         typer.Option(
             "--member", min=0, help="Number of the tree, if there are several (default: an overview of all)."
         ),
     ] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all)."),
-    ] = None,
+    depth: DepthOption = None,
     rules: Annotated[
         bool,
         typer.Option(
@@ -91,7 +86,7 @@ def tree(
         for path, content in ((dot, "dot"), (svg, "svg")):
             if path is not None:
                 form = "dot" if content == "dot" else "svg"
-                _write_file(path, client.render(model, form, version, member, depth))  # type: ignore[arg-type]
+                write_picture(path, client.render(model, form, version, member, depth))  # type: ignore[arg-type]
         if rules and not as_json:
             shown_tree = client.tree(model, version, member or 0)
             StandardOutput().write("".join(f"{line}\n" for line in rule_lines(shown_tree)))
@@ -108,11 +103,3 @@ def rule_lines(tree: Tree) -> Iterator[str]:
         rows = f"{leaf.count:,} row{'' if leaf.count == 1 else 's'}"
         known = max(leaf.belief) > 0 or min(leaf.plausibility) < 1
         yield f"{where}: {leaf.class_name if known else 'nothing is known'} ({rows})"
-
-
-def _write_file(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        fail(f"cannot write {path}: {error.strerror}")
-    err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
