@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from google.protobuf.message import Message
 
+from quercus.belief.errors import InvalidInput
 from quercus.server.config import Config
 from quercus.server.core.catalogue import Catalogue
 from quercus.server.core.changes import ChangeSignal
@@ -19,11 +20,14 @@ from quercus.server.core.leasable_models import LeasableModels
 from quercus.server.core.model_status import ModelStatusCache
 from quercus.server.core.writer import Writer
 from quercus.server.wire.errors import Unavailable
-from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.wire.limits import INLINE_BYTES, MessageLimits
+from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.trees import TreeClassifier
 from quercus.storage import GroupWork, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Request = TypeVar("Request", bound=Message)
 STOPPING = "the server is stopping: connect again in a moment"
 
 
@@ -91,6 +95,27 @@ class ServiceCore:
             return function(*args, **kwargs)
         return await self.read(function, *args, **kwargs)
 
+    async def answer_by_tree(
+        self,
+        request: Request,
+        answer: Callable[[Request, ModelSchema, TreeClassifier, MessageLimits], T],
+        model: str,
+        min_sequence: int,
+    ) -> T:
+        """Answer a request by the newest tree; if it seems invalid, once more with the schema read again."""
+        classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
+        try:
+            return await self.convert_message(
+                request, answer, request, schema, classifier, self.config.message_limits
+            )
+        except InvalidInput:  # perhaps a value that another server has just learned, or another model
+            if await self.catalogue.reload_schema(model) == schema:
+                raise
+        classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
+        return await self.convert_message(
+            request, answer, request, schema, classifier, self.config.message_limits
+        )
+
     async def wait_or_stop(self, change: Coroutine[Any, Any, bool]) -> None:
         """Wait for a change, for as long as it is waited for; no longer than until the server stops."""
         waiting = asyncio.ensure_future(change)
@@ -129,3 +154,15 @@ class ServiceCore:
                 break
             yield message
         raise Unavailable(STOPPING)
+
+
+class OnCore:
+    """The common part of a service.
+
+    Parameters
+    ----------
+    core : common part of all services.
+    """
+
+    def __init__(self, core: ServiceCore) -> None:
+        self._core = core

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import classify_pb2, classify_pb2_grpc
-from quercus.server.core.service_core import ServiceCore
+from quercus.server.core.service_core import OnCore
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.request_checks import check_sequence, empty_stream
@@ -17,16 +16,8 @@ from quercus.server.wire.trees import TreeClassifier
 from quercus.trees import UncertainValues
 
 
-class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
-    """Thin: convert, route, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
-
-    def __init__(self, core: ServiceCore) -> None:
-        self._core = core
+class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
+    """Thin: convert, route, convert."""
 
     async def Classify(  # noqa: N802
         self, request: classify_pb2.ClassifyRequest, context: Any
@@ -47,19 +38,8 @@ class ClassifyService(classify_pb2_grpc.ClassifyServiceServicer):
 
     async def _classify_batch(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
         model = parse_model(request.model, "model")
-        catalogue, sizes = self._core.catalogue, self._core.config.message_limits
-        min_sequence = check_sequence(request.min_sequence)
-        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
-        try:
-            return await self._core.convert_message(
-                request, _classify_request, request, schema, classifier, sizes
-            )
-        except InvalidInput:  # perhaps an index that another server has just learned, or another model
-            if await catalogue.reload_schema(model) == schema:
-                raise
-        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
-        return await self._core.convert_message(
-            request, _classify_request, request, schema, classifier, sizes
+        return await self._core.answer_by_tree(
+            request, _classify_request, model, check_sequence(request.min_sequence)
         )
 
 

@@ -9,7 +9,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.inference import open_inference_pb2 as pb
 from quercus.proto.inference import open_inference_pb2_grpc
 from quercus.proto.v1 import classify_pb2, model_pb2
-from quercus.server.core.service_core import ServiceCore
+from quercus.server.core.service_core import OnCore
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.inference import (
     ON_REQUEST,
@@ -30,16 +30,8 @@ MAX_ID: Final = 200
 _MIN_SEQUENCE: Final = "min_sequence"
 
 
-class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
-    """Thin: tensors to rows, the same classifier as `ClassifyService`, its answer to tensors.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
-
-    def __init__(self, core: ServiceCore) -> None:
-        self._core = core
+class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServicer):
+    """Thin: tensors to rows, the same classifier as `ClassifyService`, its answer to tensors."""
 
     async def ServerLive(self, request: pb.ServerLiveRequest, context: Any) -> pb.ServerLiveResponse:  # noqa: N802
         """The server is there."""
@@ -86,16 +78,9 @@ class InferenceService(open_inference_pb2_grpc.GRPCInferenceServiceServicer):
         model = check_model_id(request.model_name, "model_name")
         if len(request.id) > MAX_ID:
             raise InvalidInput("id", f"has {len(request.id)} characters, at most {MAX_ID} are allowed")
-        catalogue, sizes = self._core.catalogue, self._core.config.message_limits
-        min_sequence = check_sequence(_min_sequence(request))
-        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
-        try:
-            return await self._core.convert_message(request, _infer_rows, request, schema, classifier, sizes)
-        except InvalidInput:  # perhaps a value that another server has just learned, or another model
-            if await catalogue.reload_schema(model) == schema:
-                raise
-        classifier, schema = await catalogue.classifier_and_schema(model, min_sequence)
-        return await self._core.convert_message(request, _infer_rows, request, schema, classifier, sizes)
+        return await self._core.answer_by_tree(
+            request, _infer_rows, model, check_sequence(_min_sequence(request))
+        )
 
 
 def _infer_rows(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
-from quercus.server.core.service_core import ServiceCore
+from quercus.server.core.service_core import OnCore
 from quercus.server.labelling import stating
 from quercus.server.services import watching
 from quercus.server.wire.displays import decode_displays, encode_display
@@ -39,16 +39,8 @@ BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
 """Errors of a single batch; the batches after it may be right."""
 
 
-class InstanceService(instance_pb2_grpc.InstanceServiceServicer):
-    """Thin: convert, call, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
-
-    def __init__(self, core: ServiceCore) -> None:
-        self._core = core
+class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
+    """Thin: convert, call, convert."""
 
     async def PushInstances(  # noqa: N802
         self, request_iterator: Any, context: Any

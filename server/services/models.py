@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
-from quercus.server.core.service_core import ServiceCore
+from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
 from quercus.server.labelling.answer_rules import ModelReplaced
 from quercus.server.labelling.answering import pending_rule_of
@@ -26,16 +26,8 @@ from quercus.specification.bounds import check_model_id
 from quercus.storage import ModelRecord, NotFound, PendingRule, Store
 
 
-class ModelService(model_pb2_grpc.ModelServiceServicer):
-    """Thin: convert, call, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
-
-    def __init__(self, core: ServiceCore) -> None:
-        self._core = core
+class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
+    """Thin: convert, call, convert."""
 
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Store a new model."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import query_pb2, query_pb2_grpc
-from quercus.server.core.service_core import ServiceCore
+from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, current_caller, labeller_of
 from quercus.server.labelling import answer_pages, answering, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
@@ -30,16 +30,8 @@ from quercus.storage import Idle, LabellerCounts, QueryState, Store
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 
 
-class QueryService(query_pb2_grpc.QueryServiceServicer):
-    """Thin: convert, call, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
-
-    def __init__(self, core: ServiceCore) -> None:
-        self._core = core
+class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
+    """Thin: convert, call, convert."""
 
     async def LeaseQueries(  # noqa: N802
         self, request: query_pb2.LeaseQueriesRequest, context: Any

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import tree_pb2, tree_pb2_grpc
-from quercus.server.core.service_core import STOPPING, ServiceCore
+from quercus.server.core.service_core import STOPPING, OnCore, ServiceCore
 from quercus.server.services.tree_drawings import MEDIA_TYPES, draw_tree
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_WATCHED_TREES
@@ -20,16 +20,11 @@ WATCH_POLL_S: Final = 60.0
 """Longest time, in seconds, between two reads of the store by a watch, whatever the change signal says."""
 
 
-class TreeService(tree_pb2_grpc.TreeServiceServicer):
-    """Thin: read, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
+class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
+    """Thin: read, convert."""
 
     def __init__(self, core: ServiceCore) -> None:
-        self._core = core
+        super().__init__(core)
         self._trees: dict[str, tuple[tuple[int, int], asyncio.Future[tree_pb2.Tree]]] = {}
 
     async def GetTree(self, request: tree_pb2.GetTreeRequest, context: Any) -> tree_pb2.Tree:  # noqa: N802
