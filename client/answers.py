@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -164,8 +164,14 @@ class AnswerReader:
             model=convert.model_resource(model),
             labellers=wanted.labellers,
             classes=wanted.classes,
-            kinds=_enum_numbers(query_pb2.AnswerKind, "ANSWER_KIND", "kinds", wanted.kinds),
-            states=_enum_numbers(query_pb2.AnswerState, "ANSWER_STATE", "states", wanted.states),
+            kinds=[
+                convert.enum_value(query_pb2.AnswerKind, "ANSWER_KIND", "kinds", each)
+                for each in wanted.kinds
+            ],
+            states=[
+                convert.enum_value(query_pb2.AnswerState, "ANSWER_STATE", "states", each)
+                for each in wanted.states
+            ],
             instances=wanted.instances,
             since=_timestamp_of(wanted.since),
             until=_timestamp_of(wanted.until),
@@ -197,8 +203,8 @@ def answer_from_proto(message: query_pb2.Answer, classes: Sequence[str]) -> Answ
         instance=message.instance.split("/instances/", 1)[-1],
         labeller=message.labeller,
         at=convert.to_datetime(message.create_time),
-        kind=_enum_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),
-        state=_enum_word(query_pb2.AnswerState, message.state, "ANSWER_STATE"),
+        kind=convert.enum_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),
+        state=convert.enum_word(query_pb2.AnswerState, message.state, "ANSWER_STATE"),
         label=read_label("label"),
         text=message.text,
         reliability=message.reliability,
@@ -284,21 +290,6 @@ def report_from_proto(message: instance_pb2.StateEvidenceResponse) -> StatementR
     return StatementReport(
         message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
     )
-
-
-def _enum_numbers(kind: Any, prefix: str, field: str, words: Sequence[str]) -> list[Any]:
-    numbers = []
-    for word in words:
-        try:
-            numbers.append(kind.Value(f"{prefix}_{word.upper()}"))
-        except ValueError:
-            known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
-            raise invalid(field, f"{word!r} is none of {known}") from None
-    return numbers
-
-
-def _enum_word(kind: Any, number: int, prefix: str) -> Any:
-    return convert.enum_word(kind, number, prefix)
 
 
 def _timestamp_of(at: datetime | None) -> Timestamp | None:

@@ -15,6 +15,7 @@ from quercus.client.display_messages import (
     presentation_from_proto,
     presentation_to_proto,
 )
+from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.query_results import CommitteeReason, ForestReason, Lease, Query, Reason, Rival
 from quercus.client.results import (
@@ -300,6 +301,15 @@ def enum_word(kind: Any, number: int, prefix: str, unknown: str = "unspecified")
     if number not in kind.values():
         return unknown
     return kind.Name(number).removeprefix(f"{prefix}_").lower()
+
+
+def enum_value(kind: Any, prefix: str, field: str, word: str) -> Any:
+    """Return the value of an enum with a name, as users write it; raise InvalidArgument if there is none."""
+    try:
+        return kind.Value(f"{prefix}_{word.upper()}")
+    except ValueError:
+        known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
+        raise invalid(field, f"{word!r} is none of {known}") from None
 
 
 def evidence_from_proto(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Evidence:

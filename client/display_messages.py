@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
@@ -83,10 +84,9 @@ def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
             return SeriesItem(
                 item.title, tuple(series.values), series.start, step, series.unit, series.step_unit
             )
-        case "image":
-            return MediaItem("image", item.title, item.image.url, item.image.data, item.image.alt)
-        case "audio":
-            return MediaItem("audio", item.title, item.audio.url, item.audio.data, item.audio.alt)
+        case "image" | "audio" as kind:
+            media: display_pb2.DisplayMedia = getattr(item, kind)
+            return MediaItem(kind, item.title, media.url, media.data, media.alt)
         case "link":
             return LinkItem(item.title, item.link)
         case _:
@@ -96,30 +96,8 @@ def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
 def presentation_to_proto(given: Presentation) -> display_pb2.Presentation:
     """Return the message of a presentation."""
     return display_pb2.Presentation(
-        attributes=[
-            display_pb2.AttributeView(
-                attribute=view.attribute,
-                title=view.title,
-                unit=view.unit,
-                description=view.description,
-                format=view.format,
-                group=view.group,
-                hidden=view.hidden,
-            )
-            for view in given.attributes
-        ],
-        series=[
-            display_pb2.SeriesView(
-                title=curve.title,
-                attributes=curve.attributes,
-                start=curve.start,
-                step=curve.step,
-                unit=curve.unit,
-                step_unit=curve.step_unit,
-                plot=curve.plot,
-            )
-            for curve in given.series
-        ],
+        attributes=[display_pb2.AttributeView(**asdict(view)) for view in given.attributes],
+        series=[display_pb2.SeriesView(**asdict(curve)) for curve in given.series],
         media=[
             display_pb2.MediaTemplate(kind=_KINDS[each.kind], title=each.title, url=each.url)
             for each in given.media

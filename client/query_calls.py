@@ -173,13 +173,13 @@ def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallS
         message = query_pb2.LabellingPolicy(
             answers_per_query=new.answers_per_query,
             max_conflict=new.max_conflict,
-            reliability=_enum_number(
+            reliability=convert.enum_value(
                 query_pb2.ReliabilitySource, "RELIABILITY_SOURCE", "reliability", new.reliability
             ),
             per_labeller=new.per_labeller,
             per_hour=new.per_hour,
             max_held=new.max_held,
-            corrections=_enum_number(
+            corrections=convert.enum_value(
                 query_pb2.CorrectionPermission, "CORRECTION_PERMISSION", "corrections", new.corrections
             ),
             tags=new.tags,
@@ -195,8 +195,8 @@ def step_from_proto(message: query_pb2.QueryStep) -> QueryStep:
     """Read a step of a query."""
     return QueryStep(
         query=int(convert.last_segment(message.query)),
-        kind=_enum_word(query_pb2.QueryStepKind, message.kind, "QUERY_STEP_KIND"),
-        state=_enum_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
+        kind=convert.enum_word(query_pb2.QueryStepKind, message.kind, "QUERY_STEP_KIND"),
+        state=convert.enum_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
         labeller=message.labeller,
         lease=message.lease,
         at=convert.to_datetime(message.time),
@@ -211,11 +211,13 @@ def _policy_from_proto(message: query_pb2.LabellingPolicy) -> LabellingPolicy:
     return LabellingPolicy(
         answers_per_query=message.answers_per_query,
         max_conflict=message.max_conflict,
-        reliability=_enum_word(query_pb2.ReliabilitySource, message.reliability, "RELIABILITY_SOURCE"),
+        reliability=convert.enum_word(query_pb2.ReliabilitySource, message.reliability, "RELIABILITY_SOURCE"),
         per_labeller=message.per_labeller if message.HasField("per_labeller") else None,
         per_hour=message.per_hour if message.HasField("per_hour") else None,
         max_held=message.max_held,
-        corrections=_enum_word(query_pb2.CorrectionPermission, message.corrections, "CORRECTION_PERMISSION"),
+        corrections=convert.enum_word(
+            query_pb2.CorrectionPermission, message.corrections, "CORRECTION_PERMISSION"
+        ),
         tags=tuple(message.tags),
     )
 
@@ -240,18 +242,6 @@ def _labeller_from_proto(message: query_pb2.LabellerStatistics) -> Labeller:
         if message.HasField("reliability_deviation")
         else None,
     )
-
-
-def _enum_word(kind: Any, number: int, prefix: str) -> Any:
-    return convert.enum_word(kind, number, prefix)
-
-
-def _enum_number(kind: Any, prefix: str, field: str, word: str) -> Any:
-    try:
-        return kind.Value(f"{prefix}_{word.upper()}")
-    except ValueError:
-        known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
-        raise invalid(field, f"{word!r} is none of {known}") from None
 
 
 def _read_nothing(_: Any) -> None:

@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from quercus.storage import deferred_writes
 from quercus.storage.prepared import Prepared, Rows
+from quercus.storage.row_writes import takes_arrays
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
 KEPT_COMMITS: Final = 1_000_000
@@ -129,7 +130,7 @@ def hold_counter(connection: Connection) -> None:
 def mark_held_models(connection: Connection) -> None:
     """Give the locked models the number of this commit, and commit where that needs no journey of its own."""
     held = sorted(connection.info.pop(_HELD))
-    if deferred_writes.takes_several(connection):
+    if takes_arrays(connection):
         mark = [deferred_writes.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
         deferred_writes.send_waiting(connection, *mark, commits=True)
     elif held:

@@ -49,14 +49,9 @@ def begin_transaction(connection: Connection) -> None:
     connection.info[_WAITING] = []
 
 
-def takes_several(connection: Connection) -> bool:
-    """Return whether the database takes several changes in one statement."""
-    return takes_arrays(connection)
-
-
 def write_last(connection: Connection, *writes: Write) -> None:
     """Write this before the transaction commits. The transaction must call `send_waiting` before it reads any of it."""
-    if takes_several(connection):
+    if takes_arrays(connection):
         connection.info[_WAITING] += [write for write in writes if write.rows]
         return
     for write in writes:
@@ -66,7 +61,7 @@ def write_last(connection: Connection, *writes: Write) -> None:
 
 def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[str, Any]) -> None:
     """Do `write_last` with a prepared statement that returns nothing, and is written once in a transaction."""
-    if takes_several(connection):
+    if takes_arrays(connection):
         connection.info[_WAITING].append(Write(cast(Change, prepared.statement), [values]))
     else:
         prepared.run(connection, **values)

@@ -20,6 +20,7 @@ from quercus.storage.queries import shared_view
 from quercus.storage.queries.claims import LeaseClaim
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.refusals import REFUSALS, LateRefusal
+from quercus.storage.row_writes import takes_arrays
 
 T = TypeVar("T")
 AT_ONCE: Final = 64
@@ -131,7 +132,7 @@ class GroupedCalls:
 
     def _run_together(self, connection: Connection, model: str, group: list[_Call]) -> list[_Call]:
         """Read once for all calls, and do those for which that suffices; the others are left."""
-        if len(group) == 1 or group[0].work.reads_alone or not deferred_writes.takes_several(connection):
+        if len(group) == 1 or group[0].work.reads_alone or not takes_arrays(connection):
             return group
         wanted: Counter[str] = Counter()
         for call in group:

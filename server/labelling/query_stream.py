@@ -152,7 +152,7 @@ class QueryStream:
             for (
                 place,
                 held,
-            ) in self._held.items():  # one that is not held any more is noticed now: see _drop_expired
+            ) in self._held.items():  # one that is not held any more is noticed now: _drop_expired
                 ends = now + options.lease_s if place in extended else min(held.ends, now)
                 self._held[place] = _HeldQuery(held.token, ends)
 

@@ -134,18 +134,13 @@ def _check_item(item: display_pb2.DisplayItem) -> DisplayItem:
             found = item.series
             step = found.step if found.HasField("step") else 1.0
             return SeriesItem(item.title, tuple(found.values), found.start, step, found.unit, found.step_unit)
-        case "image":
-            return _check_media("image", item.title, item.image)
-        case "audio":
-            return _check_media("audio", item.title, item.audio)
+        case "image" | "audio" as kind:
+            media: display_pb2.DisplayMedia = getattr(item, kind)
+            return MediaItem(kind, item.title, media.url, media.data, media.alt)
         case "link":
             return LinkItem(item.title, item.link)
         case _:
             raise InvalidInput("content", f"is missing: say {_CONTENTS}")
-
-
-def _check_media(kind: Any, title: str, media: display_pb2.DisplayMedia) -> MediaItem:
-    return MediaItem(kind, title, media.url, media.data, media.alt)
 
 
 def encode_display(data: bytes | None) -> display_pb2.Display | None:

@@ -176,13 +176,9 @@ def as_model(grow: Callable[..., Node], table: Table, *, wrap: Wrap | None) -> L
 
 def _number_of_features(max_features: algorithms.Share | int) -> Callable[[int], int]:
     if isinstance(max_features, int):
-        return partial(_so_many, number=max_features)
+        return partial(min, max_features)
     return {"root": root_of, "half": half_of, "all": _all_of}[max_features]
 
 
 def _all_of(count: int) -> int:
     return count
-
-
-def _so_many(count: int, number: int) -> int:
-    return min(count, number)
