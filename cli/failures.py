@@ -78,13 +78,13 @@ def error_json(
     return json.dumps({"error": content}, ensure_ascii=False)
 
 
-def print_error_json(error: Exception, exit_code: int = 1) -> None:
+def print_error_json(error: Exception) -> None:
     """Write an error to standard error, as a line of JSON."""
     fields = [{"field": v.field, "reason": v.reason} for v in getattr(error, "violations", ())]
     line = error_json(
         type(error).__name__,
         str(error),
-        exit_code,
+        1,
         hints=hints_of(error),
         fields=fields,
         retry_s=getattr(error, "retry_s", None),

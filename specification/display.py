@@ -37,7 +37,7 @@ class TextItem:
     text: str
 
     def __post_init__(self) -> None:
-        check_title(self.title, "title")
+        check_title(self.title)
         check_text(self.text, "text", MAX_TEXT)
 
 
@@ -54,7 +54,7 @@ class SeriesItem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(map(float, self.values)))
-        check_title(self.title, "title")
+        check_title(self.title)
         if not 1 <= len(self.values) <= MAX_POINTS:
             raise InvalidInput("values", f"are {len(self.values):,}, must be 1 to {MAX_POINTS:,}")
         if any(map(math.isinf, self.values)):
@@ -80,7 +80,7 @@ class MediaItem:
     def __post_init__(self) -> None:
         if self.kind not in {"image", "audio"}:
             raise InvalidInput("kind", f"is {shown(self.kind)}, must be image or audio")
-        check_title(self.title, "title")
+        check_title(self.title)
         check_text(self.alt, "alt", MAX_TEXT)
         if bool(self.url) == bool(self.data):
             raise InvalidInput(self.kind, "must have either a url or data")
@@ -101,7 +101,7 @@ class LinkItem:
     url: str
 
     def __post_init__(self) -> None:
-        check_title(self.title, "title")
+        check_title(self.title)
         check_url(self.url, "url")
 
 

@@ -105,7 +105,7 @@ class SeriesView:
         object.__setattr__(self, "attributes", tuple(self.attributes))
         for i, name in enumerate(self.attributes):
             check_name(name, f"attributes[{i}]")
-        check_title(self.title, "title")
+        check_title(self.title)
         for name in ("unit", "step_unit", "plot"):
             check_text(getattr(self, name), name, MAX_TITLE)
         if len(self.attributes) < 2:
@@ -141,7 +141,7 @@ class MediaTemplate:
     def __post_init__(self) -> None:
         if self.kind not in MEDIA_KINDS:
             raise InvalidInput("kind", f"is {shown(self.kind)}, must be one of {', '.join(MEDIA_KINDS)}")
-        check_title(self.title, "title")
+        check_title(self.title)
         if not isinstance(self.url, str):
             raise InvalidInput("url", f"is {shown(self.url)}, must be text")
         check_url(_PLACE.sub("x", self.url), "url")
@@ -261,11 +261,11 @@ def check_text(text: object, field: str, most: int) -> None:
         raise InvalidInput(field, f"has {len(text)} characters, at most {most:,} are allowed")
 
 
-def check_title(text: object, field: str) -> None:
+def check_title(text: object) -> None:
     """Refuse invalid titles: 1 to 200 characters are allowed."""
-    check_text(text, field, MAX_TITLE)
+    check_text(text, "title", MAX_TITLE)
     if not str(text).strip():
-        raise InvalidInput(field, "is empty, must be text")
+        raise InvalidInput("title", "is empty, must be text")
 
 
 def check_steps(start: float, step: float) -> None:

@@ -44,23 +44,23 @@ def parse_model(name: str, field: str = "name") -> str:
     return model
 
 
-def parse_instance(name: str, field: str = "name") -> tuple[str, str]:
+def parse_instance(name: str) -> tuple[str, str]:
     """Return model and instance id of ``models/{model}/instances/{id}``."""
-    model, instance = _split_name(name, field, ("models", "instances"), "models/{model}/instances/{id}")
+    model, instance = _split_name(name, "name", ("models", "instances"), "models/{model}/instances/{id}")
     return model, instance
 
 
-def parse_query(name: str, field: str = "name") -> tuple[str, int]:
+def parse_query(name: str) -> tuple[str, int]:
     """Return model and number of ``models/{model}/queries/{number}``."""
-    model, number = _split_name(name, field, ("models", "queries"), "models/{model}/queries/{number}")
-    return model, _parse_number(number, name, field, "models/{model}/queries/{number}")
+    model, number = _split_name(name, "name", ("models", "queries"), "models/{model}/queries/{number}")
+    return model, _parse_number(number, name, "models/{model}/queries/{number}")
 
 
-def parse_tree(name: str, field: str = "name") -> tuple[str, int | None]:
+def parse_tree(name: str) -> tuple[str, int | None]:
     """Return model and version of ``models/{model}/trees/{version}``; None means ``latest``."""
     form = "models/{model}/trees/{version} or models/{model}/trees/latest"
-    model, version = _split_name(name, field, ("models", "trees"), form)
-    return model, None if version == "latest" else _parse_number(version, name, field, form)
+    model, version = _split_name(name, "name", ("models", "trees"), form)
+    return model, None if version == "latest" else _parse_number(version, name, form)
 
 
 def check_id(text: str, field: str) -> str:
@@ -169,9 +169,9 @@ def _split_name(name: str, field: str, collections: tuple[str, ...], form: str) 
     return ids
 
 
-def _parse_number(text: str, name: str, field: str, form: str) -> int:
+def _parse_number(text: str, name: str, form: str) -> int:
     if _NUMBER.fullmatch(text) is None:
         raise InvalidInput(
-            field, f"{name[:200]!r} is not of the form {form}: {text[:40]!r} is no number from 1"
+            "name", f"{name[:200]!r} is not of the form {form}: {text[:40]!r} is no number from 1"
         )
     return int(text)
