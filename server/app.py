@@ -97,19 +97,13 @@ LINGER_S: Final = 0.2
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
     """The standard health service, whose watches end when the server stops."""
 
-    def __init__(self, stopping: asyncio.Event) -> None:
+    def __init__(self, core: ServiceCore) -> None:
         super().__init__()
-        self._stopping = stopping
+        self._core = core
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: Any) -> None:  # noqa: N802
         """Send the status whenever it changes, until the server stops."""
-        watch = asyncio.ensure_future(super().Watch(request, context))
-        stop = asyncio.ensure_future(self._stopping.wait())
-        try:
-            await asyncio.wait({watch, stop}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            watch.cancel()
-            stop.cancel()
+        await self._core.wait_or_stop(super().Watch(request, context))
 
 
 class Server:
@@ -132,7 +126,7 @@ class Server:
         self.supervisor = Supervisor(config)
         self._metrics = Metrics(self._store)
         self._add_gauges()
-        self._health = Health(self.core.stopping)
+        self._health = Health(self.core)
         self._calls = ErrorInterceptor()
         self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
         self._memory = MemoryWatch(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))

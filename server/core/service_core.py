@@ -116,9 +116,9 @@ class ServiceCore:
             request, answer, request, schema, classifier, self.config.message_limits
         )
 
-    async def wait_or_stop(self, change: Coroutine[Any, Any, bool]) -> None:
-        """Wait for a change, for as long as it is waited for; no longer than until the server stops."""
-        waiting = asyncio.ensure_future(change)
+    async def wait_or_stop(self, awaited: Coroutine[Any, Any, object]) -> None:
+        """Wait until something is over; no longer than until the server stops."""
+        waiting = asyncio.ensure_future(awaited)
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
             await asyncio.wait({waiting, stop}, return_when=asyncio.FIRST_COMPLETED)
