@@ -209,7 +209,7 @@ def answer_from_proto(message: query_pb2.Answer, classes: Sequence[str]) -> Answ
         text=message.text,
         reliability=message.reliability,
         comment=message.comment,
-        took_s=message.took.ToNanoseconds() / 1e9 if message.HasField("took") else None,
+        took_s=convert.seconds_of(message.took) if message.HasField("took") else None,
         query=int(convert.last_segment(message.query)) if message.query else None,
         former=message.former_sequence or None,
         former_label=read_label("former_label"),

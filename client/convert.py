@@ -55,7 +55,8 @@ def model_of(resource: str) -> str:
     return resource.split("/", 2)[1]
 
 
-def _seconds_of(length: Duration) -> float:
+def seconds_of(length: Duration) -> float:
+    """Return the seconds of a length of time."""
     return length.ToNanoseconds() / 1e9
 
 
@@ -162,7 +163,7 @@ def model_from_proto(message: model_pb2.Model) -> Model:
         queries_refused=message.queries_refused,
         queries_open=message.queries_open,
         conflicts=message.conflicts,
-        lag_s=message.lag.ToNanoseconds() / 1e9,
+        lag_s=seconds_of(message.lag),
         uid=message.uid,
         accuracy=recent_accuracy(message.accuracy) if message.HasField("accuracy") else None,
         settled=message.settled if message.HasField("settled") else None,
@@ -183,7 +184,7 @@ def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
     grower = message.grower
     return Status(
         version=message.version,
-        uptime_s=message.uptime.ToNanoseconds() / 1e9,
+        uptime_s=seconds_of(message.uptime),
         store_revision=message.store_revision,
         store_bytes=message.store_bytes,
         store_trouble=message.store_trouble,
@@ -194,7 +195,7 @@ def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
         learning=tuple(grower.learning),
         waiting=tuple(grower.waiting),
         waiting_count=grower.waiting_count,
-        lag_s=grower.lag.ToNanoseconds() / 1e9,
+        lag_s=seconds_of(grower.lag),
         models=message.models,
         calls=message.calls,
         writes_waiting=message.writes_waiting,
@@ -267,7 +268,7 @@ def query_from_proto(message: query_pb2.Query) -> Query:
         labeller=message.labeller,
         expires_at=to_datetime(message.lease_expire_time) if leased else None,
         lease_token=message.lease_token,
-        left_s=_seconds_of(message.lease_left) if leased else None,
+        left_s=seconds_of(message.lease_left) if leased else None,
         answers=message.answers,
         answers_wanted=message.answers_wanted,
         display=display_from_proto(message.display),
@@ -324,7 +325,7 @@ def evidence_from_proto(message: instance_pb2.Evidence, classes: tuple[str, ...]
         _evidence_kind(message),
         int(last_segment(message.query)) if message.query else None,
         message.comment,
-        _seconds_of(message.took) if message.HasField("took") else None,
+        seconds_of(message.took) if message.HasField("took") else None,
     )
 
 

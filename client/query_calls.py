@@ -235,7 +235,7 @@ def _labeller_from_proto(message: query_pb2.LabellerStatistics) -> Labeller:
         held=message.held,
         agreement=message.agreement if message.HasField("agreement") else None,
         reliability=message.reliability if message.HasField("reliability") else None,
-        median_s=message.median_time.ToNanoseconds() / 1e9 if message.HasField("median_time") else None,
+        median_s=convert.seconds_of(message.median_time) if message.HasField("median_time") else None,
         stated=message.stated,
         agreement_deviation=message.agreement_deviation if message.HasField("agreement_deviation") else None,
         reliability_deviation=message.reliability_deviation
