@@ -11,13 +11,12 @@ from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
-from quercus.storage.log.event_log import CHUNK
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.pending import PendingRule, settle_pending
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind, ModelRecord
-from quercus.storage.rows import count_opening, lock_model
+from quercus.storage.rows import chunks_of, count_opening, lock_model
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 COUNTERS = (
@@ -97,8 +96,8 @@ def of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> lis
         row = _by_key().run(connection, now=now.clock, wanted=keys[0])
         return [] if row is None else [_to_record(row, now)]
     found: list[ModelRecord] = []
-    for start in range(0, len(keys), CHUNK):
-        rows = connection.execute(_with_keys(), {"now": now.clock, "keys": keys[start : start + CHUNK]})
+    for chunk in chunks_of(keys):
+        rows = connection.execute(_with_keys(), {"now": now.clock, "keys": chunk})
         found += [_to_record(row, now) for row in rows]
     return found
 

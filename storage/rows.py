@@ -1,7 +1,7 @@
-"""The row of a model: to read, or held for as long as something of the model is written."""
+"""The row of a model, to read, or held for as long as something of the model is written; chunks of many keys."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Select, bindparam, select, update
 
@@ -13,6 +13,8 @@ from quercus.storage.prepared import Prepared
 from quercus.storage.row_writes import takes_arrays
 from quercus.storage.schema import LIVE, AnyRow, model
 
+T = TypeVar("T")
+CHUNK: Final = 500  # bound parameters of one IN (...)
 # Made once: every write begins with it, and to make it took as long as to run it.
 _BY_NAME = select(model).where(model.c.name == bindparam("wanted"), LIVE)
 _OPENED = update(model).where(model.c.id == bindparam("key")).values(times_opened=model.c.times_opened + 1)
@@ -57,3 +59,8 @@ def find_model(connection: Connection, name: str) -> AnyRow:
 def count_opening(connection: Connection, model_id: int) -> None:
     """Count that a labeller may now get a query that was not free before; see `ModelRecord.times_opened`."""
     connection.execute(_OPENED, {"key": model_id})
+
+
+def chunks_of(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield keys in chunks, each of which one statement takes."""
+    return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))

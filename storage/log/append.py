@@ -20,7 +20,7 @@ from quercus.storage.log.bulk import REPEATED, insert_instances
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import AppendedBatch, NewValue, Push
-from quercus.storage.rows import lock_now
+from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
@@ -180,8 +180,7 @@ class _Appender:
 def _stored_rows(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:
     stored: dict[str, Content] = {}
     columns = (log_table.c.id, log_table.c["values"], log_table.c.label)
-    for start in range(0, len(ids), event_log.CHUNK):
-        chunk = ids[start : start + event_log.CHUNK]
+    for chunk in chunks_of(ids):
         wanted = select(*columns).where(log_table.c.model_id == row.id, log_table.c.id.in_(chunk))
         stored.update(
             (identifier, (values, label)) for identifier, values, label in connection.execute(wanted)

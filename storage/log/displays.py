@@ -1,15 +1,11 @@
 """Displays of rows: written with them, read for those who may see them, never part of the evidence."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from sqlalchemy import Connection, insert, select
 
-from quercus.storage.rows import find_model
+from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import display
-
-CHUNK: Final = 500
-"""Rows read by one statement."""
 
 
 def insert_displays(
@@ -42,8 +38,7 @@ def read_displays(connection: Connection, name: str, instances: Sequence[int]) -
 def displays_of(connection: Connection, model_id: int, instances: Sequence[int]) -> dict[int, bytes]:
     """Return the displays of rows of a model whose row is known; see `read_displays`."""
     found: dict[int, bytes] = {}
-    for start in range(0, len(instances), CHUNK):
-        chunk = instances[start : start + CHUNK]
+    for chunk in chunks_of(instances):
         wanted = select(display.c.instance, display.c.data).where(
             display.c.model_id == model_id, display.c.instance.in_(chunk)
         )

@@ -23,12 +23,11 @@ from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
 from quercus.storage.records import Event, EventKind, EventSelection
 from quercus.storage.row_writes import row_insert, takes_arrays
-from quercus.storage.rows import find_model
+from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 SOURCE = "source"
 MAX_SEQUENCE = 2**62
-CHUNK = 500  # bound parameters of one IN (...)
 STATED_SINCE = select(log.c.instance).where(
     log.c.model_id == bindparam("of"),
     log.c.kind == EventKind.STATEMENT,
@@ -102,10 +101,9 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
     """Return the events of instances of a model whose row is known; see `instance_history`."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
     for column in (log.c.sequence, log.c.instance):
-        for start in range(0, len(instances), CHUNK):
-            chunk = list(instances[start : start + CHUNK])
+        for chunk in chunks_of(instances):
             wanted = _events_where(column, takes_arrays(connection))
-            (events,) = read_each(connection, (wanted, {"model": row.id, "chunk": chunk}))
+            (events,) = read_each(connection, (wanted, {"model": row.id, "chunk": list(chunk)}))
             for event in _as_events(events):
                 if column is log.c.instance or event.kind is EventKind.INSTANCE:
                     found[event.instance].append(event)
@@ -146,8 +144,8 @@ def newest_instances(connection: Connection, name: str, limit: int) -> list[int]
 def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]) -> dict[str, int]:
     """Sequence of the INSTANCE event of each id that is there."""
     found: dict[str, int] = {}
-    for start in range(0, len(ids), CHUNK):
-        mine = (log.c.model_id == model_id, log.c.id.in_(ids[start : start + CHUNK]))
+    for chunk in chunks_of(ids):
+        mine = (log.c.model_id == model_id, log.c.id.in_(chunk))
         rows = connection.execute(select(log.c.id, log.c.sequence).where(*mine))
         found.update((identifier, sequence) for identifier, sequence in rows)
     return found

@@ -5,9 +5,9 @@ is withdrawn when it is open, and stays with its holder when it is leased. What 
 or not, stands in a CORRECTION of no query behind the statements (`Join` makes it), and behind every later answer.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -18,11 +18,10 @@ from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies
 from quercus.storage.queries.records import Corrections, QueryState
 from quercus.storage.records import Event, EventKind
-from quercus.storage.rows import find_model, lock_model
+from quercus.storage.rows import chunks_of, find_model, lock_model
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
-T = TypeVar("T")
 _Words: TypeAlias = tuple[str, str, bytes | None]
 """Instance (its id), labeller and label of a statement."""
 
@@ -227,10 +226,6 @@ def statement_counts(connection: Connection, model_id: int) -> dict[str, int]:
     return found
 
 
-def _id_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + event_log.CHUNK] for start in range(0, len(items), event_log.CHUNK))
-
-
 def _check_batch(batch: StatementBatch) -> None:
     checks.name_text("request_id", batch.request)
     for given in batch.statements:
@@ -389,7 +384,8 @@ def _joint_row(
 
 def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
-    chunks = _id_chunks(instances)
     return [
-        found for chunk in chunks for found in connection.execute(live.where(query.c.instance.in_(chunk)))
+        found
+        for chunk in chunks_of(instances)
+        for found in connection.execute(live.where(query.c.instance.in_(chunk)))
     ]

@@ -1,6 +1,6 @@
 """Publishing a tree: the snapshot and the agenda that goes with it, in one transaction."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from quercus.storage.deferred_writes import Write
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
-from quercus.storage.log.event_log import CHUNK, STATED_SINCE
+from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.history import HistoryNote
@@ -23,7 +23,7 @@ from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
 from quercus.storage.records import AgendaEntry, EventKind, Snapshot
 from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
-from quercus.storage.rows import lock_now
+from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, query_history
 
 KEPT_WITHDRAWN = 1000
@@ -207,7 +207,7 @@ def drop_queries(
 
 
 def _want_again(connection: Connection, row: AnyRow, named: list[AnyRow]) -> None:
-    for chunk in _number_chunks([found.number for found in named if not found.wanted]):
+    for chunk in chunks_of([found.number for found in named if not found.wanted]):
         mine = (query.c.model_id == row.id, query.c.number.in_(chunk))
         connection.execute(update(query).where(*mine).values(wanted=True))
 
@@ -229,7 +229,7 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
         return
     never_held = ~history.ever_held(number, query.c.model_id)
     old = select(number).where(*mine, number <= last, number > last - LOOKED_THROUGH, never_held)
-    for chunk in _number_chunks(list(connection.execute(old).scalars())):
+    for chunk in chunks_of(list(connection.execute(old).scalars())):
         for table in (query_history, query):  # PostgreSQL knows no reference from one to the other
             connection.execute(delete(table).where(table.c.model_id == row.id, table.c.number.in_(chunk)))
 
@@ -295,13 +295,9 @@ def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) 
         (there,) = read_each(connection, (_KINDS, {"of": row.id, "named": instances}))
         found.update(sequence for sequence, kind in there if kind == EventKind.INSTANCE)
     else:
-        for chunk in _number_chunks(instances):
+        for chunk in chunks_of(instances):
             mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
             found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
     for instance in instances:
         if instance not in found:
             raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")
-
-
-def _number_chunks(numbers: list[int]) -> Iterator[list[int]]:
-    return (numbers[start : start + CHUNK] for start in range(0, len(numbers), CHUNK))

@@ -8,9 +8,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks
-from quercus.storage.log.event_log import CHUNK
 from quercus.storage.queries.records import Corrections, Policy, Reliability
-from quercus.storage.rows import count_opening, find_model, lock_model
+from quercus.storage.rows import chunks_of, count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
 
 MAX_ANSWERS = 20
@@ -34,8 +33,8 @@ def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Polic
     """The policies of several models by id."""
     found = dict.fromkeys(model_ids, Policy())
     wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
-    for start in range(0, len(model_ids), CHUNK):
-        rows = connection.execute(wanted, {"keys": model_ids[start : start + CHUNK]})
+    for chunk in chunks_of(model_ids):
+        rows = connection.execute(wanted, {"keys": chunk})
         found |= {row.model_id: policy_from(row) for row in rows}
     return found
 
