@@ -3,6 +3,7 @@
 Pure mathematics on numbers and NumPy arrays, no input or output. Import from the modules:
 
 =============  ==============================================================================
+``arrays``     arrays by the type of their elements
 ``errors``     :class:`InvalidInput`, which every bad input of the project raises
 ``frame``      :class:`Frame`: the classes, in declared order, and their bit masks
 ``mass``       :class:`MassFunction`: masses on focal sets (bit masks)

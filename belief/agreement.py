@@ -10,15 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import numpy as np
-from numpy.typing import NDArray
-
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import combine_repeatedly, conjunctive, discount
-
-Floats = NDArray[np.float64]
 
 MOST_RELIABLE = 0.99
 """Upper bound of the reliability of each of several oracles: Dempster's rule is undefined if two infallible ones

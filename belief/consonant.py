@@ -1,9 +1,8 @@
 """Contours of maximum 1 as consonant mass functions, many at once (theory §1.3)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from quercus.belief.arrays import Floats
 
 
 def consonant_beliefs(contours: Floats) -> Floats:

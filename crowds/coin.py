@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from quercus.crowds.answers import Floats
+from quercus.belief.arrays import Floats
 
 PRIOR_RIGHT, PRIOR_WRONG = 4.0, 1.0
 PRIOR_RELIABILITY: Final = PRIOR_RIGHT / (PRIOR_RIGHT + PRIOR_WRONG)

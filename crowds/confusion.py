@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
-from quercus.crowds.answers import CrowdAnswers, Floats, Ints, normalise_log_joint, sum_by
+from quercus.crowds.answers import CrowdAnswers, normalise_log_joint, sum_by
 from quercus.crowds.coin import PRIOR_RELIABILITY, likeliest_coins, log_prior, prior_cells
 
 ROUNDS: Final = 100

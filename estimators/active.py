@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise
 from quercus.belief.frame import Frame
 from quercus.estimators.columns import distinct_names
@@ -38,9 +38,6 @@ from quercus.trees import (
     grow,
     repeat_rows,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NOWHERE = QueryPosition((), None, None, ())  # of a refusal that is part of no round
 

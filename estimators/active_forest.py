@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise, is_vacuous
 from quercus.estimators.base import row_weights, seed_of
 from quercus.estimators.columns import FittedColumns
@@ -18,9 +18,6 @@ from quercus.specification.parameters import FOREST_STRATEGY
 from quercus.specification.parameters import LEAF_RELIABILITY as LEVEL
 from quercus.trees import ChosenRow, MemoryForest, Table, repeat_rows
 from quercus.trees.memory_forest.asking import choose_rows
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")
 

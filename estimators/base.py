@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from quercus.belief.arrays import Bools, Floats
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
@@ -36,9 +37,6 @@ from quercus.trees import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class PredictiveModel(Protocol):

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import is_missing
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
 from quercus.trees import Between, Value
-
-Floats = NDArray[np.float64]
 
 
 def is_frame(X: object) -> bool:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput, shown
 from quercus.estimators.base import BeliefClassifier
 from quercus.estimators.columns import is_frame
@@ -17,9 +17,6 @@ from quercus.estimators.labels import read_labels
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameter import Parameter
 from quercus.specification.parameters import MAX_COUNT
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BATCH_SIZE = Parameter("batch_size", int, 1, "Rows to ask about at once", 1, MAX_COUNT)
 

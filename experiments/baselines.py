@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TREES = 100  # of a random forest, scikit-learn's default
 

@@ -8,12 +8,9 @@ V = .4, which makes curves over a level smooth.
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _CHANCES = (
     5  # draws of a row that are not one a class: vacuous, imprecise, noisy, uncertain, the class drawn anew

@@ -9,16 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.files import FileError, open_table, read
 from quercus.files.leaks import LeakError
 from quercus.specification.attributes import Attribute, Numeric
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SUFFIXES = (".csv", ".csv.gz", ".arff", ".arff.gz")
 KINDS = ("numeric", "nominal", "id")

@@ -1,11 +1,9 @@
 """Stratified folds."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.belief.errors import InvalidInput
-
-Ints = NDArray[np.int64]
 
 
 def fold_numbers(targets: Ints, folds: int, seed: np.random.SeedSequence) -> Ints:

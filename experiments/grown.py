@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.experiments.problem import Prediction
 from quercus.trees.growth.stream import GrowthState
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.tree.encoding import Encoder
 from quercus.trees.tree.flat import FlatTree
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import numpy as np
-from numpy.typing import NDArray
-
+from quercus.belief.arrays import Floats
 from quercus.experiments import baselines
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.experiments.strategies import STRATEGIES, ComparedStrategy
@@ -26,8 +24,6 @@ from quercus.specification.algorithms import (
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED
 from quercus.trees.learners.model import LearnedModel, fit
 from quercus.trees.tree.flat import FlatTree
-
-Floats = NDArray[np.float64]
 
 SHARE = 4
 """A learner that asks spends one answer per this number of training rows (theory §8)."""

@@ -6,16 +6,12 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.experiments.datasets import DataSet
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.encoding import Encoder, branch_names, equal_width_edges
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.experiments.corruption import Corruption, corrupt
 from quercus.experiments.datasets import DataSet
@@ -22,9 +22,6 @@ from quercus.experiments.scores import score
 from quercus.experiments.seeds import seed_of
 from quercus.experiments.strategies import STRATEGIES
 from quercus.trees.learners.table import Table
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 SWEEPS: Mapping[str, str] = {"V": "vacuous", "I": "imprecise", "N": "noise", "U": "uncertain"}
 NONE = Corruption()

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.experiments.problem import Prediction
 from quercus.trees.learners.metrics import u65, u80
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

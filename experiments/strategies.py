@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.frame import Frame
 from quercus.experiments.baselines import UniformClassifier
 from quercus.experiments.grown import ServiceTree
@@ -27,8 +27,6 @@ from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
-
-Floats = NDArray[np.float64]
 
 ALPHA = parameters.ALPHA.default
 COMMITTEE = 10

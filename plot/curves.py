@@ -5,12 +5,11 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.plot.style import styled_axes
-
-Floats = NDArray[np.float64]
 
 
 def learning_curve(

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.tri import Triangulation
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.plot.style import INK, MUTED, cycle_colour, styled_axes
 
 STEPS = 160
 """Points on a side of the triangle."""
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
-Floats = NDArray[np.float64]
 
 
 def alpha_cut(

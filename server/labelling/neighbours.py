@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
@@ -26,7 +27,6 @@ SEARCHED_ROWS: Final = 1_000
 MAX_NEIGHBOURS: Final = 20
 DEFAULT_NEIGHBOURS: Final = 5
 DIFFERING: Final = 3
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

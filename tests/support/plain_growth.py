@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from quercus.belief.arrays import Ints
 from quercus.specification.parameters import PREDICTION_LEVEL
 from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.batch import BatchGrowth, Branch, GrowthRules, OpenNode, SplitChoice
-from quercus.trees.growth.sample import Ints, Sample
+from quercus.trees.growth.sample import Sample
 from quercus.trees.learners.evidential import Likeliest
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.gain import best_splits

@@ -10,8 +10,9 @@ from collections import OrderedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.growth.batch import Rows
-from quercus.trees.growth.sample import Bools, ContourTable, Floats, Ids, Ints, Sample
+from quercus.trees.growth.sample import ContourTable, Ids, Sample
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import SETTLED_END, IntervalSolver
 from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut

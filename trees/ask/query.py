@@ -6,9 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
+from quercus.belief.arrays import Bools, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.growth.sample import Bools, Ints, Sample
+from quercus.trees.growth.sample import Sample
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.ties import Interval
 from quercus.trees.tree.node import Path

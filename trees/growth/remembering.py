@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Ints
 from quercus.trees.growth.incremental.live_tree import LiveTree
-from quercus.trees.growth.sample import Bools, Ints
 
 NO_MOMENT = -1
 

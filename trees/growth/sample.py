@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import is_precise, is_vacuous
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.tree.splits import Splits
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 
 FIRST_CONTOURS = 16  # contours; room at least doubles
 SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: its multiples are far from one another

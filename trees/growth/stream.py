@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import check_contour, check_contours, is_vacuous
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
@@ -27,7 +27,7 @@ from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.remembering import RowMemory, tree_of
-from quercus.trees.growth.sample import Bools, Ints, Sample
+from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.encoding import (
     Edges,
     Encoder,
@@ -39,8 +39,6 @@ from quercus.trees.tree.encoding import (
 )
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

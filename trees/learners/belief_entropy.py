@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.specification.parameters import INSTANCES_PER_CLASS, LEAF, MAX_MASS_CLASSES, MIN_WEIGHT
 from quercus.trees.growth.batch import (
     Branch,
@@ -35,7 +36,7 @@ from quercus.trees.learners.nested import (
 )
 from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import two_class_shares
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.flat import FlatTree

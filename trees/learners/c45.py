@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.parameters import CONFIDENCE, MIN_BRANCH, MIN_INSTANCES
 from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
@@ -28,11 +28,9 @@ from quercus.trees.learners.stopping_rules import (
     wrap_criterion,
 )
 from quercus.trees.learners.subtree_raising import collapse_errors, prune_and_raise
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Node
-
-Bools = NDArray[np.bool_]
 
 MOST_BESIDE_A_THRESHOLD = 25.0  # rows; of C4.5's program
 

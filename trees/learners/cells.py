@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import MAX_VALUES
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import largest_one
 from quercus.specification.attributes import Nominal
 from quercus.trees.learners.gaussian import TINY
@@ -16,7 +17,7 @@ from quercus.trees.learners.mixture import (
     possible_classes,
     unseen_classes,
 )
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE
 
 

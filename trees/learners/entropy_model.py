@@ -9,12 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import MAX_MASS_CLASSES
-from quercus.trees.learners.cells import Floats, Ints, Range, UncertainValues
+from quercus.trees.learners.cells import Range, UncertainValues
 from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
     ConsonantMasses,

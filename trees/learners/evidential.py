@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
 from quercus.specification.parameters import (
@@ -24,7 +25,7 @@ from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked_cel
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, root_node
 from quercus.trees.learners.stopping_rules import Wrap, wrap_criterion
-from quercus.trees.learners.table import Floats, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver

@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.batch import OpenNode, SplitChoice
 from quercus.trees.growth.sample import Sample
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
@@ -35,7 +36,6 @@ from quercus.trees.rules.choice import SplitCells, choose_splits
 from quercus.trees.rules.earned import level_at
 from quercus.trees.tree.splits import midpoints
 
-Bools = NDArray[np.bool_]
 Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.algorithms import Vote
@@ -25,10 +25,8 @@ from quercus.trees.learners.nested import log_commonalities_of, normalised_masse
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.learners.stopping_rules import Wrap
-from quercus.trees.learners.table import Floats, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
-
-Bools = NDArray[np.bool_]
 
 MASS_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 

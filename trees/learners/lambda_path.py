@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import LAMBDAS, Combine
 from quercus.specification.attributes import Numeric
@@ -21,7 +22,7 @@ from quercus.trees.learners.one_against_rest import check_combine, pignistic_tog
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
 from quercus.trees.learners.splits import ByCode, Candidates, candidate_splits, root_node, weighted_statistics
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
     NodeMass,
     UntilNoGain,

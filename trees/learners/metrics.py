@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quercus.belief.arrays import Bools, Floats
 from quercus.belief.errors import InvalidInput
 from quercus.trees.rules.ties import TIE
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 def undominated(belief: ArrayLike, plausibility: ArrayLike) -> Bools:

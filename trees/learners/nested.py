@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction, membership
 from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.rules.ties import TIE
-
-Floats = NDArray[np.float64]
 
 MASS_ROUNDING = 1e-15
 """Differences of commonalities below it are noise."""

@@ -6,6 +6,7 @@ from functools import reduce
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
@@ -17,7 +18,6 @@ from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel, distinct_rows, mean_mass
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses
-from quercus.trees.learners.table import Floats, Ints
 from quercus.trees.tree.flat import FlatTree
 
 NO_DIGITS = 1e-300  # a sum of products below it cannot be normalised

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
@@ -26,9 +27,6 @@ from quercus.trees.learners.spread import BranchValues, row_shares
 from quercus.trees.tree.encoding import Edges, Encoder
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Node
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class LearnedModel(ABC):

@@ -5,17 +5,13 @@ from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.learners.nested import mass_function, pignistic_of
 from quercus.trees.rules.ties import TIE
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class RepeatedMasses(Sequence[MassFunction]):

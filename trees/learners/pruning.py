@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.algorithms import Pruning
 from quercus.specification.parameters import CONFIDENCE
-from quercus.trees.learners.table import Floats
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.pruning_statistics import NodeEvidence, collapsible_nodes
 from quercus.trees.rules.ties import TIE

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief import evidence
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
 from quercus.belief.evidence import ReportedLabel, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
@@ -24,7 +25,7 @@ from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.model import LearnedModel, fit, vacuous_model
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.table import Floats, Table, consonant_mass
+from quercus.trees.learners.table import Table, consonant_mass
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values
 from quercus.trees.tree.flat import FlatTree

@@ -18,10 +18,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.growth.batch import Branch, OpenNode, SplitChoice
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.rules.gain import best_splits
 from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_quantiles

@@ -3,17 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.specification.attributes import Nominal
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.tree.encoding import Encoder, declared_count
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.splits import ABOVE, BELOW, NO_NUMBER
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

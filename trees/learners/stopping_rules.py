@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.specification.parameters import MAX_DEPTH, MIN_INSTANCES
 from quercus.trees.growth.batch import Criterion, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.learners.splits import weighted_statistics
-from quercus.trees.learners.table import Floats, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Stop
 

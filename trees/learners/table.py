@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.contour import check_contours, is_precise, largest_one
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import check_size
@@ -17,9 +18,6 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import MAX_ATTRIBUTES
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_WEIGHT = 1e100  # of a row: products of sums of weights must have room
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.algorithms import DEFAULT_LAMBDA, Combine
@@ -23,7 +24,7 @@ from quercus.trees.learners.one_against_rest import OneAgainstRest, check_combin
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
-from quercus.trees.learners.table import Floats, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Node, Stop
 

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.trees.likelihood.solver import sparse
 from quercus.trees.likelihood.solver.stages import Sparse
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 T = TypeVar("T", bound=np.generic)

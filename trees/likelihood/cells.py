@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.belief.errors import InvalidInput
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

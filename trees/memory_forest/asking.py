@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.specification.strategies import FOREST_DEFAULT
 from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
@@ -17,8 +18,6 @@ from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.memories import BAYES, memories_of
 from quercus.trees.memory_forest.worth import worth_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 
 COVER = 0.05  # what covering other rows is worth

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.splits import midpoints
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint16]
 
 NUMBER_CUTS = 200  # of a number, at most

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.trees.ask.strategies import covering
 from quercus.trees.memory_forest.codes import Codebook, Codes
-
-Ints = NDArray[np.int64]
 
 
 class DistanceCache:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.trees.learners.cells import Value
 from quercus.trees.learners.predictions import Predictions
@@ -19,9 +20,6 @@ from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import opinion_predictions
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class MemoryForest:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.memory_forest import growing, routing
-from quercus.trees.memory_forest.codes import Bools, Codes
+from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.nodes import log_table
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Rows = NDArray[np.int32]
 

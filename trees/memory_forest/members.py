@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import EvidenceMoment
@@ -21,7 +22,6 @@ from quercus.trees.memory_forest.memories import (
 )
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int32]
 
 

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.memory_forest.densities import DENSITY_STEPS, fit_densities
 from quercus.trees.memory_forest.evidence import DistinctContours
 from quercus.trees.memory_forest.routing import add_densities
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.indices import NONE
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 Kinds = NDArray[np.int32]
 
 LEAST_CHANGE = 1e-6  # of a probability; E2M stops after a step without a larger one

@@ -5,17 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.consonant import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
 from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import memory_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 PIECE = 10  # rows that are judged at once until the first block is complete
 JUDGED_BLOCKS = 2  # blocks, before which all weights are equal

@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Attribute
@@ -26,9 +27,6 @@ from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, coin_tosses,
 from quercus.trees.memory_forest.memories import bayes_rows
 from quercus.trees.tree.flat import FlatTree
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Keys = NDArray[np.uint64]
 
 OPINIONS_AT_ONCE = 1 << 20  # numbers of opinions that are put together at once

@@ -4,16 +4,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.strategies import MARGIN, MEMORY_DISAGREEMENT
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.memories import memory_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:

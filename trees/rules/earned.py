@@ -16,13 +16,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.solver.compiled import borrowing
 from quercus.trees.rules.ties import TIE
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Masks = NDArray[np.uint64]
 
 

@@ -7,9 +7,8 @@ this one, which needs no Numba; a test compares the two.
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.trees.rules.ties import TIE
-
-Floats = NDArray[np.float64]
 
 
 def split_information(sizes: NDArray[np.number], first: NDArray[np.int64] | None = None) -> Floats:

@@ -23,15 +23,11 @@ Notation: ``m`` nodes in pre-order, ``l`` classes, ``d`` contours.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.specification.algorithms import Pruning
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maxima import OCCURS
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.node import Stop
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 GOES_ON = 0  # instead of a reason: the node is no leaf so far
 

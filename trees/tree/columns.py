@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.trees.tree.node import Node
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric, plain_number
 from quercus.specification.model import Specification
@@ -29,7 +30,6 @@ EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the e
 
 THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int16]
 Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attribute; () for a nominal one
 

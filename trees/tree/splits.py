@@ -17,10 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 BELOW, ABOVE, NO_NUMBER = (
     0,

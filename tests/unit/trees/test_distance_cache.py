@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from quercus.belief.arrays import Ints
 from quercus.trees.ask.strategies import covering
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.distance_cache import DistanceCache, Ints, ordered_codes
+from quercus.trees.memory_forest.distance_cache import DistanceCache, ordered_codes
 
 
 @pytest.mark.parametrize(("attributes", "number_bytes"), [(78, 2), (79, 4)])

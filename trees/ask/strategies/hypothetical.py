@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import largest_one
 from quercus.trees.ask.query import QueryContext
 from quercus.trees.ask.strategies.row_sample import row_hashes
-from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 

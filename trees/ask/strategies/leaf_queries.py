@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from quercus.belief.arrays import Bools, Ints
 from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.growth.sample import Bools, Ints
 
 
 def by_lot(context: QueryContext, rows: Ints, free: Bools, best: int) -> int:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import LeafRows, by_lot
-from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.ties import TIE
 

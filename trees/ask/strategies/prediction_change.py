@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
-from quercus.trees.growth.sample import Floats, Ints
 from quercus.trees.rules.ties import TIE
 
 LEAF_CONTOURS = 16  # of the candidates of a leaf

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from quercus.belief.arrays import Ints
 
 SAMPLED_ROWS = 1_000  # sampled in each role: as candidates, as labelled rows, as rows to cover
 CONTESTED_NODES = 200  # nodes with several rivals that are looked at for one agenda, the first in pre-order

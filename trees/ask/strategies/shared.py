@@ -25,13 +25,13 @@ from itertools import islice
 
 import numpy as np
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.growth.sample import Bools, Floats, Ints
 from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
 
 

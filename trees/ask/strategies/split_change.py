@@ -19,13 +19,13 @@ from itertools import islice
 
 import numpy as np
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES, SAMPLED_ROWS, sample_rows
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.growth.sample import Bools, Floats, Ints
 from quercus.trees.rules.gain import split_information
 
 LARGEST_NODES = 8  # of the contested ones

@@ -1,11 +1,9 @@
 """The update of distances and gains when a candidate is asked about."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.trees.ask.strategies.covering import covering_gains
-
-Ints = NDArray[np.int64]
 
 
 def take_candidate(far: Ints, near: Ints, gains: Ints, candidate: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
@@ -38,7 +39,7 @@ from quercus.trees.learners.model import as_model, fit
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
-from quercus.trees.learners.table import Floats, Ints, Table
+from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node
