@@ -349,7 +349,7 @@ saved_growth.LEAST_S, saved_growth.SHARE = 0.0, 0
 store = Store.open(sys.argv[1])
 grower = Grower(store, interval_s=0.0)
 while True:
-    grower.round()
+    grower.run_round()
 """
 
 
