@@ -51,7 +51,7 @@ def watch(
     with connect(server) as client:
         view = _View(client, model, as_json)
         try:
-            with Live(console=out, auto_refresh=False, transient=False) if view.live else _nothing() as live:
+            with Live(console=out, auto_refresh=False, transient=False) if view.live else _NoLive() as live:
                 for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):
                     view.show_update(update, live)
                     if count == limit:
@@ -64,7 +64,9 @@ def watch(
                 raise
 
 
-class _nothing:  # noqa: N801  (replaces Live if nothing is drawn)
+class _NoLive:
+    """Replaces Live if nothing is drawn."""
+
     def __enter__(self) -> None:
         return None
 

@@ -98,18 +98,18 @@ All of them where there is no such commit any more: a database server took over 
 
 
 def begin_transaction(connection: Connection) -> None:
-    """A transaction that writes begins."""
+    """Prepare a transaction that writes: it has changed no model yet."""
     connection.info[_HELD] = set()
     deferred_writes.begin_transaction(connection)
 
 
-def hold_model(connection: Connection, row: AnyRow) -> None:
-    """The transaction holds a model's row, to change what belongs to it."""
+def note_held_model(connection: Connection, row: AnyRow) -> None:
+    """Note that the transaction holds a model's row, to change what belongs to it."""
     connection.info[_HELD].add(row.id)
 
 
 def record_new_model(connection: Connection, key: int, name: str) -> None:
-    """The transaction made a model."""
+    """Record that the transaction made a model."""
     connection.execute(insert(model_change).values(model_id=key, name=name, number=0))
     connection.info[_HELD].add(key)
 

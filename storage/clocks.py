@@ -31,10 +31,10 @@ class StoreClock(Protocol):
     """The clocks of an open store; safe for threads."""
 
     moment: Select[Any]
-    """Tells the time, `clock` and `wall`, as part of another statement, whose parameters take in `given`."""
+    """Tells the time, `clock` and `wall`, as part of another statement; its parameters take in `moment_parameters`."""
 
     is_in_database: bool
-    """`moment` tells the time when it is executed, else the time at which `given` was called."""
+    """`moment` tells the time when it is executed, else the time at which `moment_parameters` was called."""
 
     def moment_parameters(self) -> Mapping[str, float]:
         """Parameters of `moment`."""

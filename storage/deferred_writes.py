@@ -45,7 +45,7 @@ class Write:
 
 
 def begin_transaction(connection: Connection) -> None:
-    """A transaction that writes begins."""
+    """Prepare a transaction that writes: nothing waits to be sent."""
     connection.info[_WAITING] = []
 
 

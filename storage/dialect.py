@@ -96,7 +96,7 @@ class Dialect(Protocol):
     def own_clock(self, wall: Callable[[], float] | None) -> StoreClock | None:
         """The database's clocks; None: those of the machine serve. `wall`: for times that are shown."""
 
-    def set_clock_going(self, connection: Connection) -> None:
+    def resume_clock(self, connection: Connection) -> None:
         """Let the lease clock run on from where it is, if it would stand still for long."""
 
     def size_bytes(self, engine: Engine) -> int:

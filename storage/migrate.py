@@ -40,7 +40,7 @@ def ensure_schema(database: Database) -> None:
             upgrade_schema(connection, found, database.dialect.store_name)
         if found != HEAD:
             database.dialect.teach_planner(connection)
-        database.dialect.set_clock_going(connection)
+        database.dialect.resume_clock(connection)
     database.remember_files()
 
 

@@ -90,7 +90,7 @@ def new_uid() -> str:
     return str(uuid.uuid4())
 
 
-def of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
+def models_of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
     """The models of these keys that are there, with their counts."""
     if len(keys) == 1:  # as a grower asks, most often
         row = _by_key().run(connection, now=now.clock, wanted=keys[0])

@@ -44,7 +44,7 @@ def hold_row(connection: Connection, name: str, found: Sequence[AnyRow]) -> AnyR
     """Return the row that `BY_NAME_TO_HOLD` found; the transaction locks it from now on."""
     if not found:
         raise NotFound("model", name)
-    changes.hold_model(connection, found[0])
+    changes.note_held_model(connection, found[0])
     return found[0]
 
 

@@ -240,7 +240,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
     def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
         """Return the models of these `ModelRecord.key`, without deleted ones, in no order."""
         with self._database.read() as connection:
-            return models.of_keys(connection, keys, self._clocks.now(connection))
+            return models.models_of_keys(connection, keys, self._clocks.now(connection))
 
     def models_with_queries(self) -> list[ModelRecord]:
         """Return the models that have an open or leased query, in no order."""

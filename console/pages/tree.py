@@ -44,7 +44,7 @@ STOPS = {
     "few_instances": "it has too few rows to split",
     "max_depth": "it is as deep as the model allows",
     "no_gain": "no split would separate the classes better",
-    "pruned": "the tree below it was not significant",
+    "pruned": "the tree below it was pruned",
     "not_significant": "no split separates the classes better than chance would",
 }
 

@@ -163,7 +163,7 @@ class Writer:
                 self._fail_jobs(known, error)
             else:
                 self._failure = "" if looked else self._failure
-            self._tell_trouble()
+            self._report_trouble()
 
     def _fail_jobs(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
         """Fail the waiting calls after any error: the thread must not end while others write."""
@@ -193,7 +193,7 @@ class Writer:
         return jobs
 
     def _probe_store(self) -> bool:
-        """Look, when it is time to, whether the store takes writes; tells whether it was."""
+        """Check, if it is due, whether the store takes writes; return whether it was due."""
         now = time.monotonic()
         if now < self._look_at:
             return False
@@ -206,8 +206,8 @@ class Writer:
                 self._store.check_room()
         return True
 
-    def _tell_trouble(self) -> None:
-        """Notice that the store takes no writes, and when it does again."""
+    def _report_trouble(self) -> None:
+        """Report in the log that the store takes no writes, and when it does again."""
         trouble = self._store.write_trouble or self._failure
         if trouble and not self._trouble:
             _log.error("nothing can be written, only read: %s", trouble)

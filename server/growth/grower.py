@@ -28,7 +28,7 @@ from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.heartbeat import HeartbeatWriter
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError
-from quercus.server.growth.saved_growth import remove_strangers
+from quercus.server.growth.saved_growth import remove_orphaned_files
 from quercus.server.growth.sharing import GrowerShare
 from quercus.server.telemetry import logs
 from quercus.specification.pauses import growing_pause_s
@@ -94,7 +94,7 @@ class Grower:
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
 
     def run_round(self) -> bool:
-        """Give every model that may have something to do one step; tells whether any had.
+        """Give every model that may have something to do one step; return whether any had.
 
         A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
         step when it begins and one when it has ended.
@@ -302,7 +302,7 @@ def main() -> None:
     pulse = HeartbeatWriter(output.fileno(), learners.learning_queue)
     threading.Thread(target=kernels.compile_kernels, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
-    remove_strangers(store)
+    remove_orphaned_files(store)
     share = None
     if store.may_be_shared:
         share = GrowerShare(store, arguments.member or uuid.uuid4().hex, _process_place(), arguments.ttl_s)

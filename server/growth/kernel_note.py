@@ -18,7 +18,7 @@ from quercus.trees.precompile import kernel_cache
 _PACKAGES: Final = ("belief", "trees")
 
 
-def _what_compiled_code_depends_on() -> str:
+def _kernel_fingerprint() -> str:
     """Return a digest of the sources' times and sizes, of the compiler, and of the processor."""
     root = Path(trees.__file__).parent.parent
     files = sorted(file for package in _PACKAGES for file in (root / package).rglob("*.py"))
@@ -35,7 +35,7 @@ def is_all_compiled() -> bool:
     if folder is None:
         return False
     try:
-        return (Path(folder) / NOTE).read_text() == _what_compiled_code_depends_on()
+        return (Path(folder) / NOTE).read_text() == _kernel_fingerprint()
     except OSError:
         return False
 
@@ -45,4 +45,4 @@ def note_all_compiled() -> None:
     folder = kernel_cache()
     if folder is not None:
         with suppress(OSError):
-            (Path(folder) / NOTE).write_text(_what_compiled_code_depends_on())
+            (Path(folder) / NOTE).write_text(_kernel_fingerprint())

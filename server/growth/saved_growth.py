@@ -152,7 +152,7 @@ class SavedGrowth:
         }
 
 
-def remove_strangers(store: Store) -> None:
+def remove_orphaned_files(store: Store) -> None:
     """Remove the files of deleted models, and incomplete files; a line in the log says what cannot be removed."""
     beside = store.beside(SUFFIX)
     if beside is None or not beside.is_dir():

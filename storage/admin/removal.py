@@ -32,7 +32,7 @@ _PARTS: Final[tuple[tuple[Table, tuple[Column[Any], ...]], ...]] = (
 
 
 def mark_deleted(connection: Connection, name: str) -> bool:
-    """Mark a model as deleted; `rows.lock_model` has its end told. There is something to be removed then."""
+    """Mark a model as deleted, and return True: there is something to be removed. Others learn of it as of changes."""
     key = lock_model(connection, name).id
     # No model is looked up by such a name, and no other can have it.
     gone = {"name": f"deleted/{key}", "deleted": True}

@@ -29,7 +29,7 @@ _GO_ON: Final = text(
 )
 
 
-def go_on(connection: Connection) -> None:
+def resume_clock(connection: Connection) -> None:
     """Let the lease clock run where it would stand still for long, because the database's was far ahead once.
 
     Else no lease would end, and no grower count as dead, until the database's clock is there again: years, maybe.

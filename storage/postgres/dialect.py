@@ -253,9 +253,9 @@ class PostgresDialect:
         """The database's clocks: processes of several machines may use it."""
         return DatabaseClock(wall)
 
-    def set_clock_going(self, connection: Connection) -> None:
-        """See `clock.go_on`."""
-        clock.go_on(connection)
+    def resume_clock(self, connection: Connection) -> None:
+        """See `clock.resume_clock`."""
+        clock.resume_clock(connection)
 
     def size_bytes(self, engine: Engine) -> int:
         """Return the size of the database."""

@@ -119,7 +119,7 @@ def _fetch_rows(cursor: "ClientCursor[Any]", begins: bool, count: int) -> list[l
 
 
 def leave_to_driver(connection: Connection) -> None:
-    """Let the driver begin this transaction, unless `exchange` does, which may have begun the one before."""
+    """Let the driver begin this transaction, unless `exchange_statements` does, which may have begun the one before."""
     cast("psycopg.Connection[Any]", connection.connection.driver_connection).autocommit = False
 
 

@@ -354,7 +354,7 @@ class QueryCalls(StoreCalls):
     def policies_of(self, keys: Sequence[int]) -> dict[int, Policy]:
         """Return the policies of several models by `ModelRecord.key`."""
         with self._database.read() as connection:
-            return policies.of_keys(connection, keys)
+            return policies.policies_of_keys(connection, keys)
 
     def set_policy(self, model: str, policy: Policy | PolicyRule) -> Policy:
         """Change the labelling policy of a model; it holds for leases and answers from now on.

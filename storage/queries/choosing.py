@@ -84,7 +84,7 @@ def read_lease_view(
 
 
 def policy_in(row: AnyRow) -> Policy:
-    """Return the policy in a row of a look."""
+    """Return the policy in a row of `read_lease_view`."""
     return Policy() if row.answers_per_query is None else policies.policy_from(row)
 
 
@@ -107,7 +107,9 @@ def _lease_view_query(moment: Select[Any]) -> Select[Any]:
 
 @cache
 def look_for_all(moment: Select[Any]) -> Select[Any]:
-    """Return the statement of `look` for several labellers (`asking`) of the model `wanted`, and up to `most` queries.
+    """Return the statement of `read_lease_view` for several labellers (`asking`) of the model `wanted`.
+
+    It has up to `most` queries.
 
     Each query has the column `passed`: those of the labellers who may not have it. There is one row at least, and each
     has the columns `holders`, who holds the leases that are alive, once for each, and `settled`, the event of the last

@@ -29,7 +29,7 @@ def policy_of(connection: Connection, model_id: int) -> Policy:
     return Policy() if row is None else policy_from(row)
 
 
-def of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
+def policies_of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
     """The policies of several models by id."""
     found = dict.fromkeys(model_ids, Policy())
     wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))

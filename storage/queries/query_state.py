@@ -58,7 +58,10 @@ def query_update_parameters(
 
 
 SETTLE = query_update("settle", "sequence")
-"""Update of a query that is settled, with the event that settled it; `updated("settle", ...)` makes its parameters."""
+"""Update of a query that is settled, with the event that settled it.
+
+`query_update_parameters("settle", ...)` makes its parameters.
+"""
 _WRITE = query_update("life")
 
 

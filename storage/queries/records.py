@@ -5,7 +5,10 @@ from enum import IntEnum
 
 
 class QueryState(IntEnum):
-    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's."""
+    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's.
+
+    Live queries have numbers up to `LEASED`: comparisons here and two partial indexes of the schema rely on it.
+    """
 
     OPEN = 1
     LEASED = 2

@@ -109,7 +109,7 @@ class SqliteDialect:
         """Return None: the machine's clocks serve, because no other machine uses the file."""
         return
 
-    def set_clock_going(self, connection: Connection) -> None:
+    def resume_clock(self, connection: Connection) -> None:
         """Do nothing: the machine's clock since boot does not jump."""
 
     def check_room(self, engine: Engine) -> None:

@@ -113,7 +113,7 @@ class _UntilOneClass:
             return Stop.PURE
         return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
 
-    def stop_after_choice(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, _choice: SplitChoice) -> Stop | None:
         return None
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 
 class TaskExecutor(Protocol):
-    """Any `concurrent.futures.TaskExecutor`, any of `quercus.compute`."""
+    """Any `concurrent.futures.Executor`, or any of `quercus.compute`."""
 
     def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Iterable[Any]:
         """Return the results of `fn`, in order."""

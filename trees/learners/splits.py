@@ -293,7 +293,7 @@ def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats
 
 
 def choice_of(best: dict[int, tuple[float, float | None]]) -> SplitChoice | None:
-    """Return the verdict for the attribute of largest gain; of tied ones, the first declared.
+    """Return the choice of the attribute of largest gain; of tied ones, the first declared.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ class _ReplayedTree:
         node = self._replayed_node(place)
         return Stop.PRUNED if node is None else node.stop  # none: no row took this branch so far
 
-    def stop_after_choice(self, _place: OpenNode, _verdict: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, _place: OpenNode, _choice: SplitChoice) -> Stop | None:
         return None
 
     def _replayed_node(self, place: OpenNode) -> Node | None:

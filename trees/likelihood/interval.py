@@ -171,7 +171,7 @@ class IntervalSolver:
 
     Parameters
     ----------
-    contours : (d, l) contours; more may be appended with `extend`
+    contours : (d, l) contours; more may be appended with `add_contours`
     alpha : level of the cut
     effort : see `entropy_interval`
     """

@@ -16,7 +16,7 @@ FIRST_LENGTH = 64  # of an array that grows; its length at least doubles
 class LabelledRows(WritableArrays):
     """The labelled rows and the numbers of their contours.
 
-    What `held` returned stays as it is: rows are appended behind it, and a change of a contour copies once.
+    What `held_columns` returned stays as it is: rows are appended behind it, and a change of a contour copies once.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ def with_room(array: NDArray[Any], count: int, room: int) -> NDArray[Any]:
 def common_length(one: Rows, other: Rows) -> int:
     """Return the number of entries, from the first on, that two arrays have in common.
 
-    `LabelledRows.held` returned both: if they begin at the same place in memory, they need no comparison.
+    `LabelledRows.held_columns` returned both: if they begin at the same place in memory, they need no comparison.
     """
     n = min(len(one), len(other))
     if one.__array_interface__["data"][0] == other.__array_interface__["data"][0]:

@@ -93,7 +93,7 @@ class Members:
         return min(same_rows, common_length(self.kinds, moment.labelled_kinds))
 
     def memory_changes(self, memory: int, moment: EvidenceMoment, agreed: int) -> MemoryChanges | None:
-        """Return the changes of a memory until a moment, None if there are none; see `agreed`."""
+        """Return the changes of a memory until a moment, None if there are none; see `agreed_count`."""
         old, new = (
             remembered_places(memory, len(self.labelled)),
             remembered_places(memory, len(moment.labelled)),
@@ -103,7 +103,7 @@ class Members:
         return MemoryChanges.between(moment, self.labelled[old], self.kinds[old], moment.labelled[new])
 
     def next_bayes(self, moment: EvidenceMoment, agreed: int) -> list[NaiveBayes]:
-        """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed`."""
+        """Return the naive-Bayes members at a moment; those that remember the same rows are one. See `agreed_count`."""
         evidence = moment.evidence
         member_of = {}
         if self.bayes:

@@ -103,7 +103,7 @@ def collapsible_nodes(tree: NodeEvidence, pruning: Pruning) -> Bools:
 
 
 def log_likelihoods(tree: NodeEvidence) -> Floats:
-    """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of informative labels as `NodeEvidence.informative` scales them."""
+    """Return ``ℓ(θ̂)`` of every node, (m,), in nats, of `NodeEvidence.informative_labels`."""
     node, contours, times = tree.informative_labels()
     values = times * np.log((contours * tree.theta[node]).sum(axis=1))
     return _sums_by_group(node, values, tree.parent.size)

@@ -256,7 +256,7 @@ def test_files_of_models_that_are_gone_are_removed(store: Store) -> None:
     assert path.exists()
     stray = path.with_name("stray.growth")
     stray.touch()
-    saved_growth.remove_strangers(store)
+    saved_growth.remove_orphaned_files(store)
     assert path.exists()
     assert not stray.exists()
     store.delete_model("m")
@@ -275,7 +275,7 @@ def test_what_cannot_be_removed_does_not_end_the_grower(
     (path.parent / "lost+found").mkdir()
     stray = path.with_name("stray.growth")
     stray.touch()
-    saved_growth.remove_strangers(store)
+    saved_growth.remove_orphaned_files(store)
     assert not stray.exists()
     assert f"{path.parent / 'lost+found'} cannot be removed" in caplog.text
     path.unlink()

@@ -167,7 +167,7 @@ class LeaveOneOut:
         return float(min(entropy(theta), near.least_entropy))
 
     def learn_from_lower(self, k: int, lower: float) -> None:
-        """Look for the point that reaches `lower` (bits) without a row of contour `k`, which `refine` has missed."""
+        """Look for the point that reaches `lower` (bits) without a row of contour `k`; `refine_contour` missed it."""
         problem, theta = self._problem_without(k)
         if len(problem[1]) and problem[2] < 0.0 < lower:
             near = LocalMinima()
