@@ -145,12 +145,13 @@ def kkt_excess(P: Array, w: Array, theta: Array, g: Array) -> float:
 
     It is infinite where some ``v_i`` is 0: such a point is near no maximiser.
     """
-    if not gradient(P, w, theta, g) > -np.inf:
-        return np.inf
+    gradient(P, w, theta, g)
     W = sum_of(w)
     worst = 0.0
     for j in range(theta.shape[0]):
         g[j] /= W
+        if not g[j] < np.inf:  # of some class that its label allows; 0 times infinity is NaN for the others
+            return np.inf
         worst = max(worst, g[j] - 1.0)
     return worst
 

@@ -185,12 +185,12 @@ def cell_kkt_excess(
         v = 0.0
         for j in range(l):
             v += table[columns[e], j] * theta[j]
-        if not v > 0.0:
-            return np.inf
         W += counts[e]
         for j in range(l):
             g[j] += table[columns[e], j] * (counts[e] / v)
     for j in range(l):
+        if not g[j] < np.inf:
+            return np.inf
         top = max(top, g[j] / W - 1.0)
     return top
 
