@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from quercus.client import convert
@@ -21,6 +22,8 @@ KINDS: Final = {
 }
 """Kinds of events by name: instance, answer, refusal, specification, correction, opinion, statement."""
 OnPosition = Callable[[str, int], None]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = {number: name for name, number in KINDS.items()}
 
 
@@ -51,8 +54,12 @@ class LogEvent:
 
     @property
     def id(self) -> str:
-        """Identifier of the event, unique among the events of all models."""
-        return f"{self.model_uid}/{self.sequence}"
+        """Identifier of the event, which no other event ever has.
+
+        It ends in the time of the event, in microseconds since 1970: a log that was put back to an earlier state (a
+        restored backup, a failover that lost commits) gives the numbers behind it to other events.
+        """
+        return f"{self.model_uid}/{self.sequence}/{(self.evidence.created_at - _EPOCH) // _MICROSECOND}"
 
 
 class EventWatch:

@@ -24,6 +24,7 @@ from quercus.client.bridges.mqtt_messages import BadMessageError, MessageFormat,
 from quercus.client.client import Client
 from quercus.client.errors import (
     AlreadyExists,
+    FailedPrecondition,
     InvalidArgument,
     QuercusError,
     Unavailable,
@@ -51,6 +52,18 @@ class Broker:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     ca: str | None = None
+
+    def has_topic(self, topic: str) -> bool:
+        """Return whether a topic is one of those that are subscribed to.
+
+        Examples
+        --------
+        >>> Broker("mqtt://broker.example", ["plant/+/wine", "$share/bridges/cellar/#"], "b").has_topic("cellar/7")
+        True
+        """
+        # $share/GROUP/TOPIC: the broker divides the messages of the topic among a group
+        filters = (each.split("/", 2)[2] if each.startswith("$share/") else each for each in self.topics)
+        return any(paho.topic_matches_sub(each, topic) for each in filters)
 
     def address(self) -> tuple[str, int, bool]:
         """Return host, port, and whether TLS is spoken.
@@ -152,6 +165,9 @@ class MqttBridge:
         ------
         Unavailable
             When no broker answers at the start, or it refuses the connection or a subscription.
+        FailedPrecondition
+            When the session at the broker still subscribes to topics that are not this bridge's. Their messages are not
+            acknowledged: the broker keeps them.
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
@@ -232,7 +248,19 @@ class MqttBridge:
             self._notify("the connection to the broker is lost; trying again")
 
     def _on_message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
-        """Take a message, in the thread of the connection; where many wait, so does the broker."""
+        """Take a message, in the thread of the connection; where many wait, so does the broker.
+
+        A session outlives the bridge that opened it, with its subscriptions and the messages that wait for it. Those of
+        another topic may be rows of another model, so they end the bridge.
+        """
+        if self._failure is not None:
+            return
+        if not self._broker.has_topic(message.topic):
+            raise FailedPrecondition(
+                f"the session {self._broker.client_id} at {self._broker.url} still subscribes to other topics: a message "
+                f"of {message.topic} arrived, and stays at the broker; give this bridge a session of its own with "
+                "--client-id"
+            )
         try:
             rows: Sequence[MessageRow] = self._form.rows(message.topic, bytes(message.payload))
         except BadMessageError as error:

@@ -138,7 +138,8 @@ class WebhookBridge:
         Raises
         ------
         FailedPrecondition
-            The receiver wants no more events (410), or another model has the name.
+            The receiver wants no more events (410), another model has the name, or the log was put back to an earlier
+            state, so that it is not known which events behind the position the receiver has.
         QuercusError
             There is no such model, or no server answers at the start.
         """
@@ -148,6 +149,7 @@ class WebhookBridge:
         while not self._stopping.is_set() and (most is None or handled < most):
             try:
                 poll_s = self._next_poll_s(poll_s, since)
+                self._check_log()
                 since = self._position.sequence
                 with closing(self._watch_events(poll_s)) as events:
                     for event in events:
@@ -175,8 +177,34 @@ class WebhookBridge:
             with_values=self._with_values,
             model_uid=self._position.model_uid,
             timeout_s=timeout_s,
-            on_position=self._position.record_delivered,
+            on_position=self._record_position,
         )
+
+    def _record_position(self, model_uid: str, sequence: int) -> None:
+        """Remember how far a watch came, unless the position is there already, and the event known."""
+        if (model_uid, sequence) != (self._position.model_uid, self._position.sequence):
+            self._position.record_delivered(model_uid, sequence)
+
+    def _check_log(self) -> None:
+        """Raise if the event of the position is not in the log any more; remember it if it was not known."""
+        position = self._position
+        if not position.sequence:
+            return
+        watch = self._client.watch_events(
+            self._model, position.sequence - 1, model_uid=position.model_uid, timeout_s=LONGEST_POLL_S
+        )
+        model = self._client.get_model(self._model)
+        is_there = model.uid != position.model_uid or model.sequence_committed >= position.sequence
+        with closing(watch) as events:
+            found = next(events).id if is_there else ""
+        if not is_there or position.event not in {"", found}:
+            raise FailedPrecondition(
+                f"the log of model {self._model} was put back to an earlier state, by a restored backup or a failover: "
+                f"event {position.sequence} is not the one that was delivered; to post the whole log again, start with "
+                "a new file of --state (a receiver knows by its id what it has)"
+            )
+        if not position.event:
+            position.record_delivered(position.model_uid, position.sequence, found)
 
     def _next_poll_s(self, poll_s: float, since: int) -> float:
         """Return the seconds of the next watch: more than the last one had if events exist and none of them arrived."""
@@ -239,5 +267,5 @@ class WebhookBridge:
         self._move_on(event)
 
     def _move_on(self, event: LogEvent) -> None:
-        self._position.record_delivered(event.model_uid, event.sequence)
+        self._position.record_delivered(event.model_uid, event.sequence, event.id)
         self.tally.sequence = event.sequence

@@ -14,7 +14,8 @@ APPLICATION: Final = 0x51574850
 SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION};
 CREATE TABLE position (
-    one INTEGER PRIMARY KEY CHECK (one = 1), model TEXT NOT NULL, model_uid TEXT NOT NULL, sequence INTEGER NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1), model TEXT NOT NULL, model_uid TEXT NOT NULL, sequence INTEGER NOT NULL,
+    event TEXT NOT NULL
 );
 """
 
@@ -28,6 +29,15 @@ class Position:
         Made, for this user alone, if it is not there. No other process can open it until it is closed.
     model
         Name of the model whose events are sent.
+
+    Attributes
+    ----------
+    model_uid
+        Uid of the model; empty before the first event.
+    sequence
+        Number of the last event that was delivered, or that is of no wanted kind.
+    event
+        Identifier of the event with that number; empty where it is not known.
 
     Raises
     ------
@@ -66,14 +76,20 @@ class Position:
             self._base.executescript(SCHEMA)
         elif application != APPLICATION:
             raise invalid("state", f"{self._path} is not a file of this bridge; name another one")
-        row = self._base.execute("SELECT model, model_uid, sequence FROM position").fetchone()
-        position: tuple[str, str, int] = row or (self._model, "", 0)
-        model, self.model_uid, self.sequence = position
+        row = self._base.execute("SELECT model, model_uid, sequence, event FROM position").fetchone()
+        position: tuple[str, str, int, str] = row or (self._model, "", 0, "")
+        model, self.model_uid, self.sequence, self.event = position
         if model != self._model:
             raise invalid("state", f"{self._path} is of the model {model!r}; name another file")
 
-    def record_delivered(self, model_uid: str, sequence: int) -> None:
+    def record_delivered(self, model_uid: str, sequence: int, event: str = "") -> None:
         """Remember that all up to an event is delivered; it is on the disk when this returns.
+
+        Parameters
+        ----------
+        model_uid : uid of the model.
+        sequence : number of the event.
+        event : its identifier, where it is known.
 
         Raises
         ------
@@ -82,11 +98,12 @@ class Position:
         """
         try:
             self._base.execute(
-                "INSERT OR REPLACE INTO position VALUES (1, ?, ?, ?)", (self._model, model_uid, sequence)
+                "INSERT OR REPLACE INTO position VALUES (1, ?, ?, ?, ?)",
+                (self._model, model_uid, sequence, event),
             )
         except sqlite3.Error as error:
             raise QuercusError(f"the position cannot be written to {self._path}: {error}") from None
-        self.model_uid, self.sequence = model_uid, sequence
+        self.model_uid, self.sequence, self.event = model_uid, sequence, event
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,15 @@ from integration.client.serving import QUERCUS, Serving
 from paho.mqtt.enums import CallbackAPIVersion
 from support.broker import RunningBroker
 
-from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification, Unavailable
+from quercus.client import (
+    Client,
+    FailedPrecondition,
+    InvalidArgument,
+    Nominal,
+    Numeric,
+    Specification,
+    Unavailable,
+)
 from quercus.client.bridges.mqtt import Broker, MqttBridge
 from quercus.client.bridges.mqtt_messages import MessageFormat
 
@@ -175,3 +183,18 @@ def test_a_broker_that_is_not_there(client: Client, made: str) -> None:
     source = Broker("mqtt://127.0.0.1:9", ["a"], "b")
     with pytest.raises(Unavailable, match=r"no broker answers at mqtt://127\.0\.0\.1:9"):
         MqttBridge(client, made, source, MessageFormat()).run()
+
+
+def test_a_session_with_topics_of_another_model_ends_the_bridge_before_a_row_goes_astray(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str
+) -> None:
+    """The session of a client id outlives the bridge: what waits there may be rows of another model."""
+    subscribed(broker, client, made)
+    publish(sensor, f"{made}/a", rows(3))
+    source = Broker(broker.url, ["elsewhere/+"], f"quercus-{made}")
+    other = MqttBridge(client, made, source, MessageFormat())
+    with pytest.raises(FailedPrecondition, match=f"a message of {made}/a arrived.*--client-id"):
+        other.run(most=1)
+    assert client.get_model(made).instance_count == 0
+    tally = bridge(client, broker, made).run(most=3)  # none of them was acknowledged: nothing is lost
+    assert (tally.stored, tally.rejected) == (3, 0)

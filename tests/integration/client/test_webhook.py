@@ -76,11 +76,11 @@ def test_events_are_posted_signed_and_in_order_and_go_on_where_they_ended(
     client.push(hooked, [{"X": "b"}], [{"o": 1.0, "s": 0.25}], ids=["3"])
     bridge(client, hooked, receiver.url, tmp_path / "state", 1)
     uid = client.get_model(hooked).uid
-    assert [each.id for each in receiver.posted] == [f"{uid}/{n}" for n in (1, 2, 3)]
+    assert [each.id.rpartition("/")[0] for each in receiver.posted] == [f"{uid}/{n}" for n in (1, 2, 3)]
     assert all(each.is_signed and abs(each.timestamp - time.time()) < 60 for each in receiver.posted)
     one, two, three = (each.event for each in receiver.posted)
     assert (one["specversion"], one["type"], one["subject"]) == ("1.0", "quercus.instance", "1")
-    assert (one["id"], one["source"]) == (f"{uid}/1", f"/models/{hooked}")
+    assert (one["id"], one["source"]) == (receiver.posted[0].id, f"/models/{hooked}")
     assert (one["data"]["label"], one["data"]["values"]) == ("o", {"X": "a"})
     assert (two["subject"], two["data"]["instance"]) == ("two%20words", "two words")
     assert two["data"]["label"] in (["o", "s"], None)  # of two classes, that is nothing known
@@ -297,3 +297,49 @@ def test_the_command_goes_on_after_it_was_killed(
     assert json.loads(done.stdout) == {"delivered": 1, "attempts": 1, "given_up": 0, "sequence": 2}
     assert [each.event["data"]["sequence"] for each in receiver.posted] == [1, 2, 2]
     assert SECRET not in done.stderr
+
+
+def test_a_restored_backup_ends_the_bridge_and_its_new_events_have_new_ids(
+    tmp_path: Path, receive: Receive
+) -> None:
+    """The numbers behind a backup are given to other events, which a receiver would take for those that it has."""
+    receiver, backup = receive(), tmp_path / "backup.db"
+    serving = Serving(tmp_path, grower=False)
+    store = tmp_path / "quercus.db"
+    with Client(serving.address) as client:
+        client.create_model("m", Specification([Nominal("X", "ab")], ["o", "s"]))
+        client.push("m", ROWS)
+        subprocess.run([QUERCUS, "backup", str(backup), "--store", str(store)], check=True)
+        client.push("m", ROWS, ids=["lost-1", "lost-2"])
+        bridge(client, "m", receiver.url, tmp_path / "state", 4)
+    serving.stop()
+    subprocess.run([QUERCUS, "restore", str(backup), "--store", str(store), "--force"], check=True)
+    serving = Serving(tmp_path, grower=False)
+    with Client(serving.address) as client:
+        with pytest.raises(FailedPrecondition, match=r"put back to an earlier state.*event 4.*--state"):
+            bridge(client, "m", receiver.url, tmp_path / "state", 1)
+        client.push("m", ROWS * 2, ids=["new-1", "new-2", "new-3", "new-4"])
+        with pytest.raises(FailedPrecondition, match=r"put back to an earlier state.*event 4.*--state"):
+            bridge(client, "m", receiver.url, tmp_path / "state", 1)
+        assert len(receiver.posted) == 4
+        bridge(client, "m", receiver.url, tmp_path / "again", 6)
+    serving.stop()
+    before, after = receiver.posted[:4], receiver.posted[4:]
+    assert [each.id for each in after[:2]] == [each.id for each in before[:2]]
+    assert {each.id for each in before[2:]}.isdisjoint(each.id for each in after[2:])
+    assert [each.event["subject"] for each in after[2:]] == ["new-1", "new-2", "new-3", "new-4"]
+
+
+def test_an_event_that_was_passed_over_is_known_again_after_a_restored_backup(
+    client: Client, hooked: str, tmp_path: Path, receive: Receive
+) -> None:
+    """The position may lie behind events that were not wanted; a log that has other ones there was put back."""
+    receiver = receive()
+    client.update_model(hooked, budget=4)
+    bridge(client, hooked, receiver.url, tmp_path / "state", 1, kinds=["specification"])
+    position = Position(tmp_path / "state", hooked)
+    assert position.event.startswith(f"{position.model_uid}/3/")
+    position.record_delivered(position.model_uid, 2, f"{position.model_uid}/2/0")
+    position.close()
+    with pytest.raises(FailedPrecondition, match="event 2 is not the one that was delivered"):
+        bridge(client, hooked, receiver.url, tmp_path / "state", 1)
