@@ -39,8 +39,8 @@ _CAUSES = {
 """Explanations by phrases of gRPC's errors, in lower case."""
 
 _REFUSED = (
-    "{address} closed the connection: if the server asks clients for a certificate, give one of an authority that it "
-    "trusts with --client-cert and --client-key"
+    "{address} closed the connection: if the server asks clients for a certificate, give one that has not expired, of "
+    "an authority that it trusts, with --client-cert and --client-key"
 )
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
+import time
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import grpc
 
 from quercus.server.gate.certificate_dates import certificate_end
 from quercus.server.wire.errors import BadStart
+
+WARNED_S: Final = 14 * 86_400.0
+"""Seconds before a certificate expires in which the server says so whenever it reads it."""
+_log = logging.getLogger(__name__)
 
 
 class Certificates:
@@ -80,9 +87,15 @@ def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
 
 def _end_of(cert: str, key: str) -> float:
     try:
-        return certificate_end(cert, key)
+        end = certificate_end(cert, key)
     except (OSError, ValueError):  # an extension that only a handshake refuses; only the metric is affected
         return 0.0
+    renewal = "renew the file, then send the server SIGHUP"
+    if not end:
+        _log.warning("the certificate %s has expired, and clients refuse it: %s", cert, renewal)
+    elif end < time.time() + WARNED_S:
+        _log.warning("the certificate %s expires on %s: %s", cert, datetime.fromtimestamp(end, UTC).date(), renewal)
+    return end
 
 
 def _failure_reason(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from quercus.storage import Store, file_url
 class Papers:
     """Certificates of an authority, as files."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, lasts: timedelta | None = None) -> None:
         self.authority = trustme.CA()
-        issued = self.authority.issue_cert("localhost", "127.0.0.1")
+        end = None if lasts is None else datetime.now(UTC) + lasts
+        issued = self.authority.issue_cert("localhost", "127.0.0.1", not_after=end)
         self.ca, self.cert, self.key = (folder / f"{name}.{kind}" for kind in ("ca", "cert", "key"))
         self.authority.cert_pem.write_to_path(self.ca)
         issued.private_key_pem.write_to_path(self.key)
@@ -164,3 +166,31 @@ def test_a_hangup_without_tls_kills_nobody(
         child.process.send_signal(tools.signals.SIGHUP)
     child.api.create("m")
     assert child.finish(tools.signals.SIGTERM)[0] == 0
+
+
+@pytest.mark.parametrize(("days", "said"), [(-1, "has expired, and clients refuse it"), (5, "expires on 20")])
+def test_a_server_says_that_its_certificate_ends(
+    start_live: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture, days: int, said: str
+) -> None:
+    papers = Papers(tmp_path, "old", timedelta(days=days))
+    with caplog.at_level("WARNING"):
+        server = start_live(tmp_path / "store.db", grower=False, **papers.server)
+    assert any(f"{papers.cert} {said}" in line and "SIGHUP" in line for line in caplog.messages)
+    with Client(f"tls://{server.server.address}", ca=papers.ca, timeout_s=5, outage_s=0) as client:
+        if days < 0:
+            unreachable(client, "the certificate of the server at .* is not valid now .*expired")
+        else:
+            assert list(client.models()) == []
+
+
+def test_a_client_whose_certificate_has_expired_gets_nothing(
+    start_live: Callable[..., Any], tmp_path: Path, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start_live(tmp_path / "store.db", grower=False, tls_client_ca=str(papers.ca), **papers.server)
+    expired = papers.authority.issue_cert("localhost", not_after=datetime.now(UTC) - timedelta(days=1))
+    expired.private_key_pem.write_to_path(tmp_path / "expired.key")
+    expired.cert_chain_pems[0].write_to_path(tmp_path / "expired.cert")
+    monkeypatch.setenv("QUERCUS_CLIENT_CERT", str(tmp_path / "expired.cert"))
+    monkeypatch.setenv("QUERCUS_CLIENT_KEY", str(tmp_path / "expired.key"))
+    address = f"tls://{server.server.address}"
+    unreachable(Client(address, ca=papers.ca, timeout_s=5, outage_s=0), "give one that has not expired")
