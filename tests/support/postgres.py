@@ -58,9 +58,10 @@ class Cluster:
     ----------
     folder : of the programs.
     disk : a folder in which its own is made; None: in memory.
+    of : the primary that this one is a standby of; None: it is a primary itself.
     """
 
-    def __init__(self, folder: Path, disk: Path | None = None) -> None:
+    def __init__(self, folder: Path, disk: Path | None = None, of: "Cluster | None" = None) -> None:
         self._programs = folder
         self.user = "quercus"
         self._as = {"user": "nobody"} if os.geteuid() == 0 else {}
@@ -70,6 +71,12 @@ class Cluster:
             shutil.chown(self.root, "nobody")
         self._numbers = count(1)
         self._process: subprocess.Popen[bytes] | None = None
+        if of is not None:
+            place = ["--host", str(of.root), "--port", str(of.port), "--username", self.user]
+            self._run("pg_basebackup", "--pgdata", str(self.data), "--write-recovery-conf", "--no-sync",
+                      "--checkpoint=fast", *place)  # fmt: skip
+            self.start()
+            return
         language = ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"]  # in which "a" < "B"
         self._run("initdb", "--pgdata", str(self.data), "--username", self.user, "--auth=trust", "--no-sync",
                   "--encoding=UTF8", *language)  # fmt: skip
@@ -127,6 +134,21 @@ class Cluster:
         """Let the addresses of a network connect, from the next start on."""
         with (self.data / "pg_hba.conf").open("a") as file:
             file.write(f"\nhost all all {network} trust\n")
+
+    def make_standby(self) -> "Cluster":
+        """Start a standby; from now on a commit is acknowledged when the standby has it on its disk, too."""
+        made = Cluster(self._programs, of=self)
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.execute("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + START_S
+        while self.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            assert time.monotonic() < deadline, "the standby does not follow"
+            time.sleep(0.02)
+        return made
+
+    def promote(self) -> None:
+        """Make the primary of a standby."""
+        self.execute("SELECT pg_promote()")
 
     def stop(self, number: int = signal.SIGINT) -> None:
         """Stop the server: by SIGINT in order, by SIGQUIT as if it had lost its power."""

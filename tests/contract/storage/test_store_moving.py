@@ -1,11 +1,14 @@
 """A store that moves to another database is the same store there: rows, keys, numbers, leases and what comes after."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.killed import survives
 
 from quercus.storage import AgendaEntry, FailedPrecondition, NewValue, Policy, Store, StoreBusy, file_url
 from quercus.storage.admin import moving
@@ -65,7 +68,7 @@ def filled(store_url: str) -> Iterator[Callable[[], Store]]:
 def contents(store: Store) -> dict[str, Any]:
     names = [record.name for record in store.list_models()]
     return {
-        "models": store.list_models(),
+        "models": [replace(record, lag_s=0.0) for record in store.list_models()],
         "events": [store.read_events(name) for name in names],
         "queries": [
             [(q.number, q.state, q.labeller, q.token, q.asked) for q in store.list_queries(name)]
@@ -97,8 +100,6 @@ def test_there_and_back_it_is_the_same(
     for url in (other_url, back):
         with Store.open(url) as store:
             after = contents(store)
-            for record in (*before["models"], *after["models"]):
-                object.__setattr__(record, "lag_s", 0.0)
             assert after == before
             assert left_s is not None
             left = store.next_change_s()
@@ -247,3 +248,22 @@ def test_rows_that_come_back_as_others_are_not_kept(
         move_store(store_url, other_url)
     with Store.open(other_url) as store:
         assert store.list_models() == []
+
+
+def test_killed_at_any_statement_it_goes_on_and_the_old_store_is_as_it_was(
+    filled: Callable[[], Store], store_url: str, other_url: str
+) -> None:
+    with filled() as store:
+        before = contents(store)
+    kills = 0
+    for statement in count(step=5):  # each of them goes on where the one before was killed
+        if survives(lambda: move_store(store_url, other_url), statement):
+            break
+        kills += 1
+        with Store.open(store_url) as store:
+            assert contents(store) == before
+    assert kills > 10
+    with Store.open(other_url) as store:
+        after = contents(store)
+    assert after == before
+    assert verify_store(other_url) == []

@@ -1,11 +1,13 @@
 """A store that an earlier version wrote, opened by this one: nothing is lost, and leases live on."""
 
 import sqlite3
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.histories import check_history
+from support.killed import survives
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
@@ -24,6 +26,7 @@ from quercus.storage import (
     Store,
 )
 from quercus.storage.admin.verify import verify_store
+from quercus.storage.schema import HEAD, REVISION_TABLE
 
 FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
 SAVED_AT = 1_700_000_050.0  # by its wall clock
@@ -177,3 +180,28 @@ def test_down_and_up_again_the_leases_stay(path):
     with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
         assert store.get_query("wine", 5).state is QueryState.LEASED
         assert store.answer("wine", *CLEO, b"x", 1.0, False).sequence == 27
+
+
+def test_an_upgrade_that_is_killed_at_any_statement_leaves_the_old_schema_or_the_new(path):
+    with sqlite3.connect(path) as raw:
+        before = list(raw.iterdump())
+    raw.close()
+    kills = 0
+    for statement in count(step=9):
+        if survives(lambda: Store.open(f"sqlite:///{path}").close(), statement):
+            break
+        kills += 1
+        with sqlite3.connect(path) as raw:
+            assert list(raw.iterdump()) == before or stored(raw) == HEAD
+        raw.close()
+    assert kills > 5
+    with Store.open(f"sqlite:///{path}") as store:
+        assert [event.sequence for event in store.read_events("wine")] == list(range(1, 27))
+    with sqlite3.connect(path) as raw:
+        assert stored(raw) == HEAD
+    raw.close()
+    assert verify_store(f"sqlite:///{path}") == []
+
+
+def stored(raw: sqlite3.Connection) -> str:
+    return str(raw.execute(f"SELECT version_num FROM {REVISION_TABLE}").fetchone()[0])  # noqa: S608
