@@ -250,6 +250,7 @@ def test_rows_that_come_back_as_others_are_not_kept(
         assert store.list_models() == []
 
 
+@pytest.mark.slow
 def test_killed_at_any_statement_it_goes_on_and_the_old_store_is_as_it_was(
     filled: Callable[[], Store], store_url: str, other_url: str
 ) -> None:
