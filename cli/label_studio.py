@@ -79,7 +79,7 @@ def label_studio(
         from quercus.client.http_serving import listen, serve  # noqa: PLC0415
     if bool(tls_cert) != bool(tls_key):
         raise typer.BadParameter("a certificate and its private key go together: --tls-cert and --tls-key")
-    secret = secret_of(secret_file, "QUERCUS_LABEL_STUDIO_SECRET").strip()
+    secret = secret_of(secret_file, "QUERCUS_LABEL_STUDIO_SECRET")
     if not is_loopback(host):
         _check_open(host, secret, encrypted=bool(tls_cert) or plaintext)
     config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)

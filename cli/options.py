@@ -47,10 +47,16 @@ def server_option(parameter: Parameter) -> Any:
 
 
 def secret_of(file: Path | None, variable: str) -> str:
-    """Return the secret in the file of ``--secret-file``, else in an environment variable; empty: none."""
+    """Return the secret in the file of ``--secret-file``, else in an environment variable; empty: none.
+
+    An empty file is refused: who names a file wants a secret.
+    """
     if file is None:
-        return os.environ.get(variable, "")
+        return os.environ.get(variable, "").strip()
     try:
-        return file.read_text(encoding="utf-8")
+        secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"--secret-file: cannot read {file}: {error}") from None
+    if not secret:
+        raise typer.BadParameter(f"--secret-file: {file} is empty")
+    return secret

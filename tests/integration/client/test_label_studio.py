@@ -292,6 +292,7 @@ def test_a_secret_keeps_strangers_out_and_stands_in_no_output(
         (["--host", "0.0.0.0", "--secret-file", "SECRET"], "--plaintext"),
         (["--secret-file", "SHORT"], "at least 22"),
         (["--secret-file", "nowhere"], "cannot read"),
+        (["--secret-file", "EMPTY", "--port", "0"], "EMPTY is empty"),
         (["--tls-cert", "x.pem"], "go together"),
         (["--model", "nothing"], "nothing"),
     ],
@@ -306,6 +307,7 @@ def test_a_backend_that_must_not_run_does_not(
 ) -> None:
     (tmp_path / "SECRET").write_text(SECRET)
     (tmp_path / "SHORT").write_text("short")
+    (tmp_path / "EMPTY").write_text("\n")
     monkeypatch.chdir(tmp_path)
     done = command_line.quercus("bridge", "label-studio", "-m", trees, *flags, server=serving.address)
     assert done.returncode in {1, 2}
