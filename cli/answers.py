@@ -17,6 +17,7 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     ModelArgument,
     ServerOption,
+    SpreadsheetOption,
     StandardOutput,
     connect,
     default_labeller,
@@ -118,13 +119,7 @@ def answers(
         ),
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write the values of the rows as well.")] = False,
-    for_spreadsheets: Annotated[
-        bool,
-        typer.Option(
-            "--for-spreadsheets",
-            help="In CSV, put an apostrophe before cells that a spreadsheet would run as formulas.",
-        ),
-    ] = False,
+    for_spreadsheets: SpreadsheetOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     correct: Annotated[
         tuple[int, str] | None,

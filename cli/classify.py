@@ -20,6 +20,7 @@ from quercus.cli.common import (
     MissingOption,
     ModelArgument,
     ServerOption,
+    SpreadsheetOption,
     StandardOutput,
     bar,
     connect,
@@ -33,6 +34,7 @@ from quercus.client.client import Client
 from quercus.client.results import Classifications
 from quercus.files import FileError, FileRecord, open_table
 from quercus.files.schema import Binding, class_of
+from quercus.files.writing import shielded_cell
 
 CHUNK_ROWS = 5000
 _Stream = IO[str] | StandardOutput
@@ -62,6 +64,7 @@ def classify(
         typer.Option("--output", "-o", metavar="FILE", help="Write CSV to this file.", dir_okay=False),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --output.")] = False,
+    for_spreadsheets: SpreadsheetOption = False,
     class_name: Annotated[
         str | None,
         typer.Option(
@@ -100,6 +103,8 @@ def classify(
         if as_json
         else form or (OutputFormat.TABLE if out.is_terminal and output is None else OutputFormat.CSV)
     )
+    if for_spreadsheets and chosen is not OutputFormat.CSV:
+        raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     table = open_table(file, delimiter=delimiter, missing=words_of(missing))
     at = None if class_name is None else table.position(class_name, "--class")
     right = known = total = 0
@@ -108,7 +113,11 @@ def classify(
         classes = tuple(specification.classes)
         binding = Binding(table, specification, uncertain=True)
         with _open_output(output) as stream:
-            writer = _WRITERS[chosen](stream, classes, masses)
+            writer: _CsvWriter | _JsonWriter | _TableWriter
+            if chosen is OutputFormat.CSV:
+                writer = _CsvWriter(stream, classes, masses, for_spreadsheets=for_spreadsheets)
+            else:
+                writer = (_JsonWriter if chosen is OutputFormat.JSON else _TableWriter)(classes, masses)
             for records, answers in _classify_chunks(client, model, binding, masses):
                 if at is not None:
                     truths = [class_of(table, record, at, classes) for record in records]
@@ -158,9 +167,12 @@ def _open_output(path: Path | None) -> Iterator[_Stream]:
 
 
 class _CsvWriter:
-    def __init__(self, stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
+    def __init__(
+        self, stream: _Stream, classes: tuple[str, ...], masses: bool, *, for_spreadsheets: bool
+    ) -> None:
         self._writer = csv.writer(stream, lineterminator="\n")
         self._masses = masses
+        self._shield = shielded_cell if for_spreadsheets else str
         bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
         own = ["mass"] if masses else []
         self._writer.writerow(["row", "class", *bounds, "classes", *own, "version"])
@@ -169,14 +181,15 @@ class _CsvWriter:
         for row, each in enumerate(answers, start):
             numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
             own = [_mass_text(each.mass)] if self._masses else []
-            self._writer.writerow([row, each.label, *numbers, "|".join(each.label_set), *own, each.version])
+            names = [self._shield(cell) for cell in (each.label, "|".join(each.label_set), *own)]
+            self._writer.writerow([row, names[0], *numbers, *names[1:], each.version])
 
     def finish(self) -> None:
         pass
 
 
 class _JsonWriter:
-    def __init__(self, _stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
+    def __init__(self, classes: tuple[str, ...], masses: bool) -> None:
         self._classes = classes
         self._masses = masses
 
@@ -195,7 +208,7 @@ class _JsonWriter:
 
 
 class _TableWriter:
-    def __init__(self, _stream: _Stream, classes: tuple[str, ...], masses: bool) -> None:
+    def __init__(self, classes: tuple[str, ...], masses: bool) -> None:
         own = ["mass"] if masses else []
         self._table = RichTable(
             "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
@@ -223,10 +236,3 @@ class _TableWriter:
         out.print(self._table)
         versions = ", ".join(str(version) for version in sorted(self._versions))
         out.print(f"by tree version {versions}", style="dim")
-
-
-_WRITERS: dict[OutputFormat, type[_CsvWriter] | type[_JsonWriter] | type[_TableWriter]] = {
-    OutputFormat.CSV: _CsvWriter,
-    OutputFormat.JSON: _JsonWriter,
-    OutputFormat.TABLE: _TableWriter,
-}

@@ -87,6 +87,13 @@ ModelArgument = Annotated[
 DelimiterOption = Annotated[
     str, typer.Option("--delimiter", help="Separator of the cells of a CSV file.", metavar="CHAR")
 ]
+SpreadsheetOption = Annotated[
+    bool,
+    typer.Option(
+        "--for-spreadsheets",
+        help="In CSV, put an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
+    ),
+]
 MissingOption = Annotated[
     list[str] | None,
     typer.Option(

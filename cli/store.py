@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from quercus.cli.common import JsonOption, err, fail, out, print_json, report
+from quercus.cli.common import JsonOption, SpreadsheetOption, err, fail, out, print_json, report
 from quercus.cli.completion import complete_model
 from quercus.cli.progress import progress_bar
 from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
@@ -132,13 +132,7 @@ def export(
     ],
     store: StoreOption = None,
     force: ForceOption = False,
-    for_spreadsheets: Annotated[
-        bool,
-        typer.Option(
-            "--for-spreadsheets",
-            help="In .csv, put an apostrophe before text that begins with = + - @, which a spreadsheet would run.",
-        ),
-    ] = False,
+    for_spreadsheets: SpreadsheetOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a model's evidence to a file.

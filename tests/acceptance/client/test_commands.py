@@ -12,7 +12,7 @@ import pytest
 from integration.client.serving import QUERCUS, Serving
 from support.command_line import quercus
 
-from quercus.client import Client
+from quercus.client import Client, Numeric, Specification
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
 from quercus.specification.strategies import FOREST_DEFAULT
 
@@ -139,10 +139,10 @@ def test_labels_are_sent_only_when_asked_for(server: str, name: str, table_t: Pa
     assert theta == {("0.333333", "0.333333", "0.333333")}
 
 
-def answers(server: str, name: str, file: Path) -> list[list[str]]:
+def answers(server: str, name: str, file: Path, *flags: str) -> list[list[str]]:
     with Client(server) as client:
         client.wait_grown(name)
-    done = quercus("classify", name, str(file), server=server)
+    done = quercus("classify", name, str(file), *flags, server=server)
     assert done.returncode == 0, done.stderr
     return list(csv.reader(io.StringIO(done.stdout)))
 
@@ -191,6 +191,20 @@ def test_a_model_of_another_learner_and_uncertain_cells(
         )
         assert done.returncode != 0
         assert words in done.stderr
+
+
+def test_classes_that_a_spreadsheet_would_run(server: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("x\n1\n")
+    with Client(server) as client:
+        client.create_model(name, Specification([Numeric("x")], ["=cmd|'C calc'!A0", "s"]))
+        client.push(name, [[1.0], [2.0]], ["=cmd|'C calc'!A0", "s"])
+        client.wait_grown(name, timeout_s=60)
+    plain = answers(server, name, tmp_path / "new.csv")[1]
+    assert (plain[1], plain[8][0]) == ("=cmd|'C calc'!A0", "=")
+    shielded = answers(server, name, tmp_path / "new.csv", "--for-spreadsheets")[1]
+    assert shielded == [f"'{cell}" if cell.startswith("=") else cell for cell in plain]
+    done = quercus("classify", name, str(tmp_path / "new.csv"), "--json", "--for-spreadsheets", server=server)
+    assert "is for CSV" in done.stderr
 
 
 def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path: Path) -> None:
