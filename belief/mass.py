@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import check_mask, check_size, full_mask
+from quercus.belief.sums import weighted_sum
 
 MAX_FOCAL_SETS = 65_536
 SUM_TOLERANCE = 1e-9
@@ -96,7 +97,8 @@ class MassFunction:
     def contour(self) -> NDArray[np.float64]:
         """Return the plausibility of each class, float64 (size,), in [0, 1]."""
         masks, masses = self.arrays()
-        return np.minimum(masses @ membership(masks, self.size), 1.0)  # the masses may sum to 1 + 1e-9
+        sums = weighted_sum(masses, membership(masks, self.size))
+        return np.minimum(sums, 1.0)  # the masses may sum to 1 + 1e-9
 
 
 def membership(masks: NDArray[np.uint64], size: int) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import TotalConflict
 from quercus.belief.frame import check_mask
 from quercus.belief.mass import MassFunction, membership
+from quercus.belief.sums import weighted_sum
 
 
 def belief(m: MassFunction, mask: int) -> float:
@@ -67,7 +68,7 @@ def pignistic(m: MassFunction) -> NDArray[np.float64]:
     populated = cardinality > 0
     if not populated.any():
         raise TotalConflict("all mass is on the empty set: there is no pignistic probability")
-    shares: NDArray[np.float64] = (masses[populated] / cardinality[populated]) @ inside[populated]
+    shares = weighted_sum(masses[populated] / cardinality[populated], inside[populated])
     normalised: NDArray[np.float64] = shares / shares.sum()
     return normalised
 
@@ -88,7 +89,7 @@ def nonspecificity(m: MassFunction) -> float:
     1.0
     """
     masses, inside = _populated_sets(m)
-    return float(masses @ np.log2(inside.sum(axis=1)))
+    return float((masses * np.log2(inside.sum(axis=1))).sum())
 
 
 def discord(m: MassFunction) -> float:
@@ -107,7 +108,8 @@ def discord(m: MassFunction) -> float:
     1.0
     """
     masses, inside = _populated_sets(m)
-    return float(-masses @ np.log2(np.minimum(inside @ pignistic(m), 1.0))) + 0.0  # never -0.0
+    bets = np.minimum((inside * pignistic(m)).sum(axis=1), 1.0)
+    return float(-(masses * np.log2(bets)).sum()) + 0.0  # never -0.0
 
 
 def deng_entropy(m: MassFunction) -> float:
@@ -127,7 +129,7 @@ def deng_entropy(m: MassFunction) -> float:
     """
     masses, inside = _populated_sets(m)
     subsets = np.exp2(inside.sum(axis=1)) - 1.0
-    return float(masses @ (np.log2(subsets) - np.log2(masses))) + 0.0
+    return float((masses * (np.log2(subsets) - np.log2(masses))).sum()) + 0.0
 
 
 def _populated_sets(m: MassFunction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

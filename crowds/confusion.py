@@ -55,7 +55,7 @@ class CrowdEstimate:
         """Standard deviation (m,) of the reliability: how little is known of it."""
         right = np.einsum("jcc->jc", self.matrices)
         variance = right * (1.0 - right) / (self.cells.sum(axis=2) + 1.0)
-        deviation: Floats = np.sqrt(variance @ self.prevalence**2)
+        deviation: Floats = np.sqrt((variance * self.prevalence**2).sum(axis=1))
         return deviation
 
     def answer_evidence(self, labeller: int, contour: Floats) -> Floats:
@@ -68,7 +68,7 @@ class CrowdEstimate:
         """
         if not 0 <= labeller < len(self.cells):
             raise InvalidInput("labeller", f"is {labeller}, must be 0 to {len(self.cells) - 1}")
-        likelihood = self.matrices[labeller] @ np.asarray(contour, dtype=np.float64)
+        likelihood = (self.matrices[labeller] * np.asarray(contour, dtype=np.float64)).sum(axis=1)
         found: Floats = likelihood / likelihood.max()
         return found
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
@@ -94,7 +95,7 @@ class EvidentialNeighbours:
 
     def predict(self, values: Floats) -> Prediction:
         """Return the normalised contour of the combined evidence as probabilities."""
-        distances = _euclidean_distances(self.problem.matrix(values), self.rows)
+        distances = cdist(self.problem.matrix(values), self.rows)
         nearest = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
         near = np.take_along_axis(distances, nearest, axis=1)
         reliability = 0.95 * np.exp(-((near / self.reach) ** 2))[:, :, np.newaxis]
@@ -114,13 +115,7 @@ def ek_nn(problem: Problem, k: int = 7) -> FittedLearner:
         return UniformClassifier(train.size)
     rows = matrix[told]
     contours = train.contours[told] / train.contours[told].max(axis=1, keepdims=True)
-    among = np.sort(_euclidean_distances(rows, rows), axis=1)[:, min(k, len(rows) - 1)]
+    among = np.sort(cdist(rows, rows), axis=1)[:, min(k, len(rows) - 1)]
     apart = among[among > 0]  # binned rows are often at the same place
     reach = float(np.median(apart)) if apart.size else 1.0
     return EvidentialNeighbours(problem, rows, contours, reach, k)
-
-
-def _euclidean_distances(rows: Floats, others: Floats) -> Floats:
-    squares = (rows**2).sum(axis=1)[:, np.newaxis] + (others**2).sum(axis=1) - 2 * rows @ others.T
-    distances: Floats = np.sqrt(np.maximum(squares, 0.0))
-    return distances

@@ -9,6 +9,7 @@ from quercus.belief.errors import TooManyFocalSets, TotalConflict
 from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import combine_repeatedly
+from quercus.belief.sums import weighted_sum
 from quercus.specification.parameters import MIN_INSTANCES
 from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, grow_tree
 from quercus.trees.learners.predictions import singleton_beliefs
@@ -149,7 +150,7 @@ def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:
     total = sum(sums.values())
     if len(sums) > MAX_FOCAL_SETS:
         contours = np.array([mass.contour() for mass in weights])
-        return consonant_mass(np.array(list(weights.values())) @ contours)
+        return consonant_mass(weighted_sum(np.array(list(weights.values())), contours))
     return MassFunction.of(next(iter(weights)).size, {focal: value / total for focal, value in sums.items()})
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
+from quercus.belief.sums import weighted_sum
 from quercus.specification.parameters import INSTANCES_PER_CLASS, LEAF, MAX_MASS_CLASSES, MIN_WEIGHT
 from quercus.trees.growth.batch import (
     Branch,
@@ -68,7 +69,7 @@ class LeastEntropy:
         columns = self.table.values[place.rows][:, place.attributes].T
         logs = np.stack([c.log_densities(x) for c, x in zip(components, columns, strict=True)])
         weights = self.table.weights[place.rows]
-        mean = ConsonantMasses.of(logs).deng_entropy() @ weights / weights.sum()
+        mean = (ConsonantMasses.of(logs).deng_entropy() * weights).sum(axis=1) / weights.sum()
         at = first_largest((-mean).tolist())
         gains = {k: (-bits, -bits) for k, bits in zip(place.attributes, mean.tolist(), strict=True)}
         return EntropyChoice(place.attributes[at], gains, (place.attributes[at],), component=components[at])
@@ -142,10 +143,10 @@ class ObeLeaf:
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
         share = weights / total
-        belief = np.minimum(share @ self.alone[place.rows], 1.0)
-        plausibility = np.minimum(share @ self.possible[place.rows], 1.0)
+        belief = np.minimum(weighted_sum(share, self.alone[place.rows]), 1.0)
+        plausibility = np.minimum(weighted_sum(share, self.possible[place.rows]), 1.0)
         theta = np.clip(
-            share @ self.table.pignistic[place.rows], belief, plausibility
+            weighted_sum(share, self.table.pignistic[place.rows]), belief, plausibility
         )  # but for rounding inside
         return NodePrediction(
             first_largest(plausibility.tolist()),
@@ -183,7 +184,7 @@ class LbeLeaf:
         for depth in range(len(place.path)):
             rows, logs = self.branching.log_contours[place.path[:depth]]
             here = log_commonalities(logs[np.searchsorted(rows, place.rows)])
-            total += weights @ here
+            total += weighted_sum(weights, here)
         masses, _ = normalised_masses(total)
         self.commonalities[place.path] = total - total[1 << np.arange(table.size)].max()
         return mass_summary(mass_function(masses), place, float(weights.sum()))

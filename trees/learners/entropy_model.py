@@ -150,8 +150,17 @@ class BeliefEntropyModel(LearnedModel):
                 return self.commonalities[nodes]
             masses = self.flat.masses or to_mass_function(self.flat)
             distinct, index = disjunction_of_ends(masses, part.owner, nodes, count)
-            logs = np.array([log_commonalities_of(mass) for mass in distinct])
-            return logs.reshape(-1, 1 << self.size)[index]
+            logs = np.array([log_commonalities_of(mass) for mass in distinct]).reshape(-1, 1 << self.size)[
+                index
+            ]
+            if len(
+                self.commonalities
+            ):  # of a row that ends in one node as finely as without others beside it
+                starts = np.searchsorted(part.owner, np.arange(count))
+                first, last = np.minimum.reduceat(nodes, starts), np.maximum.reduceat(nodes, starts)
+                sole = np.flatnonzero(first == last)
+                logs[sole] = self.commonalities[first[sole]]
+            return logs
         found = np.empty((len(part.owner), 1 << self.size))
         tested: list[tuple[int, ...]] = [()] * len(part.owner)
         for node, rows, passed in self._walk_to_ends(part):

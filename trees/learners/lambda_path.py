@@ -75,7 +75,7 @@ class _Choices:
         found, gained = self.cached[key]
         if not found.attributes.size:
             return None
-        gains = np.column_stack([1.0 - lam, lam]) @ gained
+        gains = np.multiply.outer(1.0 - lam, gained[0]) + np.multiply.outer(lam, gained[1])
         best = found.best_of_attributes(gains)
         values = np.take_along_axis(gains, best, axis=1)
         at = first_most_likely(values)
@@ -231,7 +231,7 @@ def _errors_of_fold(
     rest = table.take(np.setdiff1d(rows, part))
     paths = [grow(rest, tried, klass=c) for c in range(1 if table.size == 2 else table.size)]
     decided = _decided_classes(paths, table.values[part], tried, combine)
-    errors: Floats = (1.0 - table.pignistic[part, decided]) @ table.weights[part]
+    errors: Floats = ((1.0 - table.pignistic[part, decided]) * table.weights[part]).sum(axis=1)
     return errors
 
 

@@ -92,7 +92,8 @@ def column_floor(
         (n,), default 1.
     """
     counted = np.ones(len(values)) if weights is None else weights
-    free = float(counted @ (contours.min(axis=1) / contours.max(axis=1)) / max(counted.sum(), TINY))
+    ignorance = contours.min(axis=1) / contours.max(axis=1)
+    free = float((counted * ignorance).sum() / max(counted.sum(), TINY))
     known = ~np.isnan(values)
     w = known * counted[:, np.newaxis]
     x = np.where(known, _bounded_values(values), 0.0)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction, membership
+from quercus.belief.sums import sums_of_supersets
 from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.rules.ties import TIE
 
@@ -169,8 +170,7 @@ def pignistic_of(masses: Floats) -> Floats:
     """Return ``BetP``, float64 (n, l), of the masses (n, 2^l) of every set."""
     sets = masses.shape[-1]
     inside = membership(np.arange(sets, dtype=np.uint64), sets.bit_length() - 1)
-    shares: Floats = masses @ (inside / np.maximum(inside.sum(axis=1, keepdims=True), 1.0))
-    return shares
+    return sums_of_supersets(masses / np.maximum(inside.sum(axis=1), 1.0))
 
 
 def _tied_with_previous(ranked: Floats) -> NDArray[np.bool_]:

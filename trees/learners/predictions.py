@@ -9,6 +9,7 @@ import numpy as np
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
+from quercus.belief.sums import sums_of_supersets
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.learners.nested import mass_function, pignistic_of
 from quercus.trees.rules.ties import TIE
@@ -138,10 +139,8 @@ class Predictions:
     def of_dense(cls, masses: Floats, conflict: Bools) -> "Predictions":
         """Return the predictions of masses (n, 2^l) of all sets, by their bit masks."""
         size = masses.shape[1].bit_length() - 1
-        sets = np.arange(1 << size)
-        inside = (sets[:, np.newaxis] >> np.arange(size)) & 1
         theta = pignistic_of(masses)
-        plausibility = np.minimum(masses @ inside.astype(np.float64), 1.0)
+        plausibility = np.minimum(sums_of_supersets(masses), 1.0)
         return cls(
             first_most_likely(theta),
             theta,

@@ -10,6 +10,7 @@ import numpy as np
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.belief.sums import weighted_sum
 from quercus.specification.algorithms import DEFAULT_LAMBDA, Combine
 from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
 from quercus.trees.growth.batch import (
@@ -63,7 +64,8 @@ def node_uncertainties(masses: Floats) -> Floats:
 
 def total_uncertainty(masses: Floats, lam: float) -> Floats:
     """Return ``U_λ = (1 - λ) N + λ D`` in bits of masses (..., 3) from `node_masses`."""
-    measure: Floats = node_uncertainties(masses) @ np.array([1.0 - lam, lam])
+    both = node_uncertainties(masses)
+    measure: Floats = (1.0 - lam) * both[..., 0] + lam * both[..., 1]
     return measure
 
 
@@ -107,7 +109,7 @@ class NodeMass:
         """Return the prediction."""
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
-        for_it, against = (weights @ self.shares[place.rows] / (total + 1.0)).tolist()
+        for_it, against = (weighted_sum(weights, self.shares[place.rows]) / (total + 1.0)).tolist()
         for_it = min(for_it, 1.0)  # of rows that weigh so much that n + 1 is n, rounding may make more than 1
         against = min(against, 1.0 - for_it)
         both = max(1.0 - (for_it + against), 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
+from quercus.belief.sums import weighted_sum
 from quercus.trees.likelihood.solver import kernels
 
 Array = NDArray[np.float64]
@@ -159,7 +160,7 @@ def distinct_contours(contours: Array, weights: Array) -> tuple[Array, Array]:
 
 def likelihood_shift(contours: Array, weights: Array) -> float:
     """``l`` of the contours minus ``l`` of the rows that `distinct_contours` returns."""
-    return float(weights @ np.log(contours.max(axis=1))) if len(contours) else 0.0
+    return float((weights * np.log(contours.max(axis=1))).sum()) if len(contours) else 0.0
 
 
 def is_unique(P: Array, w: Array, theta: Array) -> bool:
@@ -173,7 +174,7 @@ def is_unique(P: Array, w: Array, theta: Array) -> bool:
 
 def active_classes(P: Array, w: Array, theta: Array) -> NDArray[np.intp]:
     """Classes that may carry probability in some maximiser: those with ``g_j = 1``."""
-    g = (w / (P @ theta)) @ P / w.sum()
+    g = weighted_sum(w / (P * theta).sum(axis=1), P) / w.sum()
     return np.flatnonzero(g >= 1.0 - ACTIVE)
 
 

@@ -135,8 +135,7 @@ class ServedMembers:
         means = np.empty((len(codes), 3, self.size))
         means[:, 0] = np.einsum("t,tmc->mc", weights, opinions[:, :, 0])
         means[:, 1] = np.einsum("t,tm,tmc->mc", weights, sure, opinions[:, :, 1])
-        means[:, 2] = np.einsum("t,tm,tmc->mc", weights, sure, opinions[:, :, 2])
-        means[:, 2] += (weights @ (1.0 - sure))[:, np.newaxis]
+        means[:, 2] = np.einsum("t,tmc->mc", weights, 1.0 - sure[..., np.newaxis] * (1.0 - opinions[:, :, 2]))
         return means
 
     def _row_leaves(self, codes: NDArray[np.uint16]) -> Ints:

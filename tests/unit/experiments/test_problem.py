@@ -75,3 +75,12 @@ def test_baselines_that_take_plausibilities_learn_from_them(fit):
 def test_without_any_label_every_class_is_as_likely(fit):
     given = clouds(lambda targets: np.ones((len(targets), 2)))
     assert (fit(given).predict(given.test).probabilities == 0.5).all()
+
+
+def test_rows_at_the_same_place_are_no_distance_apart():
+    """Binned rows often are: what rounding left between them counted as a distance of 1e-8."""
+    places = np.random.default_rng(1).random((5, 6))
+    values = np.repeat(places, 8, axis=0)
+    table = Table.of_classes(values, [Numeric(f"x{k}") for k in range(6)], np.arange(40) % 2, 2)
+    given = problem_of(table, np.arange(40) % 2, places, 0, SEED)
+    assert ek_nn(given, k=7).reach > 0.1

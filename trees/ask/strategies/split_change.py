@@ -27,6 +27,7 @@ from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES, SAMPLED_ROWS, sample_rows
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.gain import split_information
+from quercus.trees.rules.ties import TIE
 
 LARGEST_NODES = 8  # of the contested ones
 SPLIT_CONTOURS = 8  # of the candidates of a node
@@ -88,7 +89,8 @@ def _candidate_scores(
                 )
         moved[at] = (whole - gone) / split_information(sizes)[0]
     expected = (chance * (moved.max(axis=0) - moved.min(axis=0))).sum(axis=1)
-    most = (chance * np.abs(moved - moved.mean(axis=0))).sum(axis=2).argmax(axis=0)
+    off = (chance * np.abs(moved - moved.mean(axis=0))).sum(axis=2)  # two rivals are as far from their mean
+    most = (off >= off.max(axis=0) - TIE).argmax(axis=0)
     return candidates, place.rows.size * expected, np.array(rivals)[most]
 
 

@@ -7,6 +7,7 @@ interval is at least as wide as their entropies differ. The better the points, t
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.sums import weighted_sum
 from quercus.trees.likelihood.solver.cut import minimise_over_cut
 from quercus.trees.likelihood.solver.descent import (
     descend,
@@ -107,7 +108,7 @@ class LeaveOneOut:
     def __init__(self, contours: Array, counts: NDArray[np.int64], level: float, lower: float) -> None:
         w = counts.astype(np.float64)
         theta, worst = maximise(contours, w)
-        self._problem = (contours / (contours @ theta)[:, np.newaxis], w, level)
+        self._problem = (contours / (contours * theta).sum(axis=1)[:, np.newaxis], w, level)
         self._tops, self._low, self._high = np.empty((3, len(counts)))
         highest_without(*self._problem[:2], theta, worst, self._tops)
         known_ends(*self._problem, theta, self._tops, self._low, self._high)
@@ -135,7 +136,7 @@ class LeaveOneOut:
             return (P, w, 0.0), self._top
         theta, worst = maximise(P, w)
         level = min(level + w.sum() * (worst + plain_sums(*P.shape) + rounding(P.shape[1])), 0.0)
-        return (P / (P @ theta)[:, np.newaxis], w, level), theta
+        return (P / (P * theta).sum(axis=1)[:, np.newaxis], w, level), theta
 
     def refine_contour(self, k: int) -> bool:
         """Find better points for contour `k`, with all rows looked at; True: for other contours too."""
@@ -153,7 +154,7 @@ class LeaveOneOut:
         """Least entropy found."""
         P, w, level = problem
         with np.errstate(divide="ignore"):
-            at_vertices = w @ np.log(P)
+            at_vertices = weighted_sum(w, np.log(P))
         if at_vertices.max() >= level:
             return 0.0
         near = LocalMinima()

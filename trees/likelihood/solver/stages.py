@@ -84,7 +84,7 @@ def finish(
 def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
     """Ends (as `problem.solve_problem` writes them) where the cut is the set of maximisers, and they may be many."""
     theta, excess = kernels.maximise(P, w)
-    scaled = np.ascontiguousarray(P / (P @ theta)[:, None])
+    scaled = np.ascontiguousarray(P / (P * theta).sum(axis=1)[:, None])
     excess = sure_excess(scaled, w, theta, excess, np.log(alpha))
     slack = float(w.sum() * excess - np.log(alpha))
     lower, upper, gap = maximiser_entropies(scaled, w, theta, slack)

@@ -220,3 +220,12 @@ def test_the_docs_name_the_default_of_the_service() -> None:
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     assert f"The default of trees is `{DEFAULT}`" in text
     assert f"| `{FOREST_DEFAULT}` (the default) |" in text
+
+
+def test_of_two_rivals_the_first_is_as_far_from_their_mean() -> None:
+    """An answer moves both as far from it: rounding must not say which child the row stands for."""
+    values, classes = rows(60)
+    queries = state("split-change", partly(classes), values).agenda(40)
+    two = [query for query in queries if len(query.rivals) == 2]
+    assert len(two) > 3
+    assert [query.attribute for query in two] == [min(k for k, _, _ in query.rivals) for query in two]
