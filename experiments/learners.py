@@ -105,7 +105,7 @@ class ActiveLearner:
 
 
 _VARIANTS: Mapping[str, tuple[str, Algorithm]] = {
-    ActiveForest.name: ("forest of many memories (the service's default)", ActiveForest()),
+    ActiveForest.name: ("active-forest, no queries", ActiveForest()),
     "id3": ("ID3, precise rows", Id3()),
     "id3-pruned": ("ID3, χ² pruning, precise rows", Id3(significance=0.05)),
     "c45": ("C4.5, precise rows", C45()),

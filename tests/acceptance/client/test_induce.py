@@ -43,28 +43,41 @@ def serve(server: str, name: str, file: Path, *flags: str) -> None:
 
 
 @pytest.mark.parametrize("learner", ALGORITHMS)
-def test_the_output_is_that_of_the_served_tree(
+def test_the_tree_is_the_served_one(server: str, name: str, mixed: Path, learner: str) -> None:
+    flags = ["--algorithm", learner, *own_flags(learner)]
+    serve(server, name, mixed, *flags)
+    of_server = json.loads(quercus("tree", name, "--json", server=server).stdout)
+    offline = json.loads(quercus("induce", str(mixed), *flags, "--json").stdout)
+    assert offline.pop("queries") == []
+    assert offline == {key: of_server[key] for key in offline}
+    assert {"tree", "member", "members", "algorithm", "classes"} == set(offline)
+
+
+@pytest.mark.parametrize("learner", ["c45", "forest"])
+def test_every_form_is_that_of_the_served_tree(
     server: str, name: str, mixed: Path, tmp_path: Path, learner: str
 ) -> None:
     flags = ["--algorithm", learner, *own_flags(learner), "--cuts", "5"]
     serve(server, name, mixed, *flags)
-    for form in ([], ["--json"], ["--rules"], ["--member", "0", "--depth", "1"]):
-        of_server = quercus("tree", name, *form, server=server)
-        offline = quercus("induce", str(mixed), *flags, *form)
-        assert (of_server.returncode, offline.returncode) == (0, 0), of_server.stderr + offline.stderr
-        if form == ["--json"]:
-            one, other = json.loads(of_server.stdout), json.loads(offline.stdout)
-            assert other.pop("queries") == []
-            assert other == {key: one[key] for key in other}
-            assert {"tree", "members", "algorithm", "classes"} <= set(other)
-        else:
-            assert of_server.stdout == offline.stdout
-            assert offline.stdout.count("\n") > 1
-    for form in ("dot", "svg"):
-        files = [tmp_path / f"{where}.{form}" for where in ("served", "offline")]
-        quercus("tree", name, f"--{form}", str(files[0]), server=server)
-        quercus("induce", str(mixed), *flags, f"--{form}", str(files[1]))
-        assert files[0].read_text() == files[1].read_text()
+    for form in ([], ["--rules"], ["--member", "0", "--depth", "1"]):
+        of_server, offline = (
+            quercus("tree", name, *form, server=server),
+            quercus("induce", str(mixed), *flags, *form),
+        )
+        assert offline.stdout == of_server.stdout
+        assert offline.stdout.count("\n") > 1
+    pictures = [f"--{form}" for form in ("dot", "svg")]
+    served, own = ([str(tmp_path / f"{where}.{p[2:]}") for p in pictures] for where in ("served", "own"))
+    quercus(
+        "tree", name, *(part for pair in zip(pictures, served, strict=True) for part in pair), server=server
+    )
+    quercus(
+        "induce", str(mixed), *flags, *(part for pair in zip(pictures, own, strict=True) for part in pair)
+    )
+    assert [Path(each).read_text() for each in served] == [Path(each).read_text() for each in own]
+    wrong = quercus("induce", str(mixed), *flags, "--member", "9")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert "member: is 9, must lie in [0, " in wrong.stderr
 
 
 MISTAKES = [
