@@ -65,10 +65,7 @@ def with_model_options(
     """
     fields = [each for each in parameters_of(Specification) if not changeable or each.name in CHANGEABLE]
     options: dict[str, Any] = {} if changeable else _learner_options(f"{by}: {learner}")
-    options |= {
-        each.name: Annotated[each.kind | None, server_option(each, by)]  # type: ignore[name-defined]
-        for each in fields
-    }
+    options |= {each.name: Annotated[each.kind | None, server_option(each, by)] for each in fields}
     level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
     options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
 
@@ -124,8 +121,11 @@ def _given_fields(
 
 def with_branches(attributes: Iterable[Attribute], bins: int | None, cuts: int | None) -> list[Attribute]:
     """Return the attributes of a file with --bins and --cuts."""
-    changes = {"cuts": cuts} | ({} if bins is None else {"bins": bins})
-    return [replace(each, **changes) if isinstance(each, Numeric) else each for each in attributes]
+    of_equal_width = parameters.BINS.default if bins is None else bins
+    return [
+        replace(each, bins=of_equal_width, cuts=cuts) if isinstance(each, Numeric) else each
+        for each in attributes
+    ]
 
 
 def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | None:

@@ -313,4 +313,4 @@ def _range_of(cell: Any, name: Hashable, row: int) -> Between:
     if not len(ends) == len(numbers) == 2 or not numbers[0] <= numbers[1]:
         reason = f"is {shown(cell)}, must be a range (low, high) of two numbers in rising order"
         raise InvalidInput(f"rows[{row}].{name}", reason)
-    return Between(*numbers)
+    return Between(_cell_number(numbers[0], name, row), _cell_number(numbers[1], name, row))

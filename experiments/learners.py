@@ -88,7 +88,7 @@ class AlgorithmLearner:
         if isinstance(algorithm, ActiveForest):
             return ServiceForest.of(told_forest(problem, algorithm))
         if hasattr(algorithm, "seed"):
-            algorithm = replace(algorithm, seed=problem.integer_seed)
+            algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[arg-type]
         return FittedModel(fit(algorithm, problem.train))
 
 

@@ -206,6 +206,7 @@ def test_a_range_in_any_form(cell: Any) -> None:
         ("n", (2, 1), r"rows\[1\].n: is \(2, 1\), must be a range \(low, high\)"),
         ("n", (1, 2, 3), r"rows\[1\].n: is \(1, 2, 3\), must be a range"),
         ("n", (1, None), r"rows\[1\].n: is \(1, None\), must be a range"),
+        ("n", (0, 10**400), r"rows\[1\], column 'n' holds a number that is infinite or too large"),
         ("n", GivenBetween(2, 1), r"rows\[1\].n: is Between\(low=2, high=1\), must be a range"),
         ("n", set(), r"rows\[1\].n: is the empty set"),
         ("n", {"a"}, r"rows\[1\], column 'n' holds numbers: could not convert"),
