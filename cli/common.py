@@ -144,13 +144,6 @@ LabelColumnOption = Annotated[
         "--label-column", metavar="COLUMN", help="Column of classes and sets (A|B) in --label-file."
     ),
 ]
-SvgOption = Annotated[
-    Path | None,
-    typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
-]
-DepthOption = Annotated[
-    int | None, typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all).")
-]
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
 

@@ -119,7 +119,8 @@ def labels(
     The labels of the training rows are corrupted, level by level. V: probability of a vacuous label; I: probability
     of a set of classes, and of each other class in it; N: probability of a random class; U: probability that another
     class gets a plausibility, and the largest plausibility. The test rows keep their classes. All methods see the
-    same labels.
+    same labels. By default these are the default forest (active-forest), the published trees, baselines, and learners
+    that ask (see quercus experiment list).
 
     The folder gets results.csv with one line per fold. An interrupted run continues where it stopped, and more
     repeats, sets, levels or methods are added to those in the file. The figures are drawn from the file alone. For
@@ -172,7 +173,7 @@ def learners(
     executor: ExecutorOption = EXECUTOR.default,
     out_dir: OutOption = Path("quercus-learners"),
 ) -> None:
-    """Compare all learners in a table.
+    """Compare all learners in a table: the default forest, the published trees and forests, and baselines.
 
     If a data set has labels of its own (NAME_masses.csv beside NAME.csv: one column per focal set, A|B, and one mass
     function per row), the learners use them; otherwise they use its classes, a share V of which is withheld.
@@ -181,7 +182,7 @@ def learners(
 
         quercus experiment learners --sets iris --repeats 1
         quercus experiment learners --data data --sets credal_dog4,credal_dog7
-        quercus experiment learners --vacuous 0 --methods c45,e2m
+        quercus experiment learners --vacuous 0 --methods c45,active-forest
     """
     with failing_in_words():
         from quercus.experiments.learners import LEARNERS, TABLE  # noqa: PLC0415  (the server extra)
@@ -232,11 +233,17 @@ def queries(
     """Measure accuracy against the number of queries, for each strategy.
 
     Strategies query the labels of training rows, one at a time; the answer is the true class. By default, no label is
-    known at first (V = 1). The comparison includes random queries and strategies of scikit-activeml.
+    known at first (V = 1). The comparison has all strategies of the service, those of trees (such as published) and
+    those of the default forest (margin, memory-disagreement), random queries of both, and strategies of
+    scikit-activeml.
+
+    By default all methods see numbers in four bins, as in the papers. With --bins 0 they see what the service sees:
+    the forest and scikit-learn see the numbers themselves, and the published trees cut them into four bins.
 
     Try:
 
         quercus experiment queries --sets iris --repeats 1
+        quercus experiment queries --bins 0 --methods margin,covering-committee
         quercus experiment queries --max-answers 40 --methods published,random
         quercus experiment queries --vacuous 0 --uncertain .8 --noise .5 -o fig9
     """
@@ -371,7 +378,8 @@ def table(
 def list_names(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the names that --methods and --sets take.
 
-    Learners are for labels, learners and restaurant, strategies for queries.
+    Learners are for labels, learners and restaurant, strategies for queries. A learner whose name begins with ask-
+    spends one answer for every four training rows by the strategy that follows; the others see given labels alone.
 
     Try:
 

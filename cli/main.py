@@ -98,7 +98,7 @@ COMMANDS = {
     "induce": (
         "induce",
         "induce",
-        "Grow an active belief decision tree (ABC4.5) from files, without a server.",
+        "Grow the trees of any learner from files, without a server.",
     ),
     "experiment": (
         "experiment",

@@ -1,16 +1,24 @@
-"""The options of ``quercus models`` that describe a model, and their conversion."""
+"""The options that describe a model, made from the fields of its specification, and their conversion."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import StrEnum
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.completion import complete_from
 from quercus.cli.options import option, server_option
 from quercus.specification import parameters
 from quercus.specification.algorithms import ALGORITHMS, DEFAULT, Forest, Pruning
+from quercus.specification.attributes import Attribute, Numeric
+from quercus.specification.model import CHANGEABLE, Specification
+from quercus.specification.parameter import parameters_of
 
 
 class PruningChoice(StrEnum):
@@ -21,25 +29,6 @@ class PruningChoice(StrEnum):
     none = "none"
 
 
-AlphaOption = Annotated[float | None, server_option(parameters.ALPHA)]
-PredictionLevelOption = Annotated[float | None, server_option(parameters.MODEL_LEVEL)]
-AskOption = Annotated[str | None, server_option(parameters.ASK)]
-SplitSignificanceOption = Annotated[float | None, server_option(parameters.MODEL_SIGNIFICANCE)]
-BudgetOption = Annotated[int | None, server_option(parameters.BUDGET)]
-MinInstancesOption = Annotated[int | None, server_option(parameters.MODEL_INSTANCES)]
-MaxDepthOption = Annotated[int | None, server_option(parameters.MAX_DEPTH)]
-StrategyOption = Annotated[str | None, server_option(parameters.MODEL_STRATEGY)]
-LevelOption = Annotated[
-    float | None, option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default)
-]
-AlgorithmOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm",
-        help=f"The learner: {', '.join(ALGORITHMS)} (server: {DEFAULT.name}).",
-        autocompletion=complete_from(ALGORITHMS),
-    ),
-]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,15 +38,98 @@ ParameterOption = Annotated[
         help="Parameter of the learner, such as max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
     ),
 ]
-
 PruningOption = Annotated[
     PruningChoice | None,
     typer.Option("--pruning", help="Collapse subtrees that a test does not justify (default: none)."),
 ]
+BinsOption = Annotated[int | None, option(parameters.BINS, show_default=str(parameters.BINS.default))]
+CutsOption = Annotated[int | None, option(parameters.CUTS)]
+
+
+def with_model_options(
+    *, by: str = "server", learner: str = DEFAULT.name, changeable: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command the options of a model's specification.
+
+    The options take the place of the command's parameter ``options``, which receives the fields that were given, as
+    `quercus.client.Specification` takes them. There is an option for every parameter of the specification.
+
+    Parameters
+    ----------
+    by
+        Named in the help as the source of the defaults.
+    learner
+        The default learner.
+    changeable
+        Only those fields that may change once the model exists.
+    """
+    fields = [each for each in parameters_of(Specification) if not changeable or each.name in CHANGEABLE]
+    options: dict[str, Any] = {} if changeable else _learner_options(f"{by}: {learner}")
+    options |= {each.name: Annotated[each.kind | None, server_option(each, by)] for each in fields}
+    level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
+    options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            wanted = {name: given.pop(name) for name in options}
+            command(**given, options=_given_fields(**wanted))
+
+        signature = inspect.signature(command, eval_str=True)
+        declared = [
+            each
+            for own in signature.parameters.values()
+            for each in ([own] if own.name != "options" else _as_parameters(options))
+        ]
+        with_options.__signature__ = signature.replace(parameters=declared)  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
+def _learner_options(default: str) -> dict[str, Any]:
+    named = typer.Option(
+        "--algorithm",
+        help=f"The learner: {', '.join(ALGORITHMS)} ({default}).",
+        autocompletion=complete_from(ALGORITHMS),
+    )
+    return {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}
+
+
+def _as_parameters(options: dict[str, Any]) -> list[inspect.Parameter]:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in options.items()]
+
+
+def _given_fields(
+    *,
+    pruning: PruningChoice | None,
+    pruning_level: float | None,
+    algorithm: str | None = None,
+    parameter: list[str] | None = None,
+    **fields: object,
+) -> dict[str, Any]:
+    """Return the fields of a specification that options give."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    collapsing, learner = pruning_of(pruning, pruning_level), algorithm_of(algorithm, parameter or [])
+    if pruning is not None:
+        given["pruning"] = collapsing
+    if learner is not None:
+        given["algorithm"] = learner
+    return given
+
+
+def with_branches(attributes: Iterable[Attribute], bins: int | None, cuts: int | None) -> list[Attribute]:
+    """Return the attributes of a file with --bins and --cuts."""
+    of_equal_width = parameters.BINS.default if bins is None else bins
+    return [
+        replace(each, bins=of_equal_width, cuts=cuts) if isinstance(each, Numeric) else each
+        for each in attributes
+    ]
 
 
 def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | None:
-    """Return the learner of --algorithm with its parameters; None for the server's default."""
+    """Return the learner of --algorithm with its parameters; None for the default."""
     if name is None:
         if parameters:
             raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
@@ -96,4 +168,9 @@ def pruning_of(kind: PruningChoice | None, level: float | None) -> Pruning | Non
         if level is not None:
             raise typer.BadParameter("--pruning-level needs a test: --pruning likelihood, or chi-square")
         return None
-    return Pruning(kind.value, level)  # type: ignore[arg-type]  # the other members are kinds
+    chosen = parameters.LEVEL.default if level is None else level
+    try:
+        parameters.LEVEL.check(chosen)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"--pruning-level {error.reason}") from None
+    return Pruning(kind.value, chosen)  # type: ignore[arg-type]  # the other members are kinds

@@ -27,30 +27,14 @@ from quercus.cli.common import (
     report,
     words_of,
 )
-from quercus.cli.model_options import (
-    AlgorithmOption,
-    AlphaOption,
-    AskOption,
-    BudgetOption,
-    LevelOption,
-    MaxDepthOption,
-    MinInstancesOption,
-    ParameterOption,
-    PredictionLevelOption,
-    PruningOption,
-    SplitSignificanceOption,
-    StrategyOption,
-    algorithm_of,
-    pruning_of,
-)
+from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.model_tables import print_model, table_of_models
-from quercus.cli.options import option, server_option
 from quercus.cli.specfile import read_presentation
 from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.schema import class_column, infer_schema
-from quercus.specification import parameters
-from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.attributes import Nominal
+from quercus.specification.model import CHANGEABLE
 
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+")
 MOST_NAMED = 5
@@ -102,6 +86,7 @@ def show_model(
 
 
 @app.command("create")
+@with_model_options()
 def create_model(
     *,
     name: Annotated[
@@ -131,22 +116,9 @@ def create_model(
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     attribute: AttributeOption = None,
-    bins: Annotated[int | None, option(parameters.BINS, show_default=str(parameters.BINS.default))] = None,
-    cuts: Annotated[int | None, option(parameters.CUTS)] = None,
-    alpha: AlphaOption = None,
-    prediction_level: PredictionLevelOption = None,
-    budget: BudgetOption = None,
-    min_instances: MinInstancesOption = None,
-    max_depth: MaxDepthOption = None,
-    split_significance: SplitSignificanceOption = None,
-    strategy: StrategyOption = None,
-    ask: AskOption = None,
-    pruning: PruningOption = None,
-    pruning_level: LevelOption = None,
-    algorithm: AlgorithmOption = None,
-    parameter: ParameterOption = None,
-    warmup_rows: Annotated[int | None, server_option(parameters.WARMUP_ROWS)] = None,
-    memory_rows: Annotated[int | None, server_option(parameters.MEMORY_ROWS)] = None,
+    bins: BinsOption = None,
+    cuts: CutsOption = None,
+    options: dict[str, Any],
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     server: ServerOption = DEFAULT_SERVER,
@@ -173,27 +145,12 @@ def create_model(
             ignore=ignore or [],
             nominal=nominal or [],
             kept=attribute or [],
-            bins=parameters.BINS.default if bins is None else bins,
+            bins=bins,
             cuts=cuts,
             table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
         )
-    options = {
-        "alpha": alpha,
-        "prediction_level": prediction_level,
-        "budget": budget,
-        "min_instances": min_instances,
-        "max_depth": max_depth,
-        "split_significance": split_significance,
-        "warmup_rows": warmup_rows,
-        "memory_rows": memory_rows,
-        "strategy": strategy,
-        "ask": ask,
-        "pruning": pruning_of(pruning, pruning_level),
-        "algorithm": algorithm_of(algorithm, parameter or []),
-    }
-    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     with connect(server) as client:
-        model = client.create_model(name, replace(specification, **given))
+        model = client.create_model(name, replace(specification, **options))
     if as_json:
         print_json(model_json(model))
         return
@@ -239,7 +196,7 @@ def _from_data(
     ignore: list[str],
     nominal: list[str],
     kept: list[str],
-    bins: int,
+    bins: int | None,
     cuts: int | None,
 ) -> Specification:
     frame = () if classes is None else tuple(name.strip() for name in classes.split(","))
@@ -251,26 +208,15 @@ def _from_data(
     schema = infer_schema(
         table, class_column=column, ignore=ignore, nominal=nominal, attributes=kept, frame=frame
     )
-    attributes = [
-        replace(a, bins=bins, cuts=cuts) if isinstance(a, Numeric) else a for a in schema.attributes
-    ]
-    return Specification(attributes, frame or schema.classes)
+    return Specification(with_branches(schema.attributes, bins, cuts), frame or schema.classes)
 
 
 @app.command("update")
+@with_model_options(changeable=True)
 def update_model(
     *,
     name: ModelArgument,
-    alpha: AlphaOption = None,
-    prediction_level: PredictionLevelOption = None,
-    budget: BudgetOption = None,
-    min_instances: MinInstancesOption = None,
-    max_depth: MaxDepthOption = None,
-    split_significance: SplitSignificanceOption = None,
-    strategy: StrategyOption = None,
-    ask: AskOption = None,
-    pruning: PruningOption = None,
-    pruning_level: LevelOption = None,
+    options: dict[str, Any],
     presentation: Annotated[
         Path | None,
         typer.Option(
@@ -292,29 +238,13 @@ def update_model(
 
         quercus models update wine --budget 60
     """
-    options = {
-        "alpha": alpha,
-        "prediction_level": prediction_level,
-        "budget": budget,
-        "min_instances": min_instances,
-        "max_depth": max_depth,
-        "split_significance": split_significance,
-        "strategy": strategy,
-        "ask": ask,
-    }
-    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    changed = pruning_of(pruning, pruning_level)
-    if pruning is not None:
-        given["pruning"] = changed
     if presentation is not None:
-        given["presentation"] = read_presentation(presentation)
-    if not given:
-        raise typer.BadParameter(
-            "nothing to change: give --alpha, --prediction-level, --budget, --min-instances, --max-depth, "
-            "--split-significance, --strategy, --ask, --pruning or --presentation"
-        )
+        options["presentation"] = read_presentation(presentation)
+    if not options:
+        flags = ", ".join(f"--{field.replace('_', '-')}" for field in CHANGEABLE[:-1])
+        raise typer.BadParameter(f"nothing to change: give {flags} or --{CHANGEABLE[-1]}")
     with connect(server) as client:
-        model = client.update_model(name, **given)
+        model = client.update_model(name, **options)
     if as_json:
         print_json(model_json(model))
     else:

@@ -13,7 +13,7 @@ from quercus.cli.completion import complete_from
 from quercus.specification.parameter import Parameter
 
 
-def option(parameter: Parameter, *names: str, default: object = None, **more: Any) -> Any:
+def option(parameter: Parameter, *names: str, default: object = None, by: str = "server", **more: Any) -> Any:
     """Return an option that takes the values of a parameter.
 
     Parameters
@@ -23,12 +23,14 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
     names
         Names of the option, such as ``--alpha``; default: from the parameter.
     default
-        The value that the server uses if the option is not given. If it is None, the option itself has a default.
+        The value that is used if the option is not given. If it is None, the option itself has a default.
+    by
+        Named in the help as the source of `default`.
     more
         Further arguments of `typer.Option`.
     """
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    end = choices + ("." if default is None else f" (server: {default}).")
+    end = choices + ("." if default is None else f" ({by}: {default}).")
     if parameter.kind is not str and not parameter.excludes_bounds:
         for key, bound in (("min", parameter.lowest), ("max", parameter.highest)):
             if math.isfinite(bound):
@@ -39,11 +41,10 @@ def option(parameter: Parameter, *names: str, default: object = None, **more: An
     return typer.Option(*flags, **({"help": f"{parameter.description}{end}"} | more))
 
 
-def server_option(parameter: Parameter) -> Any:
-    """Return an option for a parameter whose default the server knows."""
-    return option(
-        parameter, default=parameter.default if parameter.default is not None else parameter.meaning_of_none
-    )
+def server_option(parameter: Parameter, by: str = "server") -> Any:
+    """Return an option for a parameter whose default the server knows, or whatever `by` names."""
+    default = parameter.meaning_of_none if parameter.default is None else parameter.default
+    return option(parameter, default=default, by=by)
 
 
 def secret_of(file: Path | None, variable: str) -> str:

@@ -27,7 +27,7 @@ from quercus.trees import (
     Predictions,
     Table,
     TreeNames,
-    Value,
+    UncertainValues,
     expected_accuracy,
     fit,
     to_dot,
@@ -45,7 +45,7 @@ class PredictiveModel(Protocol):
     def predict(self, values: Floats) -> Predictions:
         """Return the predictions for rows of values (n, K)."""
 
-    def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the predictions for rows in which a value may be a set or a range."""
 
 
@@ -244,9 +244,9 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         check_is_fitted(self, "model_")
         X = self._validate_rows(X, reset=False)
         rows = self._columns.uncertain_rows(X)
-        return (
-            self.model_.predict(self._columns.values(X)) if rows is None else self.model_.predict_rows(rows)
-        )
+        if rows is None:
+            return self.model_.predict(self._columns.values(X))
+        return self.model_.predict_cells(UncertainValues.of_rows(rows, self._columns.attributes))
 
     def _named_tree(self, tree: int) -> tuple[FlatTree, TreeNames]:
         check_is_fitted(self, "model_")

@@ -2,7 +2,8 @@
 
 Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers. Numeric: all others.
 A missing cell (None, NaN, NA) is unknown, and so is, when predicting, a name that was not there when fitting. When
-predicting, a cell may also be a set of values (one of these), or a `quercus.trees.learners.cells.Between`.
+predicting, a cell may also be a set of values (one of these) or a range of numbers: a pair ``(low, high)``, or a
+``Between`` of the client or of `quercus.trees.learners.cells`.
 """
 
 import math
@@ -16,6 +17,7 @@ import numpy as np
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import is_missing
+from quercus.client.results import Between as GivenBetween
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
 from quercus.trees import Between, Value
@@ -27,10 +29,22 @@ def is_frame(X: object) -> bool:
     return pandas is not None and isinstance(X, pandas.DataFrame)
 
 
+UNCERTAIN = (set, frozenset, tuple, Between, GivenBetween)
+"""Types of cells that are sets of values, or ranges of numbers."""
+FOR_PREDICTION = "sets and ranges of values are for rows to predict"
+
+
 def as_array(X: object) -> object:
-    """Return lists of rows with text in them as an array of objects, in which numbers stay numbers; else `X`."""
+    """Return lists of rows as an array, of objects where a cell is text, a set or a range; anything else as it is."""
     if not isinstance(X, list | tuple):
         return X
+    rows = [row for row in X if isinstance(row, list | tuple)]
+    widths = {len(row) for row in rows}
+    if len(widths) == 1 and len(rows) == len(X) and any(isinstance(c, tuple) for row in rows for c in row):
+        cells = np.empty((len(rows), *widths), dtype=object)  # NumPy would make a pair two cells
+        for place in np.ndindex(cells.shape):
+            cells[place] = rows[place[0]][place[1]]
+        return cells
     array = np.asarray(X)
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
@@ -109,18 +123,24 @@ class FittedColumns:
         columns = [
             _numeric_column(column, name)
             if codes is None
-            else np.array([_code_of(codes, cell) for cell in _python_cells(column)])
+            else np.array([_code_of(codes, cell, name, i) for i, cell in enumerate(_python_cells(column))])
             for (name, column), codes in zip(_named_columns(X), self.codes, strict=True)
         ]
         return np.column_stack(columns).astype(np.float64)
 
     def uncertain_rows(self, X: Any) -> list[list[Value]] | None:
-        """Return the rows as lists of values if any cell is a set or a range; else None."""
+        """Return the rows as lists of values if any cell is a set or a range; else None.
+
+        Raises
+        ------
+        ValueError
+            If a cell is no value; the message names row and column.
+        """
         parts = [list(_python_cells(column)) for _, column in _named_columns(X) if column.dtype.kind == "O"]
-        if not any(isinstance(cell, frozenset | set | Between) for column in parts for cell in column):
+        if not any(isinstance(cell, UNCERTAIN) for column in parts for cell in column):
             return None
         rows = [
-            [_value_of(codes, cell, name) for cell in _python_cells(column)]
+            [_value_of(codes, cell, name, row) for row, cell in enumerate(_python_cells(column))]
             for (name, column), codes in zip(_named_columns(X), self.codes, strict=True)
         ]
         return [list(row) for row in zip(*rows, strict=True)]
@@ -207,19 +227,21 @@ def _nominal_values(column: Any, name: Hashable, *, as_they_come: bool = False) 
     """Return the values of a nominal column: its categories in order, else sorted, numbers before text."""
     if str(column.dtype) == "category":
         return tuple(column.cat.categories.tolist())
-    seen = dict.fromkeys(cell for cell in _python_cells(column) if _has_value(cell, name))
+    cells = enumerate(_python_cells(column))
+    seen = dict.fromkeys(cell for row, cell in cells if _has_value(cell, name, row))
     if as_they_come:
         return tuple(seen)
     return sorted(seen, key=lambda value: (isinstance(value, str), value))
 
 
-def _has_value(cell: object, name: Hashable) -> bool:
+def _has_value(cell: object, name: Hashable, row: int) -> bool:
     """Return whether a cell of a nominal column has a value."""
     if is_missing(cell):
         return False
     if not isinstance(cell, str | bytes | int | float | np.generic):
-        kind = type(cell).__name__
-        raise TypeError(f"column {name!r}: the argument must be a string or a number, not {kind!r}")
+        reason = f"the argument must be a string or a number, not {type(cell).__name__!r}"
+        hint = f"; {FOR_PREDICTION}" if isinstance(cell, UNCERTAIN) else ""
+        raise TypeError(f"rows[{row}], column {name!r}: {reason}{hint}")
     return True
 
 
@@ -234,43 +256,61 @@ def _numeric_column(column: Any, name: Hashable) -> Floats:
         numbers = np.asarray(column, dtype=np.float64)
     else:
         numbers = np.array(
-            [math.nan if is_missing(cell) else _cell_number(cell, name) for cell in _python_cells(column)]
+            [
+                math.nan if is_missing(cell) else _cell_number(cell, name, row)
+                for row, cell in enumerate(_python_cells(column))
+            ]
         )
     if np.isinf(numbers).any():
-        raise _not_finite(name)
+        raise _not_finite(name, int(np.isinf(numbers).argmax()))
     return numbers
 
 
-def _cell_number(cell: Any, name: Hashable) -> float:
+def _cell_number(cell: Any, name: Hashable, row: int) -> float:
+    if isinstance(cell, UNCERTAIN):
+        raise ValueError(f"rows[{row}], column {name!r} holds numbers, not {shown(cell)}: {FOR_PREDICTION}")
     try:
         return float(cell)
     except OverflowError:
-        raise _not_finite(name) from None
+        raise _not_finite(name, row) from None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"column {name!r} holds numbers: {error}") from None
+        raise ValueError(f"rows[{row}], column {name!r} holds numbers: {error}") from None
 
 
-def _not_finite(name: Hashable) -> ValueError:
-    return ValueError(f"column {name!r} holds a number that is infinite or too large")
+def _not_finite(name: Hashable, row: int) -> ValueError:
+    return ValueError(f"rows[{row}], column {name!r} holds a number that is infinite or too large")
 
 
-def _code_of(codes: Mapping[Hashable, int], cell: Hashable) -> float:
+def _code_of(codes: Mapping[Hashable, int], cell: Any, name: Hashable, row: int) -> float:
+    if isinstance(cell, UNCERTAIN):
+        raise ValueError(f"rows[{row}], column {name!r} holds names, not {shown(cell)}: {FOR_PREDICTION}")
     return math.nan if is_missing(cell) else codes.get(cell, math.nan)
 
 
-def _value_of(codes: Mapping[Hashable, int] | None, cell: Any, name: Hashable) -> Value:
-    if is_missing(cell) or isinstance(cell, Between):
-        return None if is_missing(cell) else cell
+def _value_of(codes: Mapping[Hashable, int] | None, cell: Any, name: Hashable, row: int) -> Value:
+    if isinstance(cell, tuple | Between | GivenBetween):
+        return _range_of(cell, name, row)
     if isinstance(cell, frozenset | set):
         known = frozenset(
-            _cell_number(each, name) if codes is None else codes[each]
+            _cell_number(each, name, row) if codes is None else codes[each]
             for each in cell
             if codes is None or each in codes
         )
         if codes is None and any(map(math.isinf, known)):
-            raise _not_finite(name)
-        return known or None
-    found = _cell_number(cell, name) if codes is None else _code_of(codes, cell)
+            raise _not_finite(name, row)
+        return None if cell and not known else known
+    if is_missing(cell):
+        return None
+    found = _cell_number(cell, name, row) if codes is None else _code_of(codes, cell, name, row)
     if math.isinf(found):
-        raise _not_finite(name)
+        raise _not_finite(name, row)
     return None if math.isnan(found) else found
+
+
+def _range_of(cell: Any, name: Hashable, row: int) -> Between:
+    ends = cell if isinstance(cell, tuple) else (cell.low, cell.high)
+    numbers = [end for end in ends if isinstance(end, int | float | np.number) and not isinstance(end, bool)]
+    if not len(ends) == len(numbers) == 2 or not numbers[0] <= numbers[1]:
+        reason = f"is {shown(cell)}, must be a range (low, high) of two numbers in rising order"
+        raise InvalidInput(f"rows[{row}].{name}", reason)
+    return Between(_cell_number(numbers[0], name, row), _cell_number(numbers[1], name, row))

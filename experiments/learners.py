@@ -6,12 +6,15 @@ from types import MappingProxyType
 
 from quercus.belief.arrays import Floats
 from quercus.experiments import baselines
+from quercus.experiments.grown import ServiceForest, told_forest
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.experiments.strategies import STRATEGIES, ComparedStrategy
 from quercus.specification.algorithms import (
+    ALGORITHMS,
     C45,
     FORESTS,
     Abc45,
+    ActiveForest,
     Algorithm,
     Averaging,
     BeliefEntropy,
@@ -21,7 +24,7 @@ from quercus.specification.algorithms import (
     Pruning,
     TotalUncertainty,
 )
-from quercus.specification.strategies import PUBLISHED, RECOMMENDED
+from quercus.specification.strategies import FOREST_STRATEGIES, PUBLISHED, RECOMMENDED
 from quercus.trees.learners.model import LearnedModel, fit
 from quercus.trees.tree.flat import FlatTree
 
@@ -82,8 +85,10 @@ class AlgorithmLearner:
     def __call__(self, problem: Problem) -> FittedLearner:
         """Learn from the training rows."""
         algorithm = self.algorithm
-        if isinstance(algorithm, Forest | TotalUncertainty):
-            algorithm = replace(algorithm, seed=problem.integer_seed)
+        if isinstance(algorithm, ActiveForest):
+            return ServiceForest.of(told_forest(problem, algorithm))
+        if hasattr(algorithm, "seed"):
+            algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[arg-type]
         return FittedModel(fit(algorithm, problem.train))
 
 
@@ -99,7 +104,8 @@ class ActiveLearner:
         return fitted
 
 
-_ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
+_VARIANTS: Mapping[str, tuple[str, Algorithm]] = {
+    ActiveForest.name: ("active-forest, no queries", ActiveForest()),
     "id3": ("ID3, precise rows", Id3()),
     "id3-pruned": ("ID3, χ² pruning, precise rows", Id3(significance=0.05)),
     "c45": ("C4.5, precise rows", C45()),
@@ -120,6 +126,15 @@ _ALGORITHMS: Mapping[str, tuple[str, Algorithm]] = {
     "forest-averaging-mass": ("forest of averaging trees, masses", Forest(Averaging(), vote="mass")),
     "forest-total": ("forest of total-uncertainty trees", Forest(TotalUncertainty(lam=0.5))),
 }
+
+
+def compared_algorithms(known: Mapping[str, type[Algorithm]]) -> dict[str, tuple[str, Algorithm]]:
+    """Return the algorithms with their titles: the variants of the papers, and all others at their defaults."""
+    listed = [algorithm for _, algorithm in _VARIANTS.values()]
+    return {**_VARIANTS, **{name: (name, kind()) for name, kind in known.items() if kind() not in listed}}
+
+
+_ALGORITHMS = compared_algorithms(ALGORITHMS)
 
 
 def _make_learners() -> dict[str, ComparedLearner]:
@@ -147,6 +162,7 @@ LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(_make_learners())
 """All learners, by the names of ``--methods``."""
 
 DEFAULT = (
+    ActiveForest.name,
     "c45",
     "e2m",
     "abc45",
@@ -155,11 +171,18 @@ DEFAULT = (
     "forest-pignistic",
     *(
         ASKING_PREFIX + name
-        for name in (PUBLISHED, RECOMMENDED, "random", "activeml-margin", "activeml-committee")
+        for name in (
+            *FOREST_STRATEGIES,
+            PUBLISHED,
+            RECOMMENDED,
+            "random",
+            "activeml-margin",
+            "activeml-committee",
+        )
     ),
 )
 """Compared by default against the quality of labels: those of the papers' figures, and baselines."""
 TABLE = (*_ALGORITHMS, *_BASELINES)
 """Compared by default side by side: all that do not ask."""
-CURVE = ("id3", "id3-pruned", "c45", "forest-precise")
+CURVE = (ActiveForest.name, "id3", "id3-pruned", "c45", "forest-precise")
 """Compared by default on the learning curve."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.experiments.datasets import DataSet
-from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.encoding import Encoder, branch_names, equal_width_edges
 
@@ -42,6 +42,21 @@ class Problem:
     def integer_seed(self) -> int:
         """A seed below 2^32, for libraries that want one."""
         return int(self.seed.generate_state(1)[0])
+
+    @cached_property
+    def ordered_attributes(self) -> tuple[Attribute, ...]:
+        """The attributes, where bins of numbers are numbers that are cut between the bins."""
+        return tuple(
+            Numeric(a.name, edges=tuple(i + 0.5 for i in range(len(a.values) - 1)), missing=a.missing)
+            if isinstance(a, Nominal) and self.ordered[k] and len(a.values) > 1
+            else a
+            for k, a in enumerate(self.train.attributes)
+        )
+
+    def true_contour(self, row: int) -> Floats:
+        """Return the contour (l,) of the true class of a training row."""
+        truth: Floats = np.eye(self.train.size)[self.truth[row]]
+        return truth
 
     def matrix(self, values: Floats) -> Floats:
         """Return values (n, K) as scikit-learn wants them: ordered columns as they are, else a column a value."""

@@ -12,20 +12,20 @@ import numpy as np
 from quercus.belief.arrays import Floats
 from quercus.belief.frame import Frame
 from quercus.experiments.baselines import UniformClassifier
-from quercus.experiments.grown import ServiceTree
+from quercus.experiments.grown import ServiceForest, ServiceTree, told_forest
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.specification import parameters
-from quercus.specification.algorithms import Abc45, Algorithm, E2m, Forest
-from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.algorithms import Abc45, ActiveForest, Algorithm, E2m, Forest
 from quercus.specification.model import Specification
 from quercus.specification.parameters import SPLIT_SIGNIFICANCE
-from quercus.specification.strategies import RECOMMENDED
+from quercus.specification.strategies import FOREST_STRATEGIES, RECOMMENDED
 from quercus.specification.strategies import STRATEGIES as SERVICE
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
+from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.tree.flat import FlatTree
 
 ALPHA = parameters.ALPHA.default
@@ -57,9 +57,8 @@ class ComparedStrategy:
 
 def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     frame = Frame(tuple(f"c{c}" for c in range(problem.train.size)))
-    attributes = _in_order(problem)
     spec = Specification(
-        attributes,
+        problem.ordered_attributes,
         frame,
         ALPHA,
         budget,
@@ -70,21 +69,6 @@ def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     )
     observed = Observed(problem.train.values, problem.train.contours)
     return grow(GrowthState.initial(spec), [observed])
-
-
-def _in_order(problem: Problem) -> tuple[Attribute, ...]:
-    """Return the attributes; bins of numbers are ordered."""
-    return tuple(
-        Numeric(a.name, edges=tuple(i + 0.5 for i in range(len(a.values) - 1)), missing=a.missing)
-        if isinstance(a, Nominal) and problem.ordered[k] and len(a.values) > 1
-        else a
-        for k, a in enumerate(problem.train.attributes)
-    )
-
-
-def _true_contour(problem: Problem, row: int) -> Floats:
-    truth: Floats = np.eye(problem.train.size)[problem.truth[row]]
-    return truth
 
 
 def ask_as_service(
@@ -102,7 +86,7 @@ def ask_as_service(
             queries = state.agenda(1)
             wanted = bool(queries)
             for query in queries:
-                told = Answered(query.instance, _true_contour(problem, query.instance), 1.0, query.asked)
+                told = Answered(query.instance, problem.true_contour(query.instance), 1.0, query.asked)
                 state = grow(state, [told])
                 answers += 1
         yield budget, _fit_labelled(problem, state, algorithm)
@@ -116,9 +100,26 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
     answers, nowhere = 0, QueryPosition((), None, None, ())
     for budget in budgets:
         rows = order[answers:budget].tolist()
-        state = grow(state, [Answered(row, _true_contour(problem, row), 1.0, nowhere) for row in rows])
+        state = grow(state, [Answered(row, problem.true_contour(row), 1.0, nowhere) for row in rows])
         answers += len(rows)
         yield budget, _fit_labelled(problem, state, algorithm)
+
+
+def ask_as_forest(problem: Problem, budgets: Sequence[int], strategy: str | None) -> Curve:
+    """Ask as the service's forest asks; or, without a strategy, about rows drawn at random."""
+    forest = told_forest(problem, ActiveForest())
+    open_rows = np.flatnonzero(~problem.train.precise)
+    open_rows = np.random.default_rng(problem.seed).permutation(open_rows)
+    answers = 0
+    for budget in budgets:
+        while answers < budget and open_rows.size:
+            row = int(open_rows[0])
+            if strategy is not None:
+                row = next(choose_rows(forest, open_rows, 1, strategy=strategy)).row
+            forest.replace_contour(row, problem.true_contour(row))
+            open_rows = open_rows[open_rows != row]
+            answers += 1
+        yield budget, ServiceForest.of(forest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,9 @@ def _fit_labelled(problem: Problem, state: GrowthState, algorithm: Algorithm | N
     if algorithm is None:
         return ServiceTree.of(state)
     contours = np.array([state.contour(row) for row in range(state.instance_count)])
-    return TreeFit(fit(algorithm, Table.of_contours(problem.train.values, _in_order(problem), contours)))
+    return TreeFit(
+        fit(algorithm, Table.of_contours(problem.train.values, problem.ordered_attributes, contours))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +209,7 @@ FOREST = Forest(base=TREE, trees=COMMITTEE)
 
 
 def _service_strategies() -> dict[str, ComparedStrategy]:
-    """Return the service's strategies with the service's tree; random and recommended ones with others too."""
+    """Return the service's strategies with its tree and its forest; random and recommended ones with others too."""
     found = {
         name: ComparedStrategy(f"ABC4.5, {name}", partial(ask_as_service, strategy=name)) for name in SERVICE
     }
@@ -219,6 +222,11 @@ def _service_strategies() -> dict[str, ComparedStrategy]:
         found[f"{name}-forest"] = ComparedStrategy(
             f"forest of {COMMITTEE} E2M trees, {name}", partial(curve, algorithm=FOREST)
         )
+    for name in FOREST_STRATEGIES:
+        found[name] = ComparedStrategy(f"{ActiveForest.name}, {name}", partial(ask_as_forest, strategy=name))
+    found[f"random-{ActiveForest.name}"] = ComparedStrategy(
+        f"{ActiveForest.name}, random queries", partial(ask_as_forest, strategy=None)
+    )
     return found
 
 

@@ -4,22 +4,18 @@ The forest is a function of the log: of the rows, of their labels, and of the or
 does not depend on the batches, nor on the times of looks.
 """
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats
-from quercus.belief.errors import InvalidInput, shown
-from quercus.trees.learners.cells import Value
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
-from quercus.trees.memory_forest.served import opinion_predictions
+from quercus.trees.memory_forest.served import opinion_predictions, predict_possible
 
 
 class MemoryForest:
@@ -134,22 +130,15 @@ class MemoryForest:
         predicted = members.mean_opinions(values, self.weights, self.level)
         return opinion_predictions(predicted, len(members.labelled), members.size)
 
-    def predict_rows(self, rows: Sequence[Sequence[Value]]) -> Predictions:
-        """Return the forest's predictions for rows of values, None for unknown ones.
+    def predict_cells(self, cells: UncertainValues) -> Predictions:
+        """Return the forest's predictions for rows whose values may be sets, ranges or unknown.
 
         Raises
         ------
         InvalidInput
-            When a value is a set or a range.
+            When a row has more than 4,096 combinations of values.
         """
-        for i, row in enumerate(rows):
-            for k, value in enumerate(row):
-                if not isinstance(value, float | int | None):
-                    reason = f"is {shown(value)}, must be one value or unknown: this forest takes no sets of values"
-                    raise InvalidInput(f"rows[{i}][{k}]", reason)
-        return self.predict(
-            np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64)
-        )
+        return predict_possible(self.predict, cells, self.members().book.cuts)
 
     def _add_rows(self, values: Floats, kinds: NDArray[np.int32]) -> None:
         if len(values):

@@ -4,8 +4,8 @@ A process that only predicts needs neither Numba nor the rows that the members w
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
@@ -235,33 +235,9 @@ class ServedForest(LearnedModel):
         InvalidInput
             When a row has more than 4,096 combinations of values.
         """
-        predicted, in_tree = self.members.predict(cells.values), self.tree.predict_cells(cells)
-        for row in sorted({row for row, _ in cells.parts}):
-            of_row = self.members.predict(self._possible_rows(cells, row))
-            for mine, other in ((predicted.theta, of_row.theta), (predicted.belief, of_row.belief)):
-                mine[row] = other.mean(axis=0)
-            predicted.plausibility[row] = of_row.plausibility.mean(axis=0)
-        return Predictions(
-            first_most_likely(predicted.theta),
-            predicted.theta,
-            predicted.belief,
-            predicted.plausibility,
-            nodes=in_tree.nodes,
-            several=in_tree.several,
-        )
-
-    def _possible_rows(self, cells: UncertainValues, row: int) -> Floats:
-        """Return the rows of known values that a row may be."""
-        choices = []
-        for k, value in enumerate(cells.values[row].tolist()):
-            parts = cells.parts.get((row, k), ((value, value),))
-            cuts = self.members.book.cuts[k]
-            choices.append(np.concatenate([_range_points(low, high, cuts) for low, high in parts]))
-        count = math.prod(len(each) for each in choices)
-        if count > MAX_ALTERNATIVES:
-            reason = f"has {count:,} combinations of values, at most {MAX_ALTERNATIVES:,} are allowed"
-            raise InvalidInput(f"rows[{row}]", reason)
-        return np.array(list(product(*choices)))
+        predicted = predict_possible(self.members.predict, cells, self.members.book.cuts)
+        in_tree = self.tree.predict_cells(cells)
+        return replace(predicted, nodes=in_tree.nodes, several=in_tree.several)
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
@@ -273,6 +249,52 @@ class ServedForest(LearnedModel):
         for row in (theta * labelled / (labelled + 1.0)).tolist():
             rest = ((1 << self.size) - 1, max(0.0, 1.0 - sum(row)))
             yield MassFunction.of(self.size, [*((1 << c, m) for c, m in enumerate(row)), rest])
+
+
+def predict_possible(
+    predict: Callable[[Floats], Predictions], cells: UncertainValues, cuts: Sequence[Floats]
+) -> Predictions:
+    """Return a forest's predictions for rows of cells.
+
+    A row with a set of values gets the mean over them; a range stands for nine evenly spaced points of it.
+
+    Parameters
+    ----------
+    predict
+        Returns the predictions for rows of values (m, K).
+    cells
+        The rows.
+    cuts
+        Of each attribute, see `quercus.trees.memory_forest.codes`.
+
+    Raises
+    ------
+    InvalidInput
+        When a row has more than 4,096 combinations of values.
+    """
+    predicted = predict(cells.values)
+    rows = sorted({row for row, _ in cells.parts})
+    if not rows:
+        return predicted
+    for row in rows:
+        of_row = predict(_possible_rows(cells, row, cuts))
+        for mine, other in ((predicted.theta, of_row.theta), (predicted.belief, of_row.belief)):
+            mine[row] = other.mean(axis=0)
+        predicted.plausibility[row] = of_row.plausibility.mean(axis=0)
+    return replace(predicted, klass=first_most_likely(predicted.theta))
+
+
+def _possible_rows(cells: UncertainValues, row: int, cuts: Sequence[Floats]) -> Floats:
+    """Return the rows of known values that a row may be."""
+    choices = []
+    for k, value in enumerate(cells.values[row].tolist()):
+        parts = cells.parts.get((row, k), ((value, value),))
+        choices.append(np.concatenate([_range_points(low, high, cuts[k]) for low, high in parts]))
+    count = math.prod(len(each) for each in choices)
+    if count > MAX_ALTERNATIVES:
+        reason = f"has {count:,} combinations of values, at most {MAX_ALTERNATIVES:,} are allowed"
+        raise InvalidInput(f"rows[{row}]", reason)
+    return np.array(list(product(*choices)))
 
 
 def _range_points(low: float, high: float, cuts: Floats) -> Floats:

@@ -70,8 +70,9 @@ def test_queries_beside_random_ones(tmp_path: Path) -> None:
         "--step",
         "5",
     ]
-    experiment(*given, "--methods", "published,random", "--output", str(tmp_path))
+    experiment(*given, "--methods", "published,random,margin", "--output", str(tmp_path))
     assert {row["level"] for row in rows_of(tmp_path)} == {"0.0", "5.0", "10.0"}
+    assert {row["method"] for row in rows_of(tmp_path)} == {"published", "random", "margin"}
     assert (tmp_path / "queries.png").exists()
 
 

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.client import Between as GivenBetween
+from quercus.estimators import ActiveForestClassifier, C45Classifier
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.learners.cells import Between
@@ -179,3 +181,60 @@ def test_two_columns_may_have_one_name() -> None:
 def test_numbers_in_a_column_without_names_are_unknown() -> None:
     columns = FittedColumns.of(np.array([[NAN, 1.0], [NAN, 2.0]]), [0])
     np.testing.assert_array_equal(columns.values(np.array([[3.0, 5.0]])), [[NAN, 5.0]])
+
+
+RANGES = [(1, 2), Between(1, 2), GivenBetween(1, 2)]
+
+
+@pytest.mark.parametrize("cell", RANGES, ids=["pair", "of the trees", "of the client"])
+def test_a_range_in_any_form(cell: Any) -> None:
+    columns = FittedColumns.of(np.array([["a", 1.0], ["b", 2.0]], dtype=object))
+    wanted = [[frozenset({0, 1}), Between(1, 2)], [1.0, 3]]
+    for X in (
+        as_array([[{"a", "b"}, cell], ["b", 3]]),
+        as_array((({"a", "b"}, cell), ("b", 3))),
+        pd.DataFrame({"x0": [{"a", "b"}, "b"], "x1": [cell, 3]}, dtype=object),
+    ):
+        assert columns.uncertain_rows(X) == wanted
+    numbers = FittedColumns.of(np.array([[1.0, 1.0]]))
+    assert numbers.uncertain_rows(as_array([[(1, 2), cell]])) == [[Between(1, 2), Between(1, 2)]]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "said"),
+    [
+        ("n", (2, 1), r"rows\[1\].n: is \(2, 1\), must be a range \(low, high\)"),
+        ("n", (1, 2, 3), r"rows\[1\].n: is \(1, 2, 3\), must be a range"),
+        ("n", (1, None), r"rows\[1\].n: is \(1, None\), must be a range"),
+        ("n", (0, 10**400), r"rows\[1\], column 'n' holds a number that is infinite or too large"),
+        ("n", GivenBetween(2, 1), r"rows\[1\].n: is Between\(low=2, high=1\), must be a range"),
+        ("n", set(), r"rows\[1\].n: is the empty set"),
+        ("n", {"a"}, r"rows\[1\], column 'n' holds numbers: could not convert"),
+        ("n", "a", r"rows\[1\], column 'n' holds numbers: could not convert"),
+        ("c", set(), r"rows\[1\].c: is the empty set"),
+        ("c", (1, 2), r"rows\[1\].c: lies between two numbers, must be named values"),
+    ],
+)
+def test_what_is_no_value_names_row_and_column(column: str, cell: Any, said: str) -> None:
+    known = pd.DataFrame({"c": ["a", "b"], "n": [1.0, 2.0]})
+    rows = pd.DataFrame({"c": [{"a", "b"}, "a"], "n": [1.0, 2.0]}, dtype=object)
+    rows.at[1, column] = cell
+    for model in (C45Classifier(), ActiveForestClassifier(n_estimators=2)):
+        with pytest.raises(ValueError, match=said):
+            model.fit(known, ["x", "y"]).predict(rows)
+
+
+@pytest.mark.parametrize("cell", [{"a", "b"}, frozenset({"a"}), (1, 2), Between(1, 2)], ids=repr)
+@pytest.mark.parametrize("column", ["c", "n"])
+def test_uncertain_values_are_refused_where_rows_are_learned(column: str, cell: Any) -> None:
+    known = pd.DataFrame({"c": ["a", "b"], "n": [1.0, 2.0]})
+    rows = known.astype(object)
+    rows.at[1, column] = cell
+    forest = ActiveForestClassifier(n_estimators=2)
+    said = rf"rows\[1\], column '{column}'.*sets and ranges of values are for rows to predict"
+    with pytest.raises((TypeError, ValueError), match=said):
+        forest.fit(rows, ["x", "y"])
+    with pytest.raises((TypeError, ValueError), match=said):
+        forest.fit(known, ["x", "y"]).partial_fit(rows, ["x", "y"])
+    with pytest.raises((TypeError, ValueError), match=said):
+        forest.query(known, ["x", None], candidates=rows)

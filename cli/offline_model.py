@@ -1,0 +1,159 @@
+"""A model that grows without a server: the grower's own engines follow a log that is kept in memory.
+
+So what is induced from a file is what a server would serve of the same rows, labels and answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quercus.belief.codec import encode
+from quercus.belief.label import Label
+from quercus.client import convert
+from quercus.client.convert_trees import RenderFormat, render_request, tree_from_proto
+from quercus.client.results import Floats
+from quercus.client.results import Specification as GivenSpecification
+from quercus.client.treeview import Tree
+from quercus.server.growth.engines import QueryEngine, learns_again, query_engine, tree_engine
+from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.relearning import RelearningEngine
+from quercus.server.services.tree_drawings import draw_tree
+from quercus.server.wire.agenda import encode_asked
+from quercus.server.wire.models import complete_specification, decode_specification
+from quercus.server.wire.trees import decode_snapshot
+from quercus.specification.model import Specification
+from quercus.storage import Event, EventKind, InstanceColumns, Snapshot
+from quercus.trees import Query, UncertainValues
+
+Oracle = Callable[[int], Label | None]
+"""Returns the label of a row, or None if it cannot tell."""
+
+
+def checked_specification(given: GivenSpecification) -> Specification:
+    """Return a specification with its defaults, checked as a server checks it.
+
+    Raises
+    ------
+    quercus.client.InvalidArgument, quercus.belief.errors.InvalidInput
+        Naming the field, the value and the bound.
+    """
+    return decode_specification(complete_specification(convert.specification_to_proto(given)))
+
+
+@dataclass(frozen=True, eq=False)
+class OfflineModel:
+    """A grown model.
+
+    Parameters
+    ----------
+    grown
+        Its trees.
+    as_of
+        Number of events in its log.
+    queries
+        The queries in the order in which they were asked, as JSON.
+    answered
+        Rows whose query was answered.
+    """
+
+    grown: GrownTrees
+    as_of: int
+    queries: tuple[dict[str, Any], ...]
+    answered: frozenset[int]
+
+    def tree(self, member: int) -> Tree:
+        """Return a tree by its number."""
+        return tree_from_proto(decode_snapshot("induced", self._snapshot(), member))
+
+    def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
+        """Draw a tree; without a member an overview, if there are several."""
+        request = render_request("induced", None, form, member, depth)
+        return draw_tree(self._snapshot(), request.format, member, depth).content
+
+    def predicted_classes(self, values: Floats) -> list[str]:
+        """Return the name of the predicted class of each row of values (n, K)."""
+        classes = self.grown.specification.frame.classes
+        return [classes[c] for c in self.grown.model.predict_cells(UncertainValues(values)).klass.tolist()]
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(version=0, as_of=self.as_of, data=self.grown.encode(), created_at=0.0)
+
+
+def grow_offline(
+    specification: Specification, values: Floats, labels: Sequence[Label], oracle: Oracle | None
+) -> OfflineModel:
+    """Grow a model from rows, then ask the oracle until the budget is spent or no query is left.
+
+    Parameters
+    ----------
+    specification
+        Of the model.
+    values
+        (n, K) numbers, indices of nominal values, NaN where missing.
+    labels
+        Of the rows.
+    oracle
+        None: nobody is asked.
+
+    Raises
+    ------
+    InvalidInput
+        When a value is impossible.
+    """
+    rows = InstanceColumns(1, np.asarray(values, dtype=np.float64), [encode(label) for label in labels])
+    log: list[InstanceColumns | Event] = [rows]
+    queries: list[dict[str, Any]] = []
+    answered: set[int] = set()
+    follower = None if learns_again(specification) else tree_engine(specification)
+    asks = oracle is not None and specification.budget > 0
+    if follower is not None or asks:
+        engine: QueryEngine = follower or query_engine(specification)
+        engine.fold_events(log)
+        while oracle is not None and (chosen := engine.choose_queries(1)):
+            ((instance, query),) = chosen
+            queries.append(_query_json(query, engine))
+            label = oracle(query.instance)
+            log.append(_settling_event(len(labels) + len(queries), instance, query, label))
+            engine.fold_events(log[-1:])
+            if label is not None:
+                answered.add(query.instance)
+    if follower is None:
+        learner = RelearningEngine(specification)
+        learner.fold_events(log)
+        grown = learner.grown_trees({})
+    else:
+        grown = follower.grown_trees({})
+    return OfflineModel(grown, len(labels) + len(queries), tuple(queries), frozenset(answered))
+
+
+def _settling_event(sequence: int, instance: int, query: Query, label: Label | None) -> Event:
+    return Event(
+        sequence=sequence,
+        kind=EventKind.REFUSAL if label is None else EventKind.ANSWER,
+        instance=instance,
+        id="",
+        values=None,
+        label=None if label is None else encode(label),
+        author="oracle",
+        reliability=1.0,
+        asked=encode_asked(query.asked),
+        conflict=False,
+        specification=None,
+        created_at=0.0,
+    )
+
+
+def _query_json(query: Query, engine: QueryEngine) -> dict[str, Any]:
+    splits = engine.named_splits({})
+    named = None if query.attribute is None else splits[query.attribute]
+    return {
+        "row": query.instance,
+        "path": [[splits[at].attribute, splits[at].branches[branch]] for at, branch in query.path],
+        "attribute": None if named is None else named.attribute,
+        "value": None if named is None or query.code is None else named.branches[query.code],
+        "score": query.score,
+    }

@@ -1,0 +1,106 @@
+"""The output of ``quercus tree`` and ``quercus induce``: text, rules, Graphviz, SVG or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import typer
+
+from quercus.cli.common import StandardOutput, print_json, write_picture
+from quercus.client.conditions import path_text
+from quercus.client.convert_trees import RenderFormat
+from quercus.client.treeview import Tree
+
+DotOption = Annotated[
+    Path | None,
+    typer.Option("--dot", metavar="FILE", help="Write the tree to this file for Graphviz.", dir_okay=False),
+]
+SvgOption = Annotated[
+    Path | None,
+    typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
+]
+MemberOption = Annotated[
+    int | None,
+    typer.Option(
+        "--member", min=0, help="Number of the tree, if there are several (default: an overview of all)."
+    ),
+]
+DepthOption = Annotated[
+    int | None, typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all).")
+]
+RulesOption = Annotated[
+    bool,
+    typer.Option("--rules", help="Print one line per leaf: the conditions that lead to it, and its class."),
+]
+
+
+class TreeSource(Protocol):
+    """The trees of one version of a model, wherever they grew."""
+
+    def tree(self, member: int) -> Tree:
+        """Return a tree by its number."""
+
+    def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
+        """Draw a tree; without a member an overview, if there are several."""
+
+
+@dataclass(frozen=True)
+class TreeOutput:
+    """What to print and to write.
+
+    Parameters
+    ----------
+    dot, svg
+        Files to write.
+    member, depth
+        Number of the tree, and the levels to show.
+    rules, as_json
+        The form of what is printed: a line for each leaf, or JSON; else the drawing, unless a file is written.
+    """
+
+    dot: Path | None
+    svg: Path | None
+    member: int | None
+    depth: int | None
+    rules: bool
+    as_json: bool
+
+    def write(self, source: TreeSource, **more: object) -> None:
+        """Write the trees of a source; `more` are further parts of the JSON."""
+        if self.as_json:
+            print_json(_tree_json(source.tree(self.member or 0)) | more)
+        files: tuple[tuple[Path | None, RenderFormat], ...] = ((self.dot, "dot"), (self.svg, "svg"))
+        for path, form in files:
+            if path is not None:
+                write_picture(path, source.draw(form, self.member, self.depth))
+        if self.as_json:
+            return
+        if self.rules:
+            lines = rule_lines(source.tree(self.member or 0))
+            StandardOutput().write("".join(f"{line}\n" for line in lines))
+        elif self.dot is None and self.svg is None:
+            StandardOutput().write(source.draw("text", self.member, self.depth).rstrip("\n") + "\n")
+
+
+def _tree_json(tree: Tree) -> dict[str, Any]:
+    served = {"model": tree.model, "version": tree.version, "as_of": tree.as_of} if tree.version else {}
+    return served | {
+        "classes": list(tree.classes),
+        "algorithm": tree.algorithm,
+        "members": len(tree.members),
+        "member": tree.member,
+        "tree": tree.to_dict(),
+    }
+
+
+def rule_lines(tree: Tree) -> Iterator[str]:
+    """Yield a line for each leaf: at most one condition for each attribute, then the class and the rows."""
+    nominal = {each.attribute for each in tree.attributes if not each.numeric}
+    for leaf in tree.leaves:
+        where = path_text(tree.path(leaf), nominal) or "always"
+        rows = f"{leaf.count:,} row{'' if leaf.count == 1 else 's'}"
+        known = max(leaf.belief) > 0 or min(leaf.plausibility) < 1
+        yield f"{where}: {leaf.class_name if known else 'nothing is known'} ({rows})"

@@ -1,0 +1,84 @@
+"""The methods of the experiments: those of the registries, and the service's forest as it is served."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from quercus.belief.frame import Frame
+from quercus.belief.label import ClassSet
+from quercus.cli.offline_model import grow_offline
+from quercus.experiments import learners, strategies
+from quercus.experiments.datasets import BUILT_IN
+from quercus.experiments.problem import Problem, fold_of
+from quercus.experiments.seeds import seed_of
+from quercus.specification.algorithms import ALGORITHMS, ActiveForest
+from quercus.specification.model import Specification
+from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
+from quercus.trees import Table
+
+
+@dataclass(frozen=True)
+class Tomorrow:
+    """A learner that is added to the registry."""
+
+    name: ClassVar[str] = "tomorrow"
+
+
+def test_every_learner_and_strategy_is_there() -> None:
+    compared = {type(algorithm) for _, algorithm in learners.compared_algorithms(ALGORITHMS).values()}
+    assert compared == set(ALGORITHMS.values())
+    assert set(learners.compared_algorithms(ALGORITHMS)) <= set(learners.LEARNERS)
+    more = learners.compared_algorithms({**ALGORITHMS, Tomorrow.name: Tomorrow})  # type: ignore[dict-item]
+    assert more[Tomorrow.name] == (Tomorrow.name, Tomorrow())
+    assert {*STRATEGIES, *FOREST_STRATEGIES} <= set(strategies.STRATEGIES)
+    asking = {learners.ASKING_PREFIX + name for name in (*STRATEGIES, *FOREST_STRATEGIES)}
+    assert asking <= set(learners.LEARNERS)
+
+
+def test_the_default_forest_is_compared_by_default() -> None:
+    for chosen in (learners.DEFAULT, learners.TABLE, learners.CURVE):
+        assert ActiveForest.name in chosen
+    assert {learners.ASKING_PREFIX + name for name in FOREST_STRATEGIES} <= set(learners.DEFAULT)
+
+
+def iris(vacuous: bool) -> Problem:
+    data = BUILT_IN["iris"]()
+    contours = np.ones((150, 3)) if vacuous else np.eye(3)[data.targets]
+    table = Table.of_contours(data.values, data.attributes, contours)
+    return fold_of(data, table, np.arange(150) % 5 == 0, 0, seed_of(0, "iris"))
+
+
+@pytest.mark.parametrize("strategy", FOREST_STRATEGIES)
+def test_the_forest_asks_and_predicts_as_it_is_served(strategy: str) -> None:
+    problem = iris(vacuous=True)
+    answers = 5
+    specification = Specification(
+        problem.train.attributes,
+        Frame(("a", "b", "c")),
+        budget=answers,
+        strategy=strategy,
+        algorithm=ActiveForest(seed=problem.integer_seed),
+    )
+    served = grow_offline(
+        specification,
+        problem.train.values,
+        [ClassSet(7)] * len(problem.train),
+        lambda row: ClassSet(1 << int(problem.truth[row])),
+    )
+    wanted = served.grown.model.predict(problem.test)
+    curve = dict(strategies.STRATEGIES[strategy].curve(problem, (0, answers)))
+    said = curve[answers].predict(problem.test)
+    assert said.probabilities.tolist() == wanted.theta.tolist()
+    assert said.possible.tolist() == wanted.classes.tolist()
+    assert curve[0].predict(problem.test).possible.all()
+    assert len(served.queries) == answers
+
+
+def test_the_forest_learns_from_labels_that_are_given() -> None:
+    fitted = learners.LEARNERS[ActiveForest.name].fit(iris(vacuous=False))
+    data = BUILT_IN["iris"]()
+    said = fitted.predict(data.values[::5])
+    assert np.mean(said.classes == data.targets[::5]) > 0.85
+    assert fitted.nodes > 100 * 5
