@@ -22,9 +22,9 @@ LEFT_OUT: Final = "leave out"
 KINDS: Final = ("number", "names", LEFT_OUT)
 KEEP, HIDE, NO_ROWS = "known", "ask", "none"
 LABELS: Final = {
-    KEEP: "keep them: labelled rows teach the model",
-    HIDE: "hide them: labellers are asked about all rows",
-    NO_ROWS: "create the model without rows",
+    KEEP: "keep them: they teach the model",
+    HIDE: "hide them: ask about all rows",
+    NO_ROWS: "send no rows at all",
 }
 
 
@@ -220,7 +220,8 @@ class ModelPlan:
             frame, fault = self.frame, ""
         except InvalidInput as error:
             frame, fault = (), str(error)
-        named = f"Classes ({len(frame)}): {listed_names(frame)}." if frame else "Classes: type their names."
+        quoted = [f'"{name}"' if "," in name else name for name in frame]
+        named = f"Classes ({len(frame)}): {listed_names(quoted)}." if frame else "Classes: type their names."
         return [*self._label_lines(), fault or named, *self._column_lines()]
 
     def _label_lines(self) -> list[str]:

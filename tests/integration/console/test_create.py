@@ -52,7 +52,7 @@ def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visit
     typed = 'granite\r\n"sandstone, red"\r\n'
     page = ann.form("/create", fields | {"classes": typed, "act": "check"})
     assert (page.status, fault(page)) == (200, "")
-    assert plan(page)[1] == "Classes (2): granite, sandstone, red."
+    assert plan(page)[1] == 'Classes (2): granite, "sandstone, red".'
     assert '"sandstone, red"</textarea>' in unescape(page.text)  # what was typed is still there
     assert ann.form("/create", fields | {"classes": typed}).headers["location"] == "/m/c-stones"
     model = client.get_model("c-stones")
