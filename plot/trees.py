@@ -82,7 +82,7 @@ def _box_patch(element: ET.Element, scale: float) -> Patch:
     fill, stroke = element.attrib["fill"], element.get("stroke")
     mark = _PATTERNED.get(fill)
     fill = fill if mark is None else mark.light
-    strokes = None if mark is None else DENSITY * mark.pattern
+    strokes = "" if mark is None else DENSITY * mark.pattern
     if stroke is None:
         return Rectangle(
             (x, y), width, height, facecolor=fill, hatch=strokes, hatchcolor=ink_on(fill), linewidth=0

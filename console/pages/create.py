@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -68,7 +68,9 @@ async def create(request: Request) -> Response:
         return render_page(request, "create.html", upload=None, fault=fault)
     given = await read_posted(request, session)
     files = given.get("file", [])
-    chosen = {name: str(values[0]) for name, values in given.items() if values and isinstance(values[0], str)}
+    chosen: dict[str, Any] = {
+        name: values[0] for name, values in given.items() if values and isinstance(values[0], str)
+    }
     chosen["attributes"] = [str(each) for each in given.get("attribute", [])]
     try:
         if files and isinstance(files[0], UploadFile) and files[0].filename:
@@ -254,7 +256,7 @@ class _Rows:
             yield cell
 
 
-def _parse_integer(given: dict[str, str], name: str, parameter: Parameter) -> int:
+def _parse_integer(given: Mapping[str, Any], name: str, parameter: Parameter) -> int:
     """Return a whole number from 0 to the parameter's upper bound."""
     text, highest = given.get(name, "").strip(), int(parameter.highest)
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) <= highest):
