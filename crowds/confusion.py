@@ -1,5 +1,6 @@
 """A confusion matrix a labeller, shrunk towards one coin: variational Bayes (theory §13.2)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -83,9 +84,9 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
     """Estimate the confusion matrices of labellers, and the classes of instances.
 
     Labellers are compared on the instances with answers of two or more of them. The result does not depend on the order
-    of the answers. All probabilities (classes, confusion matrices, prevalence) are within 1e-6 of the fixed point if
-    rounds converge no more slowly than by a thousandth of the error each; where `rounds` do not suffice, those of the
-    last round are returned.
+    of the answers. All probabilities (classes, confusion matrices, prevalence) are within 1e-6 of the fixed point
+    where each round takes at least a thousandth off the error. Where `rounds` do not suffice, those of the last round
+    are returned.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
         if change <= SETTLED_CHANGE:
             break
         if _is_steady(changes):
-            trail, before_leap, changes = [_leap(*trail, most=len(answers))], following, []
+            trail, before_leap, changes = [_leap(trail, len(answers))], following, []
     logs, log_shares = _expected_logs(here.cells), _expected_logs(here.prevalence)
     classes, _ = _LabellerContours.of(answers.informative_answers()).classes(logs, log_shares)
     return CrowdEstimate(here.cells, here.prevalence / here.prevalence.sum(), classes, tuple(bound))
@@ -162,18 +163,18 @@ def _is_steady(changes: list[float]) -> bool:
     return bool(ratios.max() < 1.0 and np.ptp(ratios) <= STEADY_SPREAD)
 
 
-def _leap(first: _Parameters, second: _Parameters, third: _Parameters, most: int) -> _Parameters:
-    """Extrapolate three parameters in a row, in logarithms: SQUAREM (Varadhan, Roland 2008, step length S3).
+def _leap(trail: Sequence[_Parameters], most: int) -> _Parameters:
+    """Extrapolate the three parameters of a trail, in logarithms: SQUAREM (Varadhan, Roland 2008, step length S3).
 
     No cell becomes less than the least prior that a coin makes, nor more than the `most` answers allow.
     """
-    size = first.prevalence.size
-    x, y, z = (np.log(np.append(each.cells, each.prevalence)) for each in (first, second, third))
+    shape, size = trail[0].cells.shape, trail[0].prevalence.size
+    x, y, z = (np.log(np.append(each.cells, each.prevalence)) for each in trail)
     step, bend = y - x, z - 2.0 * y + x
     length = max(1.0, float(np.sqrt((step @ step) / max(bend @ bend, np.finfo(np.float64).tiny))))
     least = CELL * min(size * LEAST, size * LEAST / (size - 1))
     found = np.exp(np.clip(x + 2.0 * length * step + length**2 * bend, np.log(least), np.log(most + size)))
-    return _Parameters(found[:-size].reshape(first.cells.shape), found[-size:])
+    return _Parameters(found[:-size].reshape(shape), found[-size:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
