@@ -145,7 +145,7 @@ def test_what_holds_whatever_was_said(crowd: tuple[Answers, int]) -> None:
     assert found.matrices.sum(axis=2) == pytest.approx(1.0)
     assert ((found.reliability > 0) & (found.reliability < 1) & (found.deviation > 0)).all()
     nothing = estimated([*said, (0, 4, (1.0,) * size)])  # somebody who says nothing
-    assert nothing.classes == pytest.approx(found.classes, abs=1e-12)
+    assert nothing.classes == pytest.approx(found.classes, abs=ACCURACY)
     assert nothing.reliability[4] == pytest.approx(PRIOR_RELIABILITY)
 
 
@@ -155,7 +155,7 @@ def test_an_answer_that_says_nothing_changes_no_class() -> None:
     said = [(i, j, no if i == 0 else yes) for i in range(6) for j in range(2)]
     silent = estimated([*said, (6, 0, nothing), (6, 1, nothing), (0, 2, nothing)])
     found = estimated([*said, (6, 0, yes)])  # a row more, about which something is said
-    assert silent.classes[:6] == pytest.approx(found.classes[:6], abs=1e-12)
+    assert silent.classes[:6] == pytest.approx(found.classes[:6], abs=ACCURACY)
     share = digamma(1 + silent.classes[:6].sum(axis=0))
     assert silent.classes[6] == pytest.approx(np.exp(share) / np.exp(share).sum(), abs=1e-3)
 
