@@ -326,7 +326,8 @@ def restaurant(
 def plot(folder: FolderArgument) -> None:
     """Redraw the figures of a folder from its results.csv.
 
-    One figure per sweep: accuracy against the varied level, one panel per data set, with standard errors.
+    One figure per sweep: accuracy against the varied level, one panel per data set, with standard errors over repeats
+    where there are several.
 
     Try:
 
@@ -346,8 +347,9 @@ def table(
 ) -> None:
     """Print a folder's results as Markdown tables.
 
-    Mean accuracy ± standard error over all folds, in percent, one column per data set; means over the sets of u65, u80
-    (utility-discounted accuracy of set-valued predictions), nodes and time to fit.
+    Mean accuracy ± standard error over repeats, in percent, one column per data set; means over the sets of u65, u80
+    (utility-discounted accuracy of set-valued predictions), nodes and time to fit. The folds of a repeat share its
+    corrupted labels, so one repeat has no standard error.
 
     Try:
 

@@ -129,12 +129,11 @@ def _draw_panel(
             continue
         x = [p.level for p in points]
         mean = [p.mean for p in points]
-        error = [0.0 if math.isnan(p.error) else p.error for p in points]
         look = looks[method]
         panel.plot(x, mean, markersize=3.5, linewidth=1.3, **look)
-        low = [m - e for m, e in zip(mean, error, strict=True)]
-        high = [m + e for m, e in zip(mean, error, strict=True)]
-        panel.fill_between(x, low, high, color=look["color"], alpha=0.12, linewidth=0)
+        if not all(math.isnan(p.error) for p in points):
+            low, high = [p.mean - p.error for p in points], [p.mean + p.error for p in points]
+            panel.fill_between(x, low, high, color=look["color"], alpha=0.12, linewidth=0)
 
 
 def _draw_dots(found: Curves, sweep: str, level: float) -> Figure:
@@ -147,7 +146,7 @@ def _draw_dots(found: Curves, sweep: str, level: float) -> Figure:
     for panel, name in zip(panels, names, strict=True):
         for place, method in enumerate(methods):
             for point in found[name].get(method, ()):
-                error = 0.0 if math.isnan(point.error) else point.error
+                error = None if math.isnan(point.error) else point.error
                 panel.errorbar(
                     point.mean, place, xerr=error, fmt="o", markersize=4, color=COLOURS[0], elinewidth=1
                 )

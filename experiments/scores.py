@@ -43,7 +43,7 @@ def score(said: Prediction, targets: Ints) -> FoldScores:
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Return the standard error of a mean; NaN of a single value.
+    """Return the standard error of the mean of independent values; NaN of a single value.
 
     Examples
     --------

@@ -15,12 +15,25 @@ from quercus.experiments.strategies import STRATEGIES
 
 @dataclass(frozen=True)
 class MeanScore:
-    """The mean of a measure over the folds of all repeats, its standard error, and of how many folds it is."""
+    """The mean of a measure over the folds of all repeats, and its standard error over repeats.
+
+    Parameters
+    ----------
+    level
+        Level of the sweep.
+    mean
+        Mean over all folds; of seconds, the median.
+    error
+        Standard error of the mean, with the repeats as units: the folds of a repeat share its corrupted labels, so they
+        are not independent. NaN of one repeat, and of a median.
+    repeats
+        Number of repeats.
+    """
 
     level: float
     mean: float
     error: float
-    count: int
+    repeats: int
 
 
 Curves = dict[str, dict[str, list[MeanScore]]]
@@ -29,14 +42,20 @@ Curves = dict[str, dict[str, list[MeanScore]]]
 
 def curves(rows: Iterable[Measurement], sweep: str, measure: str = "accuracy") -> Curves:
     """Return the curves of a sweep; seconds are medians, for the first cell of a process also compiles."""
-    groups: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    groups: dict[tuple[str, str, float], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row.key.sweep == sweep:
-            groups[row.key.data, row.key.method, row.key.level].append(float(getattr(row, measure)))
+        key = row.key
+        if key.sweep == sweep:
+            groups[key.data, key.method, key.level][key.repeat].append(float(getattr(row, measure)))
     found: Curves = defaultdict(lambda: defaultdict(list))
-    for (data, method, level), values in sorted(groups.items()):
-        middle = float(np.median(values)) if measure == "fit_s" else float(np.mean(values))
-        found[data][method].append(MeanScore(level, middle, standard_error(values), len(values)))
+    for (data, method, level), repeats in sorted(groups.items()):
+        values = [value for folds in repeats.values() for value in folds]
+        if measure == "fit_s":
+            middle, error = float(np.median(values)), math.nan
+        else:
+            middle = float(np.mean(values))
+            error = standard_error([float(np.mean(folds)) for folds in repeats.values()])
+        found[data][method].append(MeanScore(level, middle, error, len(repeats)))
     return {data: dict(methods) for data, methods in found.items()}
 
 
@@ -60,7 +79,8 @@ def method_title(method: str) -> str:
 def markdown_table(rows: Sequence[Measurement], sweep: str, level: float) -> str:
     """Return a table of a level: a line per method, a column per data set, and their costs.
 
-    Cells are mean accuracy ± standard error over all folds, in percent; the best of each column is bold.
+    Cells are mean accuracy ± standard error over repeats, in percent, without the error where there is one repeat; the
+    best of each column is bold.
     """
     at_level = [row for row in rows if row.key.sweep == sweep and row.key.level == level]
     accuracy = curves(at_level, sweep)

@@ -141,11 +141,11 @@ def report(path: Path) -> None:
                 found[name, way, s] - found[name, "margin", s] for s in seeds if (name, "margin", s) in found
             ]
             differences[way].append(float(np.mean(pairs)) if pairs else 0.0)
-            error = np.std(pairs, ddof=1) / np.sqrt(len(pairs)) if len(pairs) > 1 else 0.0
+            error = np.std(pairs, ddof=1) / np.sqrt(len(pairs)) if len(pairs) > 1 else np.nan
             shown.append(f"{way} {mine.mean():.1f} ({np.mean(pairs) if pairs else 0:+.1f} ± {error:.1f})")
         print(f"{name:16}", "  ".join(shown))
     for way, each in differences.items():
-        error = np.std(each, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.0
+        error = np.std(each, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan
         print(f"mean over {len(each)} streams, {way}: {np.mean(each):+.2f} ± {error:.2f} beside margin")
 
 

@@ -130,8 +130,10 @@ def main() -> None:
             better = int(found[:, :2].mean(axis=0).argmax())
             ahead = found[:, 2] - found[:, better]
             cells = [*found.T, ahead]
-            error = [c.std(ddof=1) / len(c) ** 0.5 if len(c) > 1 else 0.0 for c in cells]
-            texts = [f"{c.mean():8.1f} ± {e:4.2f}" for c, e in zip(cells, error, strict=True)]
+            texts = [
+                f"{c.mean():8.1f}" + (f" ± {c.std(ddof=1) / len(c) ** 0.5:4.2f}" if len(c) > 1 else "")
+                for c in cells
+            ]
             print(f"{name:10}{count or most:8}{len(parts):6}", *(f"{text:>16}" for text in texts), flush=True)
 
 

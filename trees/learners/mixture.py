@@ -131,9 +131,11 @@ def fit_mixtures(
     A class that only rows without a value can have is told from the others by no value: it gets the mean and the
     deviation of the whole column.
 
-    The start is the M step for ``t_ik ∝ pl_ik - min_j pl_ij``, what a contour says beyond ignorance: started
-    from equal shares, vacuous rows would draw all components to the same place. A class that no contour
-    favours starts from ``t_ik ∝ pl_ik``.
+    At the start the proportions are those of the M step for ``t_ik ∝ pl_ik``. Means and deviations are those for
+    ``t_ik ∝ pl_ik - min_j pl_ij``, what a contour says beyond ignorance: started from equal shares, vacuous rows would
+    draw all components to the same place. A class that no contour favours has those for ``t_ik ∝ pl_ik`` too. The fit
+    stops after a step that gains less than `epsilon`: the likelihood hardly rises any more, the parameters may still
+    be some way from the maximum.
 
     Parameters
     ----------
@@ -146,7 +148,7 @@ def fit_mixtures(
     floor
         (K,) least deviation, positive; default `column_floor`.
     epsilon
-        Least gain of a step, in nats; positive.
+        The fit stops after a step that gains less, in nats; positive.
     max_steps
         Most steps.
 
