@@ -28,10 +28,9 @@ from quercus.cli.common import (
     out,
     print_json,
     words_of,
-    write_picture,
 )
 from quercus.cli.options import option
-from quercus.cli.whole_files import refuse_input
+from quercus.cli.whole_files import refuse_input, write_picture
 from quercus.client.results import Floats
 from quercus.files import FileData, FileError, FileTable, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column

@@ -18,8 +18,8 @@ from quercus.cli.common import (
     SvgOption,
     connect,
     print_json,
-    write_picture,
 )
+from quercus.cli.whole_files import write_picture
 from quercus.client.conditions import path_text
 from quercus.client.treeview import Tree
 
