@@ -166,7 +166,8 @@ class Server:
             await asyncio.to_thread(check_address, self._config.host, self._config.port)
             self.port = self._bind_port()
             if self._config.metrics_port:
-                self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port)
+                names = self._config.metrics_names.split(",")
+                self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port, names)
         except BaseException:
             await asyncio.to_thread(self._store.close)
             raise
