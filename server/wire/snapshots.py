@@ -88,6 +88,11 @@ def is_current(data: bytes) -> bool:
     return len(data) >= _HEADER.size and bool(_HEADER.unpack_from(data)[0] == FORMAT)
 
 
+def is_earlier(data: bytes) -> bool:
+    """Return whether an earlier version of Quercus wrote a stored tree, which is grown anew then."""
+    return len(data) >= _HEADER.size and 0 < _HEADER.unpack_from(data)[0] < FORMAT
+
+
 def read_snapshot(data: bytes) -> StoredVersion:
     """Return the whole of a stored version."""
     head, classifying, reading = map(zlib.decompress, _snapshot_parts(data))
