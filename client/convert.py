@@ -210,6 +210,8 @@ def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
         kernels_ready=grower.kernels_ready,
         kernels=grower.kernels,
         growers=tuple(GrowerMember(each.place, each.models, each.own) for each in message.growers),
+        restricted=message.restricted,
+        damaged={each.model: each.reason for each in message.damaged},
     )
 
 

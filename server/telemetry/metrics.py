@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from google.protobuf.message import DecodeError
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -122,7 +123,10 @@ def _accuracy_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
     """Yield the recent accuracy of each model for which it is known."""
     rows, accuracy = _gauge_family(table.RECENT_ROWS), _gauge_family(table.RECENT_ACCURACY)
     for record in records:
-        blocks = accuracy_in(record.report)
+        try:
+            blocks = accuracy_in(record.report)
+        except DecodeError:  # of a damaged model, which the status names
+            continue
         count = sum(block.rows for block in blocks)
         if count:
             rows.add_metric((record.name,), count)

@@ -42,6 +42,8 @@ from quercus.storage.schema import (
 from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
+NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading raises where the rows contradict each other in a way that no check names."""
 CHUNK = 1_000  # rows that are read at once
 CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label events applies
 ALONE = (model.c.report, snapshot.c.data, query.c.reason)
@@ -155,7 +157,7 @@ def _readable(faults: Iterator[StoreFault], dialect: Dialect, what: str) -> Iter
         yield from islice(faults, MAX_FAULTS)
     except dialect.driver_errors as error:
         yield StoreFault(f"{what} cannot be read: {dialect.translate_error(error)}")
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except NOT_READ as error:
         yield StoreFault(f"{what} cannot be read ({type(error).__name__}: {str(error)[:200]})")
 
 
@@ -232,8 +234,12 @@ def model_faults(connection: Connection, key: int, contents: ContentReader) -> I
     """Yield the faults of one model, damage of its cells first."""
     cells = [fault.text for fault in cell_faults(connection, key)]
     yield from map(StoreFault, cells)
-    if not cells:
+    if cells:
+        return
+    try:
         yield from _faults_of_model(connection, key, contents)
+    except NOT_READ as error:
+        yield StoreFault(f"it cannot be read ({type(error).__name__}: {str(error)[:200]})")
 
 
 def _faults_of_model(

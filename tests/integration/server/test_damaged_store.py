@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from sqlalchemy import LargeBinary, SmallInteger
 from support.full_store import CELLS, DamagedCell, fill, wrong_values
@@ -16,6 +17,18 @@ from typer.testing import CliRunner
 
 from quercus.cli.common import CommandFailure
 from quercus.cli.main import app
+from quercus.client import Client
+from quercus.proto.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    classify_pb2,
+    instance_pb2,
+    model_pb2,
+    query_pb2,
+    tree_pb2,
+    values_pb2,
+)
+from quercus.server.gate import access
 from quercus.server.transfer.stored_contents import CELLS as READ_ALONE
 from quercus.server.transfer.stored_contents import StoredModel
 from quercus.storage import CorruptStore, Store, file_url
@@ -201,3 +214,141 @@ def test_a_file_that_is_none_is_an_error_in_words(copy: Path, damage: str) -> No
     run = CliRunner().invoke(app, ["check", "--store", str(copy)])
     assert run.exit_code == (0 if damage == "empty" else 1)
     assert run.exception is None or isinstance(run.exception, SystemExit | CommandFailure), run.exception
+
+
+FORBIDDEN = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
+
+
+def outcomes(live: Any, model: str) -> dict[str, grpc.StatusCode]:
+    """The status of every call that reads or labels a model, and of those on all models."""
+    api, name = live.api, f"models/{model}"
+    admin = admin_pb2_grpc.AdminServiceStub(api.channel)
+    watching = instance_pb2.WatchEventsRequest(model=name, include_values=True)
+    row = values_pb2.Rows(named=values_pb2.NamedRows(rows=[values_pb2.NamedRow()]))
+    calls: dict[str, Callable[[], Any]] = {
+        "GetModel": lambda: api.models.GetModel(model_pb2.GetModelRequest(name=name)),
+        "ListModels": lambda: api.models.ListModels(model_pb2.ListModelsRequest()),
+        "GetStatus": lambda: admin.GetStatus(admin_pb2.GetStatusRequest()),
+        "ListInstances": lambda: api.instances.ListInstances(instance_pb2.ListInstancesRequest(model=name)),
+        "ListQueries": lambda: api.queries.ListQueries(query_pb2.ListQueriesRequest(model=name)),
+        "ListQueryHistory": lambda: api.queries.ListQueryHistory(
+            query_pb2.ListQueryHistoryRequest(name=name)
+        ),
+        "ListLabellers": lambda: api.queries.ListLabellers(query_pb2.ListLabellersRequest(model=name)),
+        "GetLabellingPolicy": lambda: api.queries.GetLabellingPolicy(
+            query_pb2.GetLabellingPolicyRequest(model=name)
+        ),
+        "StreamAnswers": lambda: list(
+            api.queries.StreamAnswers(query_pb2.StreamAnswersRequest(model=name, include_values=True))
+        ),
+        "GetTree": lambda: api.trees.GetTree(tree_pb2.GetTreeRequest(name=f"{name}/trees/latest")),
+        "Classify": lambda: api.classifier.Classify(classify_pb2.ClassifyRequest(model=name, rows=row)),
+        "WatchEvents": lambda: next(
+            iter(
+                api.instances.WatchEvents(
+                    instance_pb2.WatchEventsRequest(model=name, include_values=True), timeout=20
+                )
+            )
+        ),
+        "LeaseQueries": lambda: api.queries.LeaseQueries(
+            query_pb2.LeaseQueriesRequest(model=name, labeller="zoe", max_queries=20)
+        ),
+        "LeaseAny": lambda: api.queries.LeaseQueries(
+            query_pb2.LeaseQueriesRequest(model="models/-", labeller="zoe", max_queries=20)
+        ),
+    }
+    found = {}
+    for title, call in calls.items():
+        try:
+            call()
+        except grpc.RpcError as error:
+            found[title] = error.code()
+        else:
+            found[title] = grpc.StatusCode.OK
+    return found
+
+
+DAMAGES = [
+    ("model.specification", b"\xff\xff"),
+    ("model.specification", 7),
+    ("model.report", b"\xff"),
+    ("model.budget", "damaged"),
+    ("model.sequence_committed", b"x"),
+    ("model.created_at", 1e300),
+    ("model.name", b"\xff"),
+    ("log.label", b"\x77damaged"),
+    ("log.label", "text"),
+    ("log.values", b"123"),
+    ("log.kind", 77),
+    ("log.created_at", 1e300),
+    ("log.reliability", "damaged"),
+    ("query.reason", b"\xff"),
+    ("query.state", 77),
+    ("query.position", "damaged"),
+    ("snapshot.data", b"\4\0\0\0" + bytes(12) + b"damaged"),
+    ("display.data", b"\xff"),
+    ("policy.reliability", 9),
+    ("policy.tags", b"\xff"),
+    ("vocabulary.value", b"\xff"),
+    ("query_history.step", 77),
+    ("token.roles", b"\xff"),
+    ("token.models", "{"),
+    ("model_change.name", b"\xff"),
+]
+
+
+@pytest.mark.parametrize(("column", "value"), DAMAGES)
+def test_a_server_serves_what_is_well(
+    start_live: Callable[..., Any], copy: Path, column: str, value: object
+) -> None:
+    assert DamagedCell(copy, *column.split(".")).damage(value)
+    live = start_live(copy, grower=False)
+    found = outcomes(live, "grown")
+    assert not FORBIDDEN & set(found.values()), found
+    assert {found[name] for name in ("ListModels", "GetStatus", "LeaseAny")} == {grpc.StatusCode.OK}, found
+    well = outcomes(live, "well")
+    assert set(well.values()) == {grpc.StatusCode.OK}, well
+    listed = {each.name for each in live.api.models.ListModels(model_pb2.ListModelsRequest()).models}
+    assert {"models/well", "models/forest"} <= listed
+    if grpc.StatusCode.DATA_LOSS in found.values():
+        with Client(live.api.address) as client:
+            status = client.status()
+        assert list(status.damaged) == ["grown"]
+        assert not status.is_healthy
+        assert "models/grown" not in listed
+        run = CliRunner().invoke(app, ["status", "--server", live.api.address])
+        assert run.exit_code == 1
+        assert "grown" in run.output
+
+
+def test_a_restricted_token_learns_nothing_of_other_models(
+    start_live: Callable[..., Any], copy: Path
+) -> None:
+    assert DamagedCell(copy, "model", "specification", "forest").damage(b"\xff")
+    live = start_live(copy, grower=False, access="tokens")
+    issued = {
+        each: access.issue_token(live.server.core.store.access, "ann", ["reader"], models)[0]
+        for each, models in (("one", ["well"]), ("all", None))
+    }
+    told = {}
+    for each, token in issued.items():
+        with Client(live.api.address, token=token) as client:
+            told[each] = client.status()
+    assert list(told["all"].damaged) == ["forest"]
+    assert (told["all"].models, told["all"].restricted) == (2, False)
+    one = told["one"]
+    assert (one.models, one.restricted, one.damaged) == (1, True, {})
+    assert (one.store_bytes, one.calls, one.memory_bytes, one.writes_waiting, one.growers) == (0, 0, 0, 0, ())
+    assert one.lag_s <= told["all"].lag_s
+
+
+def test_a_policy_of_another_model_is_refused(start_live: Callable[..., Any], copy: Path) -> None:
+    live = start_live(copy, grower=False)
+    policy = query_pb2.LabellingPolicy(model="models/forest", max_held=3)
+    request = query_pb2.UpdateLabellingPolicyRequest(model="models/well", policy=policy)
+    with pytest.raises(grpc.RpcError) as refused:
+        live.api.queries.UpdateLabellingPolicy(request)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "policy.model: is 'models/forest', must be empty or models/well" in refused.value.details()
+    request.policy.model = "models/well"
+    assert live.api.queries.UpdateLabellingPolicy(request).max_held == 3
