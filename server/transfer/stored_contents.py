@@ -17,7 +17,7 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN, ROLES
 from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.reports import accuracy_in
-from quercus.server.wire.snapshots import is_earlier
+from quercus.server.wire.snapshots import UnreadableSnapshotError, is_earlier
 from quercus.server.wire.trees import check_stored_tree
 
 UNREADABLE: Final = (
@@ -31,6 +31,7 @@ UNREADABLE: Final = (
     RecursionError,
     struct.error,
     zlib.error,
+    UnreadableSnapshotError,
 )
 """What reading bytes raises that are not what they should be."""
 

@@ -119,7 +119,7 @@ def wrong_values(stored: object) -> list[tuple[str, object]]:
 
 
 class DamagedCell:
-    """A cell of a store's file: the first one of a column with a value, of one model where the table has models.
+    """A cell of a store's file: the middle one of a column with a value, of one model where the table has models.
 
     Attributes
     ----------
@@ -127,7 +127,9 @@ class DamagedCell:
         Its value.
     """
 
-    def __init__(self, file: Path, table: str, column: str, model: str = "grown") -> None:
+    def __init__(
+        self, file: Path, table: str, column: str, model: str = "grown", *, is_last: bool = False
+    ) -> None:
         self._file, self._table, self._column = file, table, column
         columns = metadata.tables[table].columns
         self._key = [each.name for each in metadata.tables[table].primary_key]
@@ -138,7 +140,7 @@ class DamagedCell:
         with closing(sqlite3.connect(file)) as raw:
             rows = raw.execute(f'SELECT {named} FROM "{table}" {where}', [model] if owner else []).fetchall()  # noqa: S608
         assert rows, f"{table}.{column} has no value"
-        *self._place, self.stored = rows[len(rows) // 2]
+        *self._place, self.stored = rows[-1 if is_last else len(rows) // 2]
 
     def damage(self, value: object) -> bool:
         """Write a value into the cell, as a fault of a disk would; False where the database keeps another."""

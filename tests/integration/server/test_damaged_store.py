@@ -243,13 +243,7 @@ def outcomes(live: Any, model: str) -> dict[str, grpc.StatusCode]:
         ),
         "GetTree": lambda: api.trees.GetTree(tree_pb2.GetTreeRequest(name=f"{name}/trees/latest")),
         "Classify": lambda: api.classifier.Classify(classify_pb2.ClassifyRequest(model=name, rows=row)),
-        "WatchEvents": lambda: next(
-            iter(
-                api.instances.WatchEvents(
-                    instance_pb2.WatchEventsRequest(model=name, include_values=True), timeout=20
-                )
-            )
-        ),
+        "WatchEvents": lambda: next(iter(api.instances.WatchEvents(watching, timeout=20))),
         "LeaseQueries": lambda: api.queries.LeaseQueries(
             query_pb2.LeaseQueriesRequest(model=name, labeller="zoe", max_queries=20)
         ),
@@ -301,7 +295,7 @@ DAMAGES = [
 def test_a_server_serves_what_is_well(
     start_live: Callable[..., Any], copy: Path, column: str, value: object
 ) -> None:
-    assert DamagedCell(copy, *column.split(".")).damage(value)
+    assert DamagedCell(copy, *column.split("."), is_last=column == "snapshot.data").damage(value)
     live = start_live(copy, grower=False)
     found = outcomes(live, "grown")
     assert not FORBIDDEN & set(found.values()), found
