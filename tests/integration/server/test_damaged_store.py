@@ -99,7 +99,7 @@ def test_every_cell_of_a_wrong_type_is_found(full: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_no_damage_ends_in_a_traceback(full: Path, copy: Path, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - no secret
     table, column = chance.choice(CHECKED)
@@ -264,34 +264,27 @@ def outcomes(live: Any, model: str) -> dict[str, grpc.StatusCode]:
 
 DAMAGES = [
     ("model.specification", b"\xff\xff"),
-    ("model.specification", 7),
     ("model.report", b"\xff"),
     ("model.budget", "damaged"),
-    ("model.sequence_committed", b"x"),
-    ("model.created_at", 1e300),
     ("model.name", b"\xff"),
     ("log.label", b"\x77damaged"),
-    ("log.label", "text"),
     ("log.values", b"123"),
     ("log.kind", 77),
-    ("log.created_at", 1e300),
-    ("log.reliability", "damaged"),
     ("query.reason", b"\xff"),
     ("query.state", 77),
-    ("query.position", "damaged"),
     ("snapshot.data", b"\4\0\0\0" + bytes(12) + b"damaged"),
-    ("display.data", b"\xff"),
     ("policy.reliability", 9),
-    ("policy.tags", b"\xff"),
     ("vocabulary.value", b"\xff"),
     ("query_history.step", 77),
     ("token.roles", b"\xff"),
-    ("token.models", "{"),
     ("model_change.name", b"\xff"),
 ]
 
 
-@pytest.mark.parametrize(("column", "value"), DAMAGES)
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [*DAMAGES[:3], *(pytest.param(*each, marks=pytest.mark.slow) for each in DAMAGES[3:])],
+)
 def test_a_server_serves_what_is_well(
     start_live: Callable[..., Any], copy: Path, column: str, value: object
 ) -> None:
