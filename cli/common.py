@@ -186,15 +186,6 @@ def report(as_json: bool, result: dict[str, Any], text: str) -> None:
         out.print(text, markup=False, soft_wrap=True)
 
 
-def write_picture(path: Path, content: str) -> None:
-    """Write a drawn tree to a file."""
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        fail(f"cannot write {path}: {error.strerror}")
-    err.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
-
-
 def default_labeller() -> str:
     """Return the name of the user."""
     try:

@@ -220,6 +220,9 @@ def quercus(  # noqa: PLR0917 - Typer passes options by name
 
     Every command explains itself: quercus push --help
     """
+    from quercus.specification.environment import check_environment  # noqa: PLC0415
+
+    check_environment(os.environ)
     given = {"TOKEN_FILE": token_file, "TLS_CA": tls_ca, "CLIENT_CERT": client_cert, "CLIENT_KEY": client_key}
     for name, path in given.items():  # the client library reads them there
         if path is not None:

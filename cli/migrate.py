@@ -45,6 +45,7 @@ def migrate(
     """
     with store_errors("migrate"):
         from quercus.server.growth.regrowing import MAX_EVENTS, compare_regrown  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415
         from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415
 
         def show_moved(moved: MovedModel) -> None:
@@ -54,7 +55,7 @@ def migrate(
 
         urls = store_url(source), store_url(target, create="")
         with err.status("moving the store"):
-            moved = move_store(*urls, show_moved)
+            moved = move_store(*urls, show_moved, StoredModel)
         with err.status("growing trees anew") as status:
             regrown = compare_regrown(
                 *urls, regrow, lambda name: status.update(f"growing the trees of {name} anew")

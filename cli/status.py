@@ -29,7 +29,7 @@ def status(
 ) -> None:
     """Show the state of a server: its store, its grower, and waiting work.
 
-    Exit code 1 when the store cannot be used or the grower is not healthy.
+    Exit code 1 when the store cannot be used, a model of it is damaged, or the grower is not healthy.
 
     Try:
 
@@ -66,19 +66,31 @@ def _print_status(address: str, state: Status) -> None:
     rows = [
         ("server", f"{address}, quercus {state.version}, up {_duration_text(state.uptime_s)}"),
         ("access", access),
-        ("store", state.store_trouble or f"{_size_text(state.store_bytes)}, schema {state.store_revision}"),
+        ("store", state.store_trouble or f"{_store_size(state)}schema {state.store_revision}"),
         ("grower", grower),
         *([("growers", _growers_line(state))] if state.growers else []),
         *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
-        ("models", f"{state.models:,}"),
+        ("models", f"{state.models:,}" + (", those of your token" if state.restricted else "")),
+        *(("damaged", f"{name}: {reason}") for name, reason in state.damaged.items()),
         ("calls", f"{state.calls:,} under way, {state.writes_waiting:,} writes waiting"),
         ("memory", _size_text(state.memory_bytes)),
         ("log level", state.log_level),
     ]
+    hidden = {"calls", "memory"} if state.restricted else set()
     for key, value in rows:
-        bad = (key == "store" and state.store_trouble) or (key == "grower" and not state.is_grower_healthy)
+        if key in hidden:
+            continue
+        bad = (
+            key == "damaged"
+            or (key == "store" and state.store_trouble)
+            or (key == "grower" and not state.is_grower_healthy)
+        )
         grid.add_row(key, Text(value, style="bold red" if bad else ""))
     out.print(grid)
+
+
+def _store_size(state: Status) -> str:
+    return "" if state.restricted else f"{_size_text(state.store_bytes)}, "
 
 
 def _growers_line(state: Status) -> str:

@@ -57,7 +57,7 @@ def restore(
         bool,
         typer.Option(
             "--despite-remarks",
-            help="Restore although quercus check has remarks on the history of its queries, but finds no damage.",
+            help="Restore although quercus check has remarks on the backup, but finds no damage.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -72,19 +72,28 @@ def restore(
         quercus restore quercus-monday.db --store quercus.db
     """
     with store_errors("restore"):
-        from quercus.storage.admin.backup import restore_backup as put_back  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
+        from quercus.storage.admin.backup import restore_backup as put_back  # noqa: PLC0415
 
         url = store_url(store, create="" if is_named(store) else "quercus restore FILE --store NEW.db")
         with progress_bar("copying") as show_progress:
-            size = put_back(source, url, force=force, despite_remarks=despite_remarks, progress=show_progress)
+            size = put_back(
+                source,
+                url,
+                force=force,
+                despite_remarks=despite_remarks,
+                contents=StoredModel,
+                progress=show_progress,
+            )
     report(as_json, {"store": url, "bytes": size}, f"restored {size / 1e6:,.1f} MB")
 
 
 def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Check that a store is consistent: file, references, logs without gaps, counts, budgets, queries.
+    """Check a store: file, tables and triggers, every cell as the service reads it, logs, counts, budgets, queries.
 
     It reads everything and writes nothing; a server may use the store meanwhile. Exit code 1 if there is damage, which
-    requires a backup, or remarks on the history of the queries, which does not affect evidence or trees.
+    requires a backup, or remarks on the history of the queries or on tables of others, which do not affect evidence
+    or trees.
 
     Try:
 
@@ -92,11 +101,12 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
         quercus check --store quercus-monday.db
     """
     with store_errors("check"):
-        from quercus.storage.admin.verify import verify_store  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
+        from quercus.storage.admin.verify import verify_store  # noqa: PLC0415
 
         url = store_url(store)
         with err.status("reading the store"):
-            faults = verify_store(url)
+            faults = verify_store(url, StoredModel)
     damage = sum(fault.is_damage for fault in faults)
     if as_json:
         shown = [{"damage": fault.is_damage, "text": str(fault)} for fault in faults]
@@ -109,7 +119,7 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
         fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
     if faults:
         fail(
-            f"nothing is damaged; remarks on the history of the queries: {len(faults)}; "
+            f"nothing is damaged; remarks: {len(faults)}; "
             "a copy is restored with: quercus restore FILE --despite-remarks"
         )
     out.print("the store holds together")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Annotated
@@ -27,6 +26,7 @@ from quercus.cli.common import (
 )
 from quercus.cli.completion import complete_from, complete_model
 from quercus.cli.stores import StoreOption, opened_store
+from quercus.cli.whole_files import created_privately
 
 app = typer.Typer(
     no_args_is_help=True, help="Create, list and revoke the tokens of a server's store; show your own."
@@ -113,24 +113,19 @@ def create_token(
     typer.echo(token)
 
 
+def _private_file(path: Path | None) -> AbstractContextManager[IO[str] | None]:
+    return nullcontext() if path is None else _created_token_file(path)
+
+
 @contextmanager
-def _private_file(path: Path | None) -> Iterator[IO[str] | None]:
-    """Create a file that only this user may read; remove it if the block fails."""
-    if path is None:
-        yield None
-        return
+def _created_token_file(path: Path) -> Iterator[IO[str]]:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with created_privately(path) as stream:
+            yield stream
     except FileExistsError:
         fail(f"{path} exists, and a token overwrites nothing: name another file with --output")
     except OSError as error:
         fail(f"cannot write {path}: {error.strerror}")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            yield stream
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
 
 @app.command("whoami")

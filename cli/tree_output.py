@@ -9,7 +9,8 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from quercus.cli.common import StandardOutput, print_json, write_picture
+from quercus.cli.common import StandardOutput, print_json
+from quercus.cli.whole_files import write_picture
 from quercus.client.conditions import path_text
 from quercus.client.convert_trees import RenderFormat
 from quercus.client.treeview import Tree

@@ -1,4 +1,4 @@
-"""Files that a command writes: each appears whole or not at all, and replaces another only with ``--force``."""
+"""Files that a command writes: each appears whole or not at all, and is on the disk before the command succeeds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import typer
 
-from quercus.cli.common import fail
+from quercus.cli.common import err, fail
+from quercus.client.durable import replace_durably, sync_folder
 
 
 def refuse_existing(file: Path, force: bool) -> None:
@@ -28,7 +30,10 @@ def refuse_input(option: str, output: Path | None, *inputs: Path | None) -> None
 
 @contextmanager
 def written_whole(file: Path) -> Iterator[Path]:
-    """Yield the path of a new file beside ``file``, which takes its place when the block ends without an error."""
+    """Yield the path of a new file beside ``file``, which takes its place when the block ends without an error.
+
+    It is on the disk, under its name, before the next statement runs. A pipe or a device is written to as it stands.
+    """
     if file.exists() and not file.is_file():
         yield file
         return
@@ -42,6 +47,34 @@ def written_whole(file: Path) -> Iterator[Path]:
         fail(f"cannot write {file}: {error.strerror}")
     try:
         yield part
-        part.replace(file)
+        try:
+            replace_durably(part, file)
+        except OSError as error:
+            fail(f"cannot write {file}: {error.strerror}")
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_picture(file: Path, content: str) -> None:
+    """Write a drawn tree to a file."""
+    try:
+        with written_whole(file) as part:
+            part.write_text(content, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {file}: {error.strerror}")
+    err.print(f"wrote {file}", style="dim", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def created_privately(file: Path) -> Iterator[IO[str]]:
+    """Create a text file that only this user may read; it is removed if the block fails, else flushed to the disk."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(descriptor)
+        sync_folder(file.parent)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise

@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from quercus.client import convert
 from quercus.client.errors import invalid
 from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
+from quercus.client.messages import filled
 from quercus.client.results import Value
 from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.specification.bounds import MAX_STATEMENTS
@@ -160,7 +161,8 @@ class AnswerReader:
         if limit is not None and limit < 1:
             raise invalid("limit", f"is {limit}, must be at least 1")
         self._classes = tuple(classes)
-        self.request = query_pb2.StreamAnswersRequest(
+        self.request = filled(
+            query_pb2.StreamAnswersRequest,
             model=convert.model_resource(model),
             labellers=wanted.labellers,
             classes=wanted.classes,
@@ -229,7 +231,8 @@ def amending_request(
     """Return the request that replaces an answer: a correction, or a new statement in the place of a statement."""
     if given.query is None:
         return Statement(given.instance, label, words.labeller, words.reliability, words.comment)
-    return query_pb2.CorrectAnswerRequest(
+    return filled(
+        query_pb2.CorrectAnswerRequest,
         name=f"{convert.model_resource(model)}/queries/{given.query}",
         labeller=words.labeller,
         label=LabelEncoder(classes).encode_label(label),
@@ -245,7 +248,7 @@ def taking_back(
     if given.query is None:
         return Statement(given.instance, labeller=words.labeller, comment=words.comment, retract=True)
     name = f"{convert.model_resource(model)}/queries/{given.query}"
-    return query_pb2.UndoAnswerRequest(name=name, labeller=words.labeller, comment=words.comment)
+    return filled(query_pb2.UndoAnswerRequest, name=name, labeller=words.labeller, comment=words.comment)
 
 
 def statement_requests(
@@ -256,7 +259,8 @@ def statement_requests(
     base = request_id or uuid.uuid4().hex
     for number, start in enumerate(range(0, len(given), MAX_STATEMENTS)):
         part = given[start : start + MAX_STATEMENTS]
-        yield instance_pb2.StateEvidenceRequest(
+        yield filled(
+            instance_pb2.StateEvidenceRequest,
             model=convert.model_resource(model),
             statements=[_statement_to_proto(encoder, each, start + i) for i, each in enumerate(part)],
             request_id=f"{base}-{number}" if number else base,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from google.protobuf.message import Message
 
+from quercus.client.durable import sync_file, sync_folder
 from quercus.client.errors import BufferFull, InvalidArgument, invalid
 from quercus.client.pushing import Batch
 from quercus.proto.v1 import instance_pb2, model_pb2
@@ -151,7 +152,7 @@ class File(Memory):
         self._base.close()
         log.unlink(missing_ok=True)
         fresh.replace(self._path)
-        _sync_folder(self._path.parent)
+        sync_folder(self._path.parent)
         raise invalid(
             "path",
             f"{self._path} was damaged: {len(intact)} batches with {sum(batch.rows for batch in intact)} rows are "
@@ -242,18 +243,7 @@ def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> boo
 
 def _copy_synced(source: Path, target: Path) -> None:
     shutil.copy(source, target)
-    with target.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to the disk, on systems that can."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    sync_file(target)
 
 
 def _write_new_buffer(path: Path, head: list[tuple[int, bytes]], batches: list[Batch]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from quercus.client import convert, transport
 from quercus.client.classify_answers import classifications, no_classifications
+from quercus.client.messages import filled
 from quercus.client.results import Classifications, Specification
 from quercus.client.rows import Row, RowEncoder, row_chunks
 from quercus.proto.v1 import classify_pb2
@@ -50,7 +51,8 @@ class RowFormat:
         """Yield as few requests as the message limit allows."""
         size = transport.mass_rows(self._size, len(self.classes)) if wanted.masses else self._size
         for chunk in row_chunks(rows, size):
-            yield classify_pb2.ClassifyRequest(
+            yield filled(
+                classify_pb2.ClassifyRequest,
                 model=convert.model_resource(model),
                 rows=self._encoder.encode(chunk)[0],
                 min_sequence=wanted.min_sequence,

@@ -17,6 +17,7 @@ from quercus.client.display_messages import (
 )
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
+from quercus.client.messages import filled
 from quercus.client.query_results import CommitteeReason, ForestReason, Lease, Query, Reason, Rival
 from quercus.client.results import (
     AccuracyBlock,
@@ -68,7 +69,8 @@ def to_datetime(timestamp: Timestamp) -> datetime:
 def specification_to_proto(specification: Specification) -> model_pb2.Specification:
     """Return the message for CreateModel; fields that are ``None`` stay absent."""
     given = specification.algorithm
-    return model_pb2.Specification(
+    return filled(
+        model_pb2.Specification,
         attributes=[_attribute_to_proto(attribute) for attribute in specification.attributes],
         classes=specification.classes,
         alpha=specification.alpha,
@@ -93,7 +95,7 @@ def _convert_optional(convert: Callable[[Any], Any], value: object) -> Any:
 
 def pruning_to_proto(pruning: Pruning) -> model_pb2.Pruning:
     """Return the message of a pruning."""
-    return model_pb2.Pruning(kind=_enum_number(_PRUNING, pruning.kind), level=pruning.level)
+    return filled(model_pb2.Pruning, kind=_enum_number(_PRUNING, pruning.kind), level=pruning.level)
 
 
 def _enum_number(words: Mapping[int, str], word: str) -> Any:
@@ -103,10 +105,12 @@ def _enum_number(words: Mapping[int, str], word: str) -> Any:
 def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
     missing = _enum_number(_MISSING, attribute.missing)
     if isinstance(attribute, Nominal):
-        nominal = model_pb2.NominalAttribute(values=attribute.values)
-        return model_pb2.Attribute(name=attribute.name, nominal=nominal, missing=missing)
-    numeric = model_pb2.NumericAttribute(bins=attribute.bins, edges=attribute.edges, cuts=attribute.cuts or 0)
-    return model_pb2.Attribute(name=attribute.name, numeric=numeric, missing=missing)
+        nominal = filled(model_pb2.NominalAttribute, values=attribute.values)
+        return filled(model_pb2.Attribute, name=attribute.name, nominal=nominal, missing=missing)
+    numeric = filled(
+        model_pb2.NumericAttribute, bins=attribute.bins, edges=attribute.edges, cuts=attribute.cuts or 0
+    )
+    return filled(model_pb2.Attribute, name=attribute.name, numeric=numeric, missing=missing)
 
 
 def specification_from_proto(message: model_pb2.Specification) -> Specification:
@@ -206,6 +210,8 @@ def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
         kernels_ready=grower.kernels_ready,
         kernels=grower.kernels,
         growers=tuple(GrowerMember(each.place, each.models, each.own) for each in message.growers),
+        restricted=message.restricted,
+        damaged={each.model: each.reason for each in message.damaged},
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from quercus.client.convert import enum_word, model_of, to_datetime
 from quercus.client.errors import invalid
+from quercus.client.messages import filled
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
 from quercus.proto.v1 import tree_pb2
 from quercus.specification.attributes import plain_number
@@ -138,6 +139,10 @@ def render_request(
     }
     if form not in formats:
         raise invalid("form", f"{form!r} is none of {', '.join(formats)}")
-    return tree_pb2.RenderTreeRequest(
-        name=tree_resource(model_name, version), format=formats[form], member=member, depth=depth
+    return filled(
+        tree_pb2.RenderTreeRequest,
+        name=tree_resource(model_name, version),
+        format=formats[form],
+        member=member,
+        depth=depth,
     )

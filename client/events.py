@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quercus.client import convert
 from quercus.client.errors import invalid
+from quercus.client.messages import filled
 from quercus.client.treeview import replaced_error
 from quercus.proto.v1 import instance_pb2
 
@@ -97,7 +98,8 @@ class EventWatch:
             if kind not in KINDS:
                 raise invalid("kinds", f"{kind!r} is none of {', '.join(KINDS)}")
         self.classes: tuple[str, ...] = ()
-        self.request = instance_pb2.WatchEventsRequest(
+        self.request = filled(
+            instance_pb2.WatchEventsRequest,
             model=convert.model_resource(model),
             after_sequence=after,
             model_uid=uid,

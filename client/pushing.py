@@ -27,6 +27,7 @@ from quercus.client.errors import (
     invalid,
 )
 from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.messages import filled
 from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.retrying import OUTAGE_S, Outage
@@ -131,7 +132,8 @@ class Batcher:
         """
         rows, unknown = self._rows.encode(chunk)
         self._stale = self._stale or unknown
-        request = instance_pb2.PushInstancesRequest(
+        request = filled(
+            instance_pb2.PushInstancesRequest,
             model=f"models/{self._model}",
             rows=rows,
             batch_id=f"{self._push}-{next(self._number)}",

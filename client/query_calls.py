@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from quercus.client import convert
-from quercus.client.errors import invalid
 from quercus.client.labelling_results import Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.messages import filled
 from quercus.client.query_results import AnswerReport, Lease, Query
 from quercus.client.requests import state_numbers, to_duration
 from quercus.proto.v1 import query_pb2
@@ -31,7 +31,8 @@ def lease(  # noqa: PLR0917 - the fields of one message
     model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int, wanted: Filter | None
 ) -> CallSpec[Lease]:
     """Lease one query."""
-    request = query_pb2.LeaseQueriesRequest(
+    request = filled(
+        query_pb2.LeaseQueriesRequest,
         model=convert.model_resource(model),
         labeller=labeller,
         max_queries=1,
@@ -40,7 +41,7 @@ def lease(  # noqa: PLR0917 - the fields of one message
         min_sequence=min_sequence,
         filter=None
         if wanted is None
-        else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
+        else filled(query_pb2.QueryFilter, classes=wanted.classes, values=wanted.values, tags=wanted.tags),
     )
     return CallSpec("LeaseQueries", request, convert.lease_from_proto)
 
@@ -49,7 +50,8 @@ def answer(  # noqa: PLR0917 - the fields of one message
     query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None, shown: str
 ) -> CallSpec[AnswerReport]:
     """Answer a query."""
-    request = query_pb2.AnswerQueryRequest(
+    request = filled(
+        query_pb2.AnswerQueryRequest,
         name=query.name,
         lease_token=query.lease_token,
         label=LabelEncoder(query.classes).encode_label(label),
@@ -63,8 +65,12 @@ def answer(  # noqa: PLR0917 - the fields of one message
 
 def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport]:
     """Refuse a query because the class cannot be known."""
-    request = query_pb2.RefuseQueryRequest(
-        name=query.name, lease_token=query.lease_token, comment=comment, shown=shown
+    request = filled(
+        query_pb2.RefuseQueryRequest,
+        name=query.name,
+        lease_token=query.lease_token,
+        comment=comment,
+        shown=shown,
     )
     return CallSpec("RefuseQuery", request, answer_report)
 
@@ -72,8 +78,8 @@ def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport
 def extend(query: Query, lease_s: float) -> CallSpec[None]:
     """Hold a query for longer."""
     length = to_duration(lease_s, "lease_s")
-    request = query_pb2.ExtendLeaseRequest(
-        name=query.name, lease_token=query.lease_token, lease_duration=length
+    request = filled(
+        query_pb2.ExtendLeaseRequest, name=query.name, lease_token=query.lease_token, lease_duration=length
     )
     return CallSpec("ExtendLease", request, _read_nothing)
 
@@ -82,7 +88,8 @@ def give_back(
     query: Query, how: How.ValueType = How.HOW_UNSPECIFIED, delay_s: float | None = None, comment: str = ""
 ) -> CallSpec[None]:
     """Give a query back."""
-    request = query_pb2.ReturnQueryRequest(
+    request = filled(
+        query_pb2.ReturnQueryRequest,
         name=query.name,
         lease_token=query.lease_token,
         how=how,
@@ -94,7 +101,7 @@ def give_back(
 
 def end_lease(name: str, labeller: str, comment: str) -> CallSpec[None]:
     """End the lease of a query, as an operator."""
-    request = query_pb2.ReleaseLeaseRequest(name=name, labeller=labeller, comment=comment)
+    request = filled(query_pb2.ReleaseLeaseRequest, name=name, labeller=labeller, comment=comment)
     return CallSpec("ReleaseLease", request, _read_nothing)
 
 
@@ -102,7 +109,8 @@ def correct(
     query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
 ) -> CallSpec[AnswerReport]:
     """Replace the labeller's own answer."""
-    request = query_pb2.CorrectAnswerRequest(
+    request = filled(
+        query_pb2.CorrectAnswerRequest,
         name=query.name,
         labeller=labeller or query.labeller,
         label=LabelEncoder(query.classes).encode_label(label),
@@ -114,15 +122,17 @@ def correct(
 
 def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerReport]:
     """Take an answer or a refusal back."""
-    request = query_pb2.UndoAnswerRequest(
-        name=query.name, labeller=labeller or query.labeller, comment=comment
+    request = filled(
+        query_pb2.UndoAnswerRequest, name=query.name, labeller=labeller or query.labeller, comment=comment
     )
     return CallSpec("UndoAnswer", request, answer_report)
 
 
 def neighbours(query: Query, limit: int) -> CallSpec[list[Neighbour]]:
     """Request rows of known class that are similar to the row of a query."""
-    request = query_pb2.ListNeighboursRequest(name=query.name, lease_token=query.lease_token, limit=limit)
+    request = filled(
+        query_pb2.ListNeighboursRequest, name=query.name, lease_token=query.lease_token, limit=limit
+    )
     return CallSpec("ListNeighbours", request, _neighbours_from_proto)
 
 
@@ -142,20 +152,23 @@ def _neighbours_from_proto(message: query_pb2.ListNeighboursResponse) -> list[Ne
 
 def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
     """Request the queries in some states."""
-    return query_pb2.ListQueriesRequest(
-        model=convert.model_resource(model), states=state_numbers(wanted), page_size=1000
+    return filled(
+        query_pb2.ListQueriesRequest,
+        model=convert.model_resource(model),
+        states=state_numbers(wanted),
+        page_size=1000,
     )
 
 
 def history_request(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest:
     """Request the steps of one query, or of all queries of a model."""
     name = convert.model_resource(model) + ("" if number is None else f"/queries/{number}")
-    return query_pb2.ListQueryHistoryRequest(name=name, page_size=1000)
+    return filled(query_pb2.ListQueryHistoryRequest, name=name, page_size=1000)
 
 
 def labellers(model: str) -> CallSpec[list[Labeller]]:
     """Request the statistics of each labeller."""
-    request = query_pb2.ListLabellersRequest(model=convert.model_resource(model))
+    request = filled(query_pb2.ListLabellersRequest, model=convert.model_resource(model))
     return CallSpec(
         "ListLabellers", request, lambda response: [_labeller_from_proto(each) for each in response.labellers]
     )
@@ -163,30 +176,30 @@ def labellers(model: str) -> CallSpec[list[Labeller]]:
 
 def policy(model: str) -> CallSpec[LabellingPolicy]:
     """Request the labelling policy of a model."""
-    request = query_pb2.GetLabellingPolicyRequest(model=convert.model_resource(model))
+    request = filled(query_pb2.GetLabellingPolicyRequest, model=convert.model_resource(model))
     return CallSpec("GetLabellingPolicy", request, _policy_from_proto)
 
 
 def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallSpec[LabellingPolicy]:
     """Change the labelling policy of a model: the named fields, or all if none is named."""
-    try:
-        message = query_pb2.LabellingPolicy(
-            answers_per_query=new.answers_per_query,
-            max_conflict=new.max_conflict,
-            reliability=convert.enum_value(
-                query_pb2.ReliabilitySource, "RELIABILITY_SOURCE", "reliability", new.reliability
-            ),
-            per_labeller=new.per_labeller,
-            per_hour=new.per_hour,
-            max_held=new.max_held,
-            corrections=convert.enum_value(
-                query_pb2.CorrectionPermission, "CORRECTION_PERMISSION", "corrections", new.corrections
-            ),
-            tags=new.tags,
-        )
-    except (TypeError, OverflowError) as error:
-        raise invalid("policy", str(error)) from None
-    request = query_pb2.UpdateLabellingPolicyRequest(model=convert.model_resource(model), policy=message)
+    message = filled(
+        query_pb2.LabellingPolicy,
+        answers_per_query=new.answers_per_query,
+        max_conflict=new.max_conflict,
+        reliability=convert.enum_value(
+            query_pb2.ReliabilitySource, "RELIABILITY_SOURCE", "reliability", new.reliability
+        ),
+        per_labeller=new.per_labeller,
+        per_hour=new.per_hour,
+        max_held=new.max_held,
+        corrections=convert.enum_value(
+            query_pb2.CorrectionPermission, "CORRECTION_PERMISSION", "corrections", new.corrections
+        ),
+        tags=new.tags,
+    )
+    request = filled(
+        query_pb2.UpdateLabellingPolicyRequest, model=convert.model_resource(model), policy=message
+    )
     request.update_mask.paths.extend(fields)
     return CallSpec("UpdateLabellingPolicy", request, _policy_from_proto)
 

@@ -13,6 +13,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.display_messages import presentation_to_proto
 from quercus.client.errors import DeadlineExceeded, InvalidArgument, invalid
+from quercus.client.messages import filled
 from quercus.client.query_results import Lease
 from quercus.client.results import Model, Specification
 from quercus.proto.v1 import model_pb2, query_pb2
@@ -71,12 +72,12 @@ def update_request(model: str, changes: Mapping[str, Change]) -> model_pb2.Updat
         if changes[name] is None and name not in _MAY_BE_NONE:
             raise invalid(name, f"is None, must have a value (only {', '.join(_MAY_BE_NONE)} may be none)")
     given = {name: _changed_value(value) for name, value in changes.items() if value is not None}
-    try:
-        changed = model_pb2.Specification(**given)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise invalid("specification", f"{given}: {error}") from None
-    return model_pb2.UpdateModelRequest(
-        name=model_resource(model), specification=changed, update_mask=FieldMask(paths=list(changes))
+    changed = filled(model_pb2.Specification, **given)
+    return filled(
+        model_pb2.UpdateModelRequest,
+        name=model_resource(model),
+        specification=changed,
+        update_mask=FieldMask(paths=list(changes)),
     )
 
 

@@ -163,7 +163,8 @@ class Status:
     that learn again from all evidence now; ``waiting``: models that wait for it (the first ten of ``waiting_count``);
     ``lag_s``: longest time that an event of any model has waited to get into a tree; ``writes_waiting``: writes that
     wait for the writer; ``store_trouble``: the reason why the store cannot be used, empty if it can; ``growers``: those
-    that share the store, if several may.
+    that share the store, if several may; ``restricted``: the token is for some models, only these are counted, and
+    numbers of the whole server are 0; ``damaged``: models whose stored data are damaged, each with the reason.
     """
 
     version: str
@@ -189,6 +190,8 @@ class Status:
     kernels_ready: int = 0
     kernels: int = 0
     growers: tuple[GrowerMember, ...] = ()
+    restricted: bool = False
+    damaged: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_grower_healthy(self) -> bool:
@@ -197,8 +200,8 @@ class Status:
 
     @property
     def is_healthy(self) -> bool:
-        """True if the store can be used and the grower is healthy."""
-        return not self.store_trouble and self.is_grower_healthy
+        """True if the store can be used, no model of it is damaged, and the grower is healthy."""
+        return not (self.store_trouble or self.damaged) and self.is_grower_healthy
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
 MOST_REPORTED_S = 4 * 3600.0
 """Longest time of an answer, in seconds, that the console reports: an abandoned page is no measure of the query."""
+MAX_DIGITS = 20
+"""Fewer digits than this has the number of a query."""
 LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
@@ -153,7 +155,7 @@ class LabellerQueue:
     def _query_for_call(self, action: PendingAnswer, classes: tuple[str, ...]) -> Query:
         """Return the query for a call: its name, its lease, and the frame of the label."""
         model, _, number = action.query.removeprefix("models/").partition("/queries/")
-        if not (model and number.isascii() and number.isdigit()):
+        if not (model and number.isascii() and number.isdigit() and len(number) < MAX_DIGITS):
             raise InvalidInput("query", f"is {action.query[:80]!r}, must be models/MODEL/queries/NUMBER")
         return Query(
             action.query,

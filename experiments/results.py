@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from quercus.client.durable import replace_durably
 from quercus.files import FileError
 
 RESULTS = "results.csv"
@@ -137,7 +137,7 @@ class Results:
         fresh = self.path.with_suffix(".csv.new")
         ordered = (self.rows[key] for key in sorted(self.rows))
         fresh.write_text(",".join(COLUMNS) + "\n" + _csv_lines(ordered), encoding="utf-8", newline="")
-        os.replace(fresh, self.path)
+        replace_durably(fresh, self.path)
 
     def __enter__(self) -> Self:
         return self

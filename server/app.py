@@ -34,6 +34,7 @@ from quercus.proto.v1 import (
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import TokenAuthority
+from quercus.server.gate.damage import DamageInterceptor
 from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.listening import check_address, join_address
@@ -166,7 +167,8 @@ class Server:
             await asyncio.to_thread(check_address, self._config.host, self._config.port)
             self.port = self._bind_port()
             if self._config.metrics_port:
-                self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port)
+                names = self._config.metrics_names.split(",")
+                self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port, names)
         except BaseException:
             await asyncio.to_thread(self._store.close)
             raise
@@ -273,9 +275,15 @@ class Server:
             await asyncio.sleep(min(LINGER_S, self._config.grace_s))
 
     def _make_server(self) -> aio.Server:
-        size = self._config.max_message_bytes
+        size, damage = self._config.max_message_bytes, DamageInterceptor(self.core.damaged)
         server = aio.server(
-            interceptors=[Observer(self._metrics), *self._tracing.interceptors, self._calls, self._guard],
+            interceptors=[
+                Observer(self._metrics),
+                *self._tracing.interceptors,
+                self._calls,
+                self._guard,
+                damage,
+            ],
             maximum_concurrent_rpcs=self._config.max_calls,
             options=[
                 ("grpc.so_reuseport", 0),

@@ -22,10 +22,10 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MessageLimits
 from quercus.specification import server
+from quercus.specification.environment import PREFIX, check_environment
 from quercus.specification.hosts import is_loopback
 from quercus.storage import file_url, is_url
 
-PREFIX: Final = "QUERCUS_"
 LIMITS: Final = tuple(each.name for each in server.LIMITS)
 
 
@@ -50,6 +50,7 @@ class Config(BaseSettings):
     log_format: str = server.LOG_FORMAT.default
     metrics_host: str = server.METRICS_HOST.default
     metrics_port: int = server.METRICS_PORT.default
+    metrics_names: str = server.METRICS_NAMES.default
     grace_s: float = server.GRACE_S.default
     poll_ms: int = server.POLL_MS.default
     read_threads: int = server.READ_THREADS.default
@@ -152,9 +153,13 @@ class Config(BaseSettings):
         Raises
         ------
         BadConfiguration
-            For an unknown key, a value of the wrong type or out of bounds, or a file that cannot be read.
+            For an unknown key or variable, a value of the wrong type or out of bounds, or a file that cannot be read.
         """
         environ = os.environ if environ is None else environ
+        try:
+            check_environment(environ)
+        except InvalidInput as error:
+            raise BadConfiguration(str(error)) from None
         given: dict[str, tuple[object, str]] = {}
         if (path := file or environ.get(PREFIX + "CONFIG") or None) is not None:
             given |= {key: (value, f"[server] of {path}") for key, value in _read_file(Path(path)).items()}

@@ -39,6 +39,12 @@ METRICS_HOST = Parameter(
 METRICS_PORT = Parameter(
     "metrics_port", int, 0, "Port of the metrics for Prometheus, METRICS_HOST:PORT/metrics; 0: off", 0, 65535
 )
+METRICS_NAMES = Parameter(
+    "metrics_names",
+    str,
+    "",
+    "Host names under which the metrics are read, separated by commas; addresses and this machine's name need none",
+)
 GRACE_S = Parameter(
     "grace_s", float, 10.0, "Seconds that a stopping server waits for active calls", 0.0, 3600.0
 )
@@ -178,7 +184,7 @@ LIMITS = (
 )
 """The parameters that ``--limit`` sets; they have no separate flags."""
 
-NO_FLAG = (METRICS_HOST, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
+NO_FLAG = (METRICS_HOST, METRICS_NAMES, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
 """The parameters that only the file and the environment can set."""
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}

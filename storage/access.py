@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
@@ -96,19 +97,11 @@ class Access:
         table = schema.token
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id)).all()
-        return [
-            TokenRecord(
-                id=row.id,
-                name=row.name,
-                digest=bytes(row.digest),
-                roles=frozenset(row.roles.split()),
-                models=None if row.models is None else frozenset(json.loads(row.models)),
-                created_at=row.created_at,
-                expires_at=row.expires_at,
-                revoked_at=row.revoked_at,
-            )
-            for row in rows
-        ]
+        found = []
+        for row in rows:
+            with suppress(AttributeError, TypeError, ValueError):  # a damaged one counts as none
+                found.append(_token_record(row))
+        return found
 
     def revoke_token(self, token_id: str) -> None:
         """Revoke a token, even if the disk is full; the call is idempotent.
@@ -154,6 +147,23 @@ class Access:
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.id.desc()).limit(limit)).all()
         return [_audit_record(row) for row in reversed(rows)]
+
+
+def _token_record(row: schema.AnyRow) -> TokenRecord:
+    for column in schema.token.columns:  # of SQLite a cell may hold anything
+        cell = getattr(row, column.name)
+        if not isinstance(cell, column.type.python_type | bytes | memoryview | None):
+            raise TypeError(column.name)
+    return TokenRecord(
+        id=row.id,
+        name=row.name,
+        digest=bytes(row.digest),
+        roles=frozenset(row.roles.split()),
+        models=None if row.models is None else frozenset(json.loads(row.models)),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+    )
 
 
 def _audit_record(row: schema.AnyRow) -> AuditRecord:

@@ -8,10 +8,18 @@ revision), set `schema.HEAD` to it. A test compares a new store with what the mi
 
 from sqlalchemy import Connection, insert, inspect, text
 
+from quercus.storage.admin.verify_schema import refuse_foreign_rules
 from quercus.storage.clocks import DATABASE
 from quercus.storage.engine import Database
 from quercus.storage.errors import CorruptStore, NewerSchema, ReadOnlyStore
-from quercus.storage.schema import HEAD, REVISION_TABLE, change_counter, lease_clock, metadata
+from quercus.storage.schema import (
+    HEAD,
+    REVISION_TABLE,
+    REVISION_TABLE_SQL,
+    change_counter,
+    lease_clock,
+    metadata,
+)
 
 SCRIPTS = "quercus.storage:migrations"
 
@@ -24,7 +32,7 @@ def ensure_schema(database: Database) -> None:
     NewerSchema
         When the store's revision is unknown here.
     CorruptStore
-        When the file is a database of something else.
+        When the file is a database of something else, or has triggers that may change what is stored.
     """
     if database.dialect.read_only:
         _check_schema(database)
@@ -32,6 +40,7 @@ def ensure_schema(database: Database) -> None:
     with database.write() as connection:
         database.dialect.lock_schema(connection)
         found = stored_revision(connection, database.dialect.store_name)
+        refuse_foreign_rules(connection, database.dialect.store_name)
         if found is None:
             _create_schema(connection)
             if database.dialect.own_clock(None) is not None:
@@ -49,6 +58,7 @@ def _check_schema(database: Database) -> None:
     name = database.dialect.store_name
     with database.read() as connection:
         found = stored_revision(connection, name)
+        refuse_foreign_rules(connection, name)
     if found is None:
         raise ReadOnlyStore(f"{name} has no tables, and cannot be written to make them")
     if found > HEAD:
@@ -74,8 +84,7 @@ def stored_revision(connection: Connection, store: str) -> str | None:
 def _create_schema(connection: Connection) -> None:
     metadata.create_all(connection)
     connection.execute(insert(change_counter).values(id=1, number=1))
-    columns = "version_num VARCHAR(32) NOT NULL CONSTRAINT quercus_revision_pkc PRIMARY KEY"
-    connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {REVISION_TABLE} ({columns})")
+    connection.exec_driver_sql(REVISION_TABLE_SQL)
     connection.execute(text(f"INSERT INTO {REVISION_TABLE} VALUES (:head)"), {"head": HEAD})  # noqa: S608
 
 

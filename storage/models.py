@@ -1,15 +1,19 @@
 """Models: create, read, change, delete."""
 
+import sqlite3
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Double, Select, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, Select, bindparam, func, insert, or_, select, type_coerce, update
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.types import NullType
 
 from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Timestamps
-from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
+from quercus.storage.errors import AlreadyExists, CorruptStore, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
@@ -93,30 +97,58 @@ def new_uid() -> str:
 def models_of_keys(connection: Connection, keys: Sequence[int], now: Timestamps) -> list[ModelRecord]:
     """The models of these keys that are there, with their counts."""
     if len(keys) == 1:  # as a grower asks, most often
-        row = _by_key().run(connection, now=now.clock, wanted=keys[0])
-        return [] if row is None else [_to_record(row, now)]
+        with suppress(CorruptStore):
+            row = _by_key().run(connection, now=now.clock, wanted=keys[0])
+            return [] if row is None else [_to_record(row, now)]
+        return []
     found: list[ModelRecord] = []
     for chunk in chunks_of(keys):
-        rows = connection.execute(_with_keys(), {"now": now.clock, "keys": chunk})
-        found += [_to_record(row, now) for row in rows]
+        found += _sound_records(connection, _with_keys(), {"keys": chunk}, now)
     return found
 
 
 def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
     """The models that have a query that is open, or leased."""
     live = select(query.c.number).where(query.c.model_id == model.c.id, query.c.state <= QueryState.LEASED)
-    return [
-        _to_record(row, now)
-        for row in connection.execute(_with_counts().where(live.exists()), {"now": now.clock})
-    ]
+    return _sound_records(connection, _with_counts().where(live.exists()), {}, now)
 
 
 def read_page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
-    rows = connection.execute(wanted, {"now": now.clock})
-    return [_to_record(row, now) for row in rows]
+    return _sound_records(connection, wanted, {}, now)
+
+
+def _sound_records(
+    connection: Connection, wanted: Select[Any], values: Mapping[str, Any], now: Timestamps
+) -> list[ModelRecord]:
+    """Return the records of a statement without damaged models, each of which would make the list unreadable."""
+    try:
+        return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
+    except (CorruptStore, SQLAlchemyError, TypeError, ValueError) as error:
+        if connection.dialect.name != "sqlite":  # whose cells alone may hold what they like
+            raise
+        cause = error
+    found = []
+    keys = (
+        connection.execute(wanted.with_only_columns(model.c.id), {"now": now.clock, **values}).scalars().all()
+    )
+    for key in keys:
+        with suppress(CorruptStore, sqlite3.Error, TypeError, ValueError):
+            if (row := _by_key().run(connection, now=now.clock, wanted=key)) is not None:
+                found.append(_to_record(row, now))
+    if len(found) == len(keys):
+        raise cause
+    return found
+
+
+def read_names(connection: Connection) -> list[str]:
+    """Return the names of all models in order; names that cannot be read as text are left out."""
+    names = connection.execute(
+        select(type_coerce(model.c.name, NullType())).where(LIVE).order_by(model.c.name)
+    )
+    return [name for name in names.scalars() if isinstance(name, str)]
 
 
 def count_models(connection: Connection) -> int:
@@ -204,7 +236,28 @@ def _with_keys() -> Select[Any]:
     return _with_counts().where(model.c.id.in_(bindparam("keys", expanding=True)))
 
 
+_SOUND_TYPES: Final[set[tuple[type, ...]]] = set()
+"""Types of the cells of rows that were found to be sound; they are few."""
+
+
+def _check_types(row: AnyRow) -> None:
+    """Raise `CorruptStore` if a cell has a type that its column cannot have; SQLite keeps any."""
+    kinds = tuple(map(type, row))
+    if kinds in _SOUND_TYPES:
+        return
+    for column in model.columns:
+        cell = getattr(row, column.name)
+        wanted = column.type.python_type
+        is_good = isinstance(cell, wanted | (int if wanted in {float, bool} else wanted))
+        if not (is_good or (cell is None and column.nullable)):
+            raise CorruptStore(f"model {row.name!r} is damaged: its {column.name} is no {wanted.__name__}")
+    if not isinstance(row.waiting_since, float | int | None):
+        raise CorruptStore(f"model {row.name!r} is damaged: event {row.sequence_grown + 1} has no time")
+    _SOUND_TYPES.add(kinds)
+
+
 def _to_record(row: AnyRow, now: Timestamps) -> ModelRecord:
+    _check_types(row)
     return ModelRecord(
         key=row.id,
         name=row.name,

@@ -56,6 +56,14 @@ def find_model(connection: Connection, name: str) -> AnyRow:
     return row
 
 
+def find_key(connection: Connection, name: str) -> int:
+    """Return the key of a model, of whose row nothing else is read."""
+    key = connection.execute(select(model.c.id).where(model.c.name == name, LIVE)).scalar()
+    if key is None:
+        raise NotFound("model", name)
+    return int(key)
+
+
 def count_opening(connection: Connection, model_id: int) -> None:
     """Count that a labeller may now get a query that was not free before; see `ModelRecord.times_opened`."""
     connection.execute(_OPENED, {"key": model_id})

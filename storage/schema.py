@@ -33,6 +33,10 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 # not loaded.
 HEAD = "0022"
 REVISION_TABLE = "quercus_revision"
+REVISION_TABLE_SQL = (
+    f"CREATE TABLE IF NOT EXISTS {REVISION_TABLE} "
+    "(version_num VARCHAR(32) NOT NULL CONSTRAINT quercus_revision_pkc PRIMARY KEY)"
+)
 
 metadata = MetaData(
     naming_convention={

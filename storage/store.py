@@ -11,6 +11,7 @@ from sqlalchemy import update
 from quercus.storage import changes, models
 from quercus.storage.access import Access
 from quercus.storage.admin import removal, transfer
+from quercus.storage.admin.verify import ContentReader, model_faults
 from quercus.storage.dialect import dialect_for
 from quercus.storage.engine import Database
 from quercus.storage.growth_calls import GrowthCalls
@@ -20,6 +21,7 @@ from quercus.storage.migrate import ensure_schema
 from quercus.storage.queries.calls import QueryCalls
 from quercus.storage.queries.pending import PendingRule
 from quercus.storage.records import ModelRecord
+from quercus.storage.rows import find_key
 from quercus.storage.schema import HEAD, lease_clock
 from quercus.storage.sqlite.dialect import SqliteDialect
 
@@ -236,6 +238,18 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         """Return models in order of name, those after the name `after`."""
         with self._database.read() as connection:
             return models.read_page(connection, after, limit, self._clocks.now(connection))
+
+    def model_names(self) -> list[str]:
+        """Return the names of all models, of damaged ones too, in order."""
+        with self._database.read() as connection:
+            return models.read_names(connection)
+
+    def find_damage(self, name: str, contents: ContentReader) -> str:
+        """Return the first damage of a model, read as the service reads it; empty: none. It reads all of the model."""
+        with self._database.read(unhurried=True) as connection:
+            key = find_key(connection, name)
+            faults = (str(fault) for fault in model_faults(connection, key, contents) if fault.is_damage)
+            return next(faults, "")
 
     def models_of(self, keys: Sequence[int]) -> list[ModelRecord]:
         """Return the models of these `ModelRecord.key`, without deleted ones, in no order."""

@@ -10,6 +10,7 @@ from quercus.client import convert, pushing
 from quercus.client.aio.models import ModelCalls
 from quercus.client.aio.push_line import AsyncPushLine
 from quercus.client.events import EventWatch, LogEvent, OnPosition
+from quercus.client.messages import filled
 from quercus.client.results import Instance, PushReport
 from quercus.client.rows import Row, async_row_chunks
 from quercus.proto.v1 import instance_pb2
@@ -93,7 +94,7 @@ class InstanceCalls(ModelCalls):
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple((await self.get_model(model)).specification.classes)
-        request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
+        request = filled(instance_pb2.GetInstanceRequest, name=f"models/{model}/instances/{instance}")
         return convert.instance_from_proto(
             await self._call(self._stubs.instances.GetInstance, request), classes
         )
@@ -101,7 +102,9 @@ class InstanceCalls(ModelCalls):
     async def instances(self, model: str) -> AsyncIterator[Instance]:
         """Yield all rows with the history of their labels, in the order of the pushes."""
         classes = tuple((await self.get_model(model)).specification.classes)
-        request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
+        request = filled(
+            instance_pb2.ListInstancesRequest, model=convert.model_resource(model), page_size=1000
+        )
         async with aclosing(self._list_pages(self._stubs.instances.ListInstances, request)) as pages:
             async for page in pages:
                 for each in page.instances:

@@ -10,6 +10,7 @@ from quercus.client.aio.connection import Connection
 from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
+from quercus.client.messages import filled
 from quercus.client.results import Caller, Model, Specification, Status
 from quercus.proto.v1 import admin_pb2, model_pb2
 
@@ -31,7 +32,7 @@ class ModelCalls(Connection):
 
     async def set_log_level(self, level: str) -> str:
         """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
-        request = admin_pb2.SetLogLevelRequest(level=level)
+        request = filled(admin_pb2.SetLogLevelRequest, level=level)
         previous: str = (await self._call(self._stubs.admin.SetLogLevel, request)).previous
         return previous
 
@@ -52,8 +53,10 @@ class ModelCalls(Connection):
         AlreadyExists
             The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
         """
-        request = model_pb2.CreateModelRequest(
-            model_id=name, specification=requests.specification_message(specification)
+        request = filled(
+            model_pb2.CreateModelRequest,
+            model_id=name,
+            specification=requests.specification_message(specification),
         )
         try:
             made = convert.model_from_proto(await self._call(self._stubs.models.CreateModel, request))
@@ -67,7 +70,7 @@ class ModelCalls(Connection):
 
     async def get_model(self, name: str) -> Model:
         """Return the current state of a model."""
-        request = model_pb2.GetModelRequest(name=convert.model_resource(name))
+        request = filled(model_pb2.GetModelRequest, name=convert.model_resource(name))
         model = convert.model_from_proto(await self._call(self._stubs.models.GetModel, request))
         self._sequences.record_uid(name, model.uid)
         return model
@@ -93,7 +96,7 @@ class ModelCalls(Connection):
 
     async def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
-        request = model_pb2.DeleteModelRequest(name=convert.model_resource(name))
+        request = filled(model_pb2.DeleteModelRequest, name=convert.model_resource(name))
         await self._call(self._stubs.models.DeleteModel, request)
         self._sequences.forget_model(name)
         self._forms.forget_format(name)

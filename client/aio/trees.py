@@ -10,6 +10,7 @@ from quercus.client import convert, convert_trees
 from quercus.client.aio.models import ModelCalls
 from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
+from quercus.client.messages import filled
 from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
 from quercus.client.treeview import Tree, TreeUpdate, TreeVersion, WatchState, wanted_sequence
@@ -57,7 +58,9 @@ class TreeCalls(ModelCalls):
 
     async def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
-        request = tree_pb2.GetTreeRequest(name=convert_trees.tree_resource(model, version), member=member)
+        request = filled(
+            tree_pb2.GetTreeRequest, name=convert_trees.tree_resource(model, version), member=member
+        )
         return convert_trees.tree_from_proto(await self._call(self._stubs.trees.GetTree, request))
 
     async def render(
@@ -108,7 +111,9 @@ class TreeCalls(ModelCalls):
     async def _watch_trees(
         self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
     ) -> AsyncGenerator[tree_pb2.WatchTreeResponse, None]:
-        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model), without_nodes=without_nodes)
+        request = filled(
+            tree_pb2.WatchTreeRequest, model=convert.model_resource(model), without_nodes=without_nodes
+        )
         async with aclosing(
             self._stream_messages(self._stubs.trees.WatchTree, request, timeout_s)
         ) as updates:

@@ -9,6 +9,7 @@ from typing import Any
 
 from quercus.client import convert, pushing
 from quercus.client.events import EventWatch, LogEvent, OnPosition
+from quercus.client.messages import filled
 from quercus.client.results import Instance, PushReport
 from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.models import ModelCalls
@@ -93,13 +94,15 @@ class InstanceCalls(ModelCalls):
     def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple(self.get_model(model).specification.classes)
-        request = instance_pb2.GetInstanceRequest(name=f"models/{model}/instances/{instance}")
+        request = filled(instance_pb2.GetInstanceRequest, name=f"models/{model}/instances/{instance}")
         return convert.instance_from_proto(self._call(self._stubs.instances.GetInstance, request), classes)
 
     def instances(self, model: str) -> Iterator[Instance]:
         """Yield all rows with the history of their labels, in the order of the pushes."""
         classes = tuple(self.get_model(model).specification.classes)
-        request = instance_pb2.ListInstancesRequest(model=convert.model_resource(model), page_size=1000)
+        request = filled(
+            instance_pb2.ListInstancesRequest, model=convert.model_resource(model), page_size=1000
+        )
         with closing(self._list_pages(self._stubs.instances.ListInstances, request)) as pages:
             for page in pages:
                 for each in page.instances:

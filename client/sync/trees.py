@@ -10,6 +10,7 @@ from typing import Any
 from quercus.client import convert, convert_trees
 from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
+from quercus.client.messages import filled
 from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
 from quercus.client.sync.models import ModelCalls
@@ -58,7 +59,9 @@ class TreeCalls(ModelCalls):
 
     def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
-        request = tree_pb2.GetTreeRequest(name=convert_trees.tree_resource(model, version), member=member)
+        request = filled(
+            tree_pb2.GetTreeRequest, name=convert_trees.tree_resource(model, version), member=member
+        )
         return convert_trees.tree_from_proto(self._call(self._stubs.trees.GetTree, request))
 
     def render(
@@ -105,7 +108,9 @@ class TreeCalls(ModelCalls):
     def _watch_trees(
         self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
     ) -> Generator[tree_pb2.WatchTreeResponse, None, None]:
-        request = tree_pb2.WatchTreeRequest(model=convert.model_resource(model), without_nodes=without_nodes)
+        request = filled(
+            tree_pb2.WatchTreeRequest, model=convert.model_resource(model), without_nodes=without_nodes
+        )
         with closing(self._stream_messages(self._stubs.trees.WatchTree, request, timeout_s)) as updates:
             for update in updates:
                 if watched.is_new(update):  # after an outage the newest comes again

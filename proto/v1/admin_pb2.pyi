@@ -53,6 +53,8 @@ class GetStatusResponse(_message.Message):
     TOKENS_FIELD_NUMBER: _builtins.int
     LOG_LEVEL_FIELD_NUMBER: _builtins.int
     GROWERS_FIELD_NUMBER: _builtins.int
+    RESTRICTED_FIELD_NUMBER: _builtins.int
+    DAMAGED_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Version of the package."""
     store_revision: _builtins.str
@@ -72,6 +74,10 @@ class GetStatusResponse(_message.Message):
     tokens: _builtins.bool
     """Whether calls need a token."""
     log_level: _builtins.str
+    restricted: _builtins.bool
+    """True if the caller's token is for some models: only those are counted and named, and numbers of the whole server
+    (store_bytes, calls, writes_waiting, memory_bytes, growers) are left out.
+    """
     @_builtins.property
     def uptime(self) -> _duration_pb2.Duration: ...
     @_builtins.property
@@ -79,6 +85,10 @@ class GetStatusResponse(_message.Message):
     @_builtins.property
     def growers(self) -> _containers.RepeatedCompositeFieldContainer[Global___GrowerMember]:
         """The live growers that share the store, if several may."""
+
+    @_builtins.property
+    def damaged(self) -> _containers.RepeatedCompositeFieldContainer[Global___DamagedModel]:
+        """Models that cannot be served because their stored data are damaged, at most 100."""
 
     def __init__(
         self,
@@ -97,14 +107,41 @@ class GetStatusResponse(_message.Message):
         tokens: _builtins.bool = ...,
         log_level: _builtins.str = ...,
         growers: _abc.Iterable[Global___GrowerMember] | None = ...,
+        restricted: _builtins.bool = ...,
+        damaged: _abc.Iterable[Global___DamagedModel] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grower", b"grower", "uptime", b"uptime"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "grower", b"grower", "growers", b"growers", "log_level", b"log_level", "memory_bytes", b"memory_bytes", "models", b"models", "store_bytes", b"store_bytes", "store_revision", b"store_revision", "store_trouble", b"store_trouble", "tls", b"tls", "tokens", b"tokens", "uptime", b"uptime", "version", b"version", "writes_waiting", b"writes_waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "damaged", b"damaged", "grower", b"grower", "growers", b"growers", "log_level", b"log_level", "memory_bytes", b"memory_bytes", "models", b"models", "restricted", b"restricted", "store_bytes", b"store_bytes", "store_revision", b"store_revision", "store_trouble", b"store_trouble", "tls", b"tls", "tokens", b"tokens", "uptime", b"uptime", "version", b"version", "writes_waiting", b"writes_waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class DamagedModel(_message.Message):
+    """A model whose stored data are damaged. Lists leave it out; other models are served."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    reason: _builtins.str
+    """What is damaged, as `quercus check` says it."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DamagedModel: _TypeAlias = DamagedModel  # noqa: Y015
 
 @_typing.final
 class GrowerMember(_message.Message):

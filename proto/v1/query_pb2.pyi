@@ -1838,7 +1838,7 @@ class LabellingPolicy(_message.Message):
     CORRECTIONS_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """models/{model}; ignored in an update."""
+    """models/{model}; in an update it may be empty, and names no other model than the request."""
     answers_per_query: _builtins.int
     """Number of labellers per query; their answers are combined by Dempster's rule; 1 to 20, 0 means 1."""
     max_conflict: _builtins.float

@@ -159,7 +159,7 @@ def _look_again(store: Store, before: _StoreState) -> _StoreState:
 def _read_leasable(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
     asking = {record.key: record for record in records if _has_something(record)}
     policies = store.policies_of(sorted(asking)) if asking else {}
-    return {key: LeasableModel(record, policies[key]) for key, record in asking.items()}
+    return {key: LeasableModel(record, policies[key]) for key, record in asking.items() if key in policies}
 
 
 def _has_something(record: ModelRecord) -> bool:

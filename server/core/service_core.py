@@ -14,6 +14,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.server.config import Config
 from quercus.server.core.catalogue import Catalogue
 from quercus.server.core.changes import ChangeSignal
+from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.estimates import Estimates
 from quercus.server.core.fair_queue import FairQueue
 from quercus.server.core.leasable_models import LeasableModels
@@ -49,6 +50,7 @@ class ServiceCore:
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes)
         self.model_statuses = ModelStatusCache(store, self.read, self.changes)
+        self.damaged = DamagedModels(store, self.read)
         self.leasable_models = LeasableModels(store, self.read, self.changes)
         self.fair_queue: FairQueue[Any, Any] = FairQueue()
         self.estimates: Estimates[Any] = Estimates()

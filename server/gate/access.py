@@ -100,7 +100,9 @@ ADMINISTRATIVE: Final = frozenset(
 WHOLE_SERVER: Final = frozenset({"AdminService/SetLogLevel"})
 """RPCs that change the whole server: not for tokens that are restricted to some models."""
 
-_TOKEN: Final = re.compile(r"quercus_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+ID_PATTERN: Final = "[0-9a-f]{12}"
+DIGEST_BYTES: Final = hashlib.sha256().digest_size
+_TOKEN: Final = re.compile(rf"quercus_({ID_PATTERN})_([A-Za-z0-9_-]{{43}})")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
 
@@ -292,7 +294,7 @@ class TokenAuthority:
         if scheme.lower() != "bearer" or found is None:
             raise Unauthenticated("the token is malformed: it must be as `quercus tokens create` printed it")
         record = await self._find_token(found[1])
-        kept = record.digest if record is not None else bytes(32)
+        kept = record.digest if record is not None else bytes(DIGEST_BYTES)
         same = hmac.compare_digest(kept, secret_digest(found[2]))
         if record is None or not same:
             raise Unauthenticated("the token is not known to this server")

@@ -357,5 +357,5 @@ class RelearningFolder(LogFolder):
 
 
 def _is_outdated(store: Store, record: ModelRecord) -> bool:
-    """Return whether the newest tree is stored in another version's format: then it is grown and stored anew."""
-    return record.tree_version > 0 and not snapshots.is_current(store.snapshot(record.name).data)
+    """Return whether the newest tree cannot be read, as in another version's format: it is grown and stored anew."""
+    return record.tree_version > 0 and not snapshots.is_readable(store.snapshot(record.name).data)

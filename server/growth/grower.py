@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from quercus.server.core.damaged_models import find_damage
 from quercus.server.growth import kernels, memory_release
 from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.engines import learns_again
@@ -65,6 +66,7 @@ class Grower:
     agenda_share : share of the time for choosing the queries of a model.
     learners : learners that learn from all evidence each time; None: processes of the grower.
     notify : called with the name of a model before each step of it, with nothing after it.
+    notify_damage : called with the name of a model that cannot be read, and the reason.
     share : which models are this grower's, where several share the store; None: all are.
     """
 
@@ -77,6 +79,7 @@ class Grower:
         *,
         learners: LearnerPool | None = None,
         notify: Callable[[str], object] = lambda _: None,
+        notify_damage: Callable[[str, str], object] = lambda *_: None,
         share: GrowerShare | None = None,
     ) -> None:
         self._store = store
@@ -85,6 +88,7 @@ class Grower:
         self._agenda_share = agenda_share
         self._learners = LearnerPool(store.url) if learners is None else learners
         self._notify = notify
+        self._notify_damage = notify_damage
         self._share = share
         self._members: Sequence[str] = ()  # of the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
@@ -244,6 +248,14 @@ class Grower:
         if record.key in self._models:
             self._models[record.key].forget_saved()
         self._drop_folder(record.key)
+        if found := find_damage(self._store, record.name):
+            if count == 1:
+                _log.error(
+                    "model %s cannot be grown, it is damaged: %s; see quercus check", record.name, found
+                )
+            self._wake_at[record.key] = time.monotonic() + LAST_RETRY_S
+            self._notify_damage(record.name, found)
+            return
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)
 
 
@@ -315,6 +327,7 @@ def main() -> None:
         arguments.agenda_share,
         learners=learners,
         notify=pulse.report_model,
+        notify_damage=pulse.report_damage,
         share=share,
     )
     try:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 BEAT_S: Final = 1.0
 MOST_NAMES: Final = 10
+MOST_REASON: Final = 300  # characters: a line is one write to a pipe
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Heartbeat:
     learning : models that are being learned now, in separate processes.
     waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
     waiting_count : number of all waiting models.
+    damaged : models that cannot be read, each with the reason; at most `MOST_NAMES`.
     """
 
     at: str = ""
@@ -40,6 +42,7 @@ class Heartbeat:
     learning: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     waiting_count: int = 0
+    damaged: tuple[tuple[str, str], ...] = ()
 
     def encode(self) -> bytes:
         """Return it as a line."""
@@ -92,6 +95,11 @@ class HeartbeatWriter:
             first, count = line.waiting[:MOST_NAMES], len(line.waiting)
             told: dict[str, Any] = {"learning": line.learning, "waiting": first, "waiting_count": count}
             self._write_changed(at=model, **told)
+
+    def report_damage(self, model: str, reason: str) -> None:
+        """Report a model that cannot be read."""
+        known = dict(self._last.damaged) | {model: reason[:MOST_REASON]}
+        self._write_changed(damaged=tuple(known.items())[-MOST_NAMES:])
 
     def report_compiling(self, ready: int, total: int, trees: bool) -> None:
         """Report the completed steps of compiling (0 of 0: none is needed), and whether trees can grow meanwhile."""

@@ -15,7 +15,7 @@ from quercus.server.growth.grown_trees import GrownTrees, Names, specification_o
 from quercus.server.growth.log_events import LabelUpdate, LogEvents
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.server.wire.reports import accuracy_in, encode_report
-from quercus.server.wire.snapshots import is_current
+from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification import algorithms
 from quercus.specification.attributes import MISSING_NAME, Nominal
@@ -99,7 +99,7 @@ class NewestTrees(NamedTuple):
 def _newest_trees(store: Store, record: ModelRecord) -> NewestTrees:
     if record.tree_version:
         snapshot = store.snapshot(record.name)
-        if is_current(snapshot.data):
+        if is_readable(snapshot.data):
             made = TreeClassifier.of(record.key, snapshot, specification_of(record.specification))
             return NewestTrees(made.model, snapshot.as_of)
     return NewestTrees(None, 0)

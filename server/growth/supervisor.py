@@ -110,6 +110,11 @@ class Supervisor:
             waiting_count=self._beat.waiting_count,
         )
 
+    @property
+    def damaged(self) -> dict[str, str]:
+        """Models that the grower cannot read, each with what is damaged."""
+        return dict(self._beat.damaged)
+
     def set_log_level(self, level: str) -> None:
         """Set the log level of this grower and of later ones."""
         self._command[self._command.index("--log-level") + 1] = level

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from quercus.belief import agreement, evidence
 from quercus.belief.agreement import Consensus
-from quercus.belief.codec import decode, encode
+from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction
 from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
+from quercus.server.wire.labels import decode_stored
 from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 from quercus.storage import CombinedStatement, Event, EventKind, Join
 from quercus.trees import consonant_mass
@@ -89,7 +90,7 @@ class LabellerLabel(NamedTuple):
 
 def decode_labeller_label(event: Event, label: bytes, size: int) -> LabellerLabel:
     """Return the label of an event with its reliability."""
-    return LabellerLabel(decode(label, size), event.reliability, event.assumed)
+    return LabellerLabel(decode_stored(label, size), event.reliability, event.assumed)
 
 
 def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, LabellerLabel]:

@@ -27,8 +27,12 @@ def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Po
     Raises
     ------
     InvalidInput
-        For a field that does not exist, or (the rule too) a bad value.
+        For a field that does not exist, a policy of another model, or (the rule too) a bad value.
     """
+    if request.policy.model not in {"", request.model}:
+        raise InvalidInput(
+            "policy.model", f"is {shown(request.policy.model)}, must be empty or {request.model} as model is"
+        )
     with field_prefix("policy"):
         whole = decode_policy(request.policy)
     paths = list(request.update_mask.paths)

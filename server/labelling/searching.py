@@ -10,7 +10,8 @@ from quercus.server.core.leasable_models import LeasableModel, mark_of
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import ANY, LeasedQueries, LeaseOptions, lease_of
-from quercus.storage import Idle, Leased, NotFound, Store
+from quercus.server.transfer.stored_contents import UNREADABLE
+from quercus.storage import CorruptStore, Idle, Leased, NotFound, Store
 
 _REPORTED_REASONS = (
     Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,
@@ -96,12 +97,18 @@ class QuerySearch:
 
     def _is_wanted(self, leasable: LeasableModel) -> bool:
         tags = self._options.filter.tags
+        if leasable.record.name in self._core.damaged:
+            return False
         return self._options.may_touch(leasable.record.name) and tags <= set(leasable.policy.tags)
 
     async def _try_model(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
             found = await lease_of(self._core, self._options, leasable.record.name, limit)
         except NotFound:  # deleted at this moment
+            return None
+        except (CorruptStore, *UNREADABLE):
+            if not await self._core.damaged.find_damage(leasable.record.name):
+                raise
             return None
         if not found.queries:
             again_at = time.monotonic() + found.again_s

@@ -6,19 +6,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
+from quercus.server.core.damaged_models import DamagedModels, find_damage
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
 from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.telemetry import logs
-from quercus.server.wire.limits import MAX_PAGE
-from quercus.server.wire.models import to_duration
+from quercus.server.transfer.stored_contents import UNREADABLE
+from quercus.server.wire.models import check_head, to_duration
 from quercus.specification.server import LOG_LEVEL
-from quercus.storage import Store
+from quercus.storage import NotFound, Store, StoreBusy, StoreError
 
 _log = logging.getLogger(__name__)
 
@@ -58,12 +59,16 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             tokens=config.needs_tokens,
             log_level=logs.current_level(),
         )
+        principal = current_caller() or EVERYBODY
+        for name, reason in self._supervisor.damaged.items():
+            core.damaged.note_damage(name, reason)
         if not core.changes.trouble:
-            await core.read(_read_status, core.store, status)
+            await core.read(_read_status, core.store, core.damaged, principal, status)
             await core.read(_read_growers, core.store, self._supervisor.member, status)
-        principal = current_caller()
-        if principal is not None and principal.models is not None:
-            _hide_models(status.grower, principal)
+        for name, reason in core.damaged.reasons.items():
+            status.damaged.add(model=name, reason=reason)
+        if principal.models is not None:
+            _restrict_status(status, principal)
         return status
 
     async def GetCaller(  # noqa: N802
@@ -92,12 +97,24 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return admin_pb2.SetLogLevelResponse(previous=previous)
 
 
-def _hide_models(grower: admin_pb2.GrowerStatus, principal: Principal) -> None:
-    """Name no model that the caller may not touch."""
+_OF_ALL: Final = ("store_bytes", "calls", "writes_waiting", "memory_bytes", "growers")
+"""Fields whose numbers tell of models that a caller may not touch."""
+
+
+def _restrict_status(status: admin_pb2.GetStatusResponse, principal: Principal) -> None:
+    """Leave out whatever tells of models that the caller may not touch."""
+    status.restricted = True
+    for field in _OF_ALL:
+        status.ClearField(field)  # type: ignore[arg-type]
+    grower = status.grower
     if not principal.may_touch(grower.at):
         grower.at = ""
     for names in (grower.learning, grower.waiting):
         names[:] = [name for name in names if principal.may_touch(name)]
+    grower.waiting_count = len(grower.waiting)
+    damaged = [each for each in status.damaged if principal.may_touch(each.model)]
+    del status.damaged[:]
+    status.damaged.extend(damaged)
 
 
 def _read_growers(store: Store, own: str, status: admin_pb2.GetStatusResponse) -> None:
@@ -105,14 +122,23 @@ def _read_growers(store: Store, own: str, status: admin_pb2.GetStatusResponse) -
         status.growers.add(place=each.place, models=each.models, own=each.member == own)
 
 
-def _read_status(store: Store, status: admin_pb2.GetStatusResponse) -> None:
+def _read_status(
+    store: Store, damaged: DamagedModels, principal: Principal, status: admin_pb2.GetStatusResponse
+) -> None:
+    """Read the totals of the models that the caller may touch, and which of all have a head that cannot be read."""
     status.store_bytes = store.size_bytes()
-    after, lag_s = "", 0.0
-    while True:
-        page = store.list_models(after, MAX_PAGE)
-        status.models += len(page)
-        lag_s = max([lag_s, *(record.lag_s for record in page)])
-        if len(page) < MAX_PAGE:
-            break
-        after = page[-1].name
+    lag_s = 0.0
+    for name in store.model_names():
+        try:
+            record = store.get_model(name)
+            check_head(record)
+        except NotFound:
+            continue
+        except (StoreError, *UNREADABLE) as error:
+            if not isinstance(error, StoreBusy):
+                damaged.note_damage(name, find_damage(store, name) or str(error))
+            continue
+        if principal.may_touch(name):
+            status.models += 1
+            lag_s = max(lag_s, record.lag_s)
     status.grower.lag.CopyFrom(to_duration(lag_s))

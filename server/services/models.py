@@ -10,10 +10,12 @@ from typing import Any
 from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
+from quercus.server.core.damaged_models import DamagedModels, find_damage
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
 from quercus.server.labelling.answer_rules import ModelReplaced
 from quercus.server.labelling.answering import pending_rule_of
+from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.models import (
     check_sizes,
@@ -23,7 +25,7 @@ from quercus.server.wire.models import (
 )
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
 from quercus.specification.bounds import check_model_id
-from quercus.storage import ModelRecord, NotFound, PendingRule, Store
+from quercus.storage import CorruptStore, ModelRecord, NotFound, PendingRule, Store
 
 
 class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
@@ -60,7 +62,8 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         after = read_token("models", request.page_token)
         principal = current_caller()
         granted = None if principal is None else principal.models
-        return await self._core.read(_list_page, self._core.store, after, size, granted)
+        damaged = self._core.damaged
+        return await self._core.read(_list_page, self._core.store, after, size, granted, damaged)
 
     async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Change the fields of the mask; the change is an event of the log."""
@@ -78,6 +81,7 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         """Remove a model and all that belongs to it."""
         model = parse_model(request.name)
         await self._core.write(self._core.store.delete_model, model)
+        self._core.damaged.forget_model(model)
         self._core.catalogue.forget_model(model)
         return empty_pb2.Empty()
 
@@ -97,7 +101,7 @@ def _read_model(store: Store, model: str) -> model_pb2.Model:
 
 
 def _list_page(
-    store: Store, after: str, size: int, granted: frozenset[str] | None
+    store: Store, after: str, size: int, granted: frozenset[str] | None, damaged: DamagedModels
 ) -> model_pb2.ListModelsResponse:
     if granted is None:
         records = store.list_models(after, size + 1)
@@ -105,23 +109,30 @@ def _list_page(
         records = list(islice(_granted_records(store, after, granted), size + 1))
     page = records[:size]
     return model_pb2.ListModelsResponse(
-        models=list(_encode_records(store, page)),
+        models=list(_encode_records(store, page, damaged)),
         next_page_token=make_page_token("models", page[-1].name) if len(records) > size else "",
     )
 
 
-def _encode_records(store: Store, records: Sequence[ModelRecord]) -> Iterator[model_pb2.Model]:
-    """Yield models as they travel, without those that were deleted at this moment."""
+def _encode_records(
+    store: Store, records: Sequence[ModelRecord], damaged: DamagedModels
+) -> Iterator[model_pb2.Model]:
+    """Yield models as they travel, without damaged ones and those that were deleted at this moment."""
     for record in records:
-        with suppress(NotFound):
-            yield encode_model(record, store.vocabulary(record.name))
+        try:
+            if record.name not in damaged:
+                yield encode_model(record, store.vocabulary(record.name))
+        except NotFound:
+            pass
+        except (CorruptStore, *UNREADABLE) as error:
+            damaged.note_damage(record.name, find_damage(store, record.name) or str(error))
 
 
 def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
     """Yield the models of a caller who may not touch all, those that exist, in order of name."""
     for name in sorted(granted):
         if name > after:
-            with suppress(NotFound):
+            with suppress(NotFound, CorruptStore):
                 yield store.get_model(name)
 
 

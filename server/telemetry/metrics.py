@@ -7,9 +7,10 @@ Names of calls are those that gRPC servers of other languages use, so dashboards
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from google.protobuf.message import DecodeError
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -18,13 +19,13 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
-    start_http_server,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from quercus.server.telemetry import metric_table as table
 from quercus.server.telemetry.metric_table import MetricRow
+from quercus.server.telemetry.metrics_page import start_page
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
 from quercus.server.wire.reports import accuracy_in
@@ -82,8 +83,8 @@ class Metrics:
         """Register a function that reads a number for each request of the page."""
         Gauge(row.name, row.sentence, registry=self.registry).set_function(value)
 
-    def serve_page(self, host: str, port: int) -> None:
-        """Answer ``GET /metrics`` in a separate thread.
+    def serve_page(self, host: str, port: int, names: Iterable[str] = ()) -> None:
+        """Answer ``GET /metrics`` in a separate thread, under addresses and the given host names.
 
         Raises
         ------
@@ -91,18 +92,11 @@ class Metrics:
             When the port is taken.
         """
         try:
-            server, thread = start_http_server(port, host, self.registry)
+            self._stop = start_page(self.registry, host, port, names)
         except OSError as error:
             raise BadStart(
                 f"cannot serve metrics on {host}:{port}: {error.strerror}; choose another --metrics-port"
             ) from None
-
-        def stop_server() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        self._stop = stop_server
 
     def close(self) -> None:
         """Answer no more."""
@@ -129,7 +123,10 @@ def _accuracy_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
     """Yield the recent accuracy of each model for which it is known."""
     rows, accuracy = _gauge_family(table.RECENT_ROWS), _gauge_family(table.RECENT_ACCURACY)
     for record in records:
-        blocks = accuracy_in(record.report)
+        try:
+            blocks = accuracy_in(record.report)
+        except DecodeError:  # of a damaged model, which the status names
+            continue
         count = sum(block.rows for block in blocks)
         if count:
             rows.add_metric((record.name,), count)

@@ -54,9 +54,13 @@ class LogChecker:
             decode(label, self._specification.frame.size)
             self._labels.add(label)
         if event.get("asked") is not None:
-            _check_asked(event["asked"], self._splits)
+            self.check_asked(event["asked"])
         if event.get("display") is not None:
             _check_display(event["display"])
+
+    def check_asked(self, data: bytes) -> None:
+        """Check the place of a query in its round."""
+        _check_asked(data, self._splits)
 
     def _change_specification(self, data: bytes) -> None:
         new = _decode_specification(data)

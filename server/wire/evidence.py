@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.codec import decode
 from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
 from quercus.belief.label import Label, contour
+from quercus.server.wire.labels import decode_stored
 from quercus.storage import Event, EventKind
 
 KINDS_WITHOUT_EVIDENCE = frozenset({EventKind.OPINION, EventKind.STATEMENT})
@@ -27,7 +27,7 @@ def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
     """
     if event.kind in KINDS_WITHOUT_EVIDENCE:
         return None
-    label = None if event.label is None else decode(event.label, size)
+    label = None if event.label is None else decode_stored(event.label, size)
     return ReportedLabel(label, event.reliability, replaces=event.kind is EventKind.CORRECTION)
 
 
@@ -42,7 +42,7 @@ def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
     label = history[0].label
     if label is None:
         raise ValueError("an instance without a label event")
-    pushed = known = contour(decode(label, size), size)
+    pushed = known = contour(decode_stored(label, size), size)
     as_contour = partial(contour, size=size)
     for event in history[1:]:
         reported = reported_label(event, size)

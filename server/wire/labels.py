@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 
 import numpy as np
@@ -25,6 +26,7 @@ from quercus.belief.label import (
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS
+from quercus.storage import CorruptStore
 
 NOTHING = "?"
 """A label that says nothing, in words."""
@@ -144,9 +146,23 @@ def _check_count(field: str, given: int, count: int, what: str) -> None:
         raise InvalidInput(field, f"has {given} entries, must have one {what} for each of {count} rows")
 
 
+def decode_stored(data: bytes, size: int) -> Label:
+    """Return a label of the log; one that cannot be read is no fault of the caller.
+
+    Raises
+    ------
+    CorruptStore
+        When the bytes are none of a label.
+    """
+    try:
+        return decode(data, size)
+    except (InvalidInput, TypeError, struct.error) as error:
+        raise CorruptStore(f"a stored label cannot be read ({error})") from error
+
+
 def encode_label(data: bytes, frame: Frame) -> values_pb2.Label:
     """Convert a stored label to the wire."""
-    match decode(data, frame.size):
+    match decode_stored(data, frame.size):
         case ClassSet(mask) if mask == frame.full:
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
         case ClassSet(mask):

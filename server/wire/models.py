@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from google.protobuf.duration_pb2 import Duration
@@ -263,6 +264,17 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         accuracy=report.accuracy if report.accuracy.blocks else None,
         settled=report.settled if report.HasField("settled") else None,
     )
+
+
+@lru_cache(maxsize=4096)
+def _check_parts(specification: bytes, report: bytes) -> None:
+    decode_specification(model_pb2.Specification.FromString(specification))
+    model_pb2.GrowthReport.FromString(report)
+
+
+def check_head(record: ModelRecord) -> None:
+    """Raise whatever a stored model raises whose specification or report cannot be read."""
+    _check_parts(record.specification, record.report)
 
 
 def to_duration(seconds: float) -> Duration:

@@ -18,11 +18,13 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from quercus.proto.v1 import tree_pb2
@@ -42,13 +44,21 @@ _HEADER: Final = struct.Struct("<4I")
 _LENGTH: Final = struct.Struct("<I")
 
 
-@dataclass(frozen=True)
 class UnreadableSnapshotError(Exception):
-    """A stored tree in a format that this version does not know."""
+    """A stored tree in a format that this version does not know, or whose bytes are damaged.
 
-    format: int
+    Parameters
+    ----------
+    form : format of the tree.
+    """
+
+    def __init__(self, form: int) -> None:
+        super().__init__(form)
+        self.format = form
 
     def __str__(self) -> str:
+        if self.format == FORMAT:
+            return "a stored tree is damaged"
         return f"a stored tree has format {self.format}; this version reads format {FORMAT}"
 
 
@@ -83,25 +93,53 @@ def encode_snapshot(head: tree_pb2.Tree, model: LearnedModel) -> bytes:
     return b"".join([_HEADER.pack(FORMAT, *map(len, parts)), *parts])
 
 
-def is_current(data: bytes) -> bool:
-    """Return whether this version can read a stored tree."""
-    return len(data) >= _HEADER.size and bool(_HEADER.unpack_from(data)[0] == FORMAT)
+def is_readable(data: bytes) -> bool:
+    """Return whether this version can read all of a stored tree; else it is grown and stored anew."""
+    try:
+        read_snapshot(data)
+    except UnreadableSnapshotError:
+        return False
+    return True
+
+
+def is_earlier(data: bytes) -> bool:
+    """Return whether an earlier version of Quercus wrote a stored tree, which is grown anew then."""
+    return len(data) >= _HEADER.size and 0 < _HEADER.unpack_from(data)[0] < FORMAT
 
 
 def read_snapshot(data: bytes) -> StoredVersion:
-    """Return the whole of a stored version."""
-    head, classifying, reading = map(zlib.decompress, _snapshot_parts(data))
-    columns, form = _unpack_columns(classifying)
-    return StoredVersion(
-        tree_pb2.Tree.FromString(head), StoredForm(**form), columns | _unpack_columns(reading)[0]
-    )
+    """Return the whole of a stored version; raise `UnreadableSnapshotError` if it cannot be read."""
+    with _reading():
+        head, classifying, reading = map(zlib.decompress, _snapshot_parts(data))
+        columns, form = _unpack_columns(classifying)
+        return StoredVersion(
+            tree_pb2.Tree.FromString(head), StoredForm(**form), columns | _unpack_columns(reading)[0]
+        )
 
 
 def read_classifier(data: bytes) -> StoredVersion:
     """Return a stored version without what only people read (stops, intervals)."""
-    head, classifying = map(zlib.decompress, _snapshot_parts(data)[:2])
-    columns, form = _unpack_columns(classifying)
-    return StoredVersion(tree_pb2.Tree.FromString(head), StoredForm(**form), columns)
+    with _reading():
+        head, classifying = map(zlib.decompress, _snapshot_parts(data)[:2])
+        columns, form = _unpack_columns(classifying)
+        return StoredVersion(tree_pb2.Tree.FromString(head), StoredForm(**form), columns)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Make one error of all that damaged bytes raise; what is compressed has a checksum."""
+    try:
+        yield
+    except (
+        DecodeError,
+        LookupError,
+        OverflowError,
+        TypeError,
+        ValueError,
+        struct.error,
+        zlib.error,
+    ) as error:
+        raise UnreadableSnapshotError(FORMAT) from error
 
 
 def _pack_columns(columns: Mapping[str, NDArray[Any]], form: Mapping[str, Any] | None = None) -> bytes:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage.admin.durable import flush_to_disk
-from quercus.storage.admin.verify import begin_reading, open_read_only, verify_store
+from quercus.storage.admin.verify import ContentReader, begin_reading, open_read_only, verify_store
+from quercus.storage.admin.verify_schema import TRIGGERS, said_of_rule
 from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
 from quercus.storage.sqlite.dialect import SqliteDialect
@@ -72,6 +73,8 @@ def _copy_store(dialect: SqliteDialect, target: Path, progress: Progress | None)
             step = None if progress is None else lambda _, left, whole: progress(whole - left, whole)
             # Else SQLite begins anew whenever somebody commits between two steps, and may never end.
             begin_reading(source)
+            for rule in source.execute(TRIGGERS):
+                raise CorruptStore(f"{dialect.path} {said_of_rule(*rule)}: remove it before a backup is made")
             source.backup(copy, pages=PAGES, progress=step)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, for any later reader
         flush_to_disk(part)
@@ -91,6 +94,7 @@ def restore_backup(
     *,
     force: bool = False,
     despite_remarks: bool = False,
+    contents: ContentReader | None = None,
     progress: Progress | None = None,
 ) -> int:
     """Replace a store that nobody uses by a backup.
@@ -103,7 +107,8 @@ def restore_backup(
     backup : file that `back_up` wrote.
     url : address of the store.
     force : replace a store that is there.
-    despite_remarks : also when `verify_store` has remarks on the history of its queries.
+    despite_remarks : also when `verify_store` has remarks that are no damage.
+    contents : see `verify_store`.
     progress : told how far it is.
 
     Returns
@@ -115,7 +120,7 @@ def restore_backup(
     InvalidInput
         A store is there, or the log of one that was; or the store is what belongs to another, or to the backup.
     CorruptStore
-        The backup is damaged or no store.
+        The backup is damaged or no store, or has triggers of others.
     InconsistentHistory
         There are remarks on the backup's history.
     StoreBusy
@@ -124,7 +129,7 @@ def restore_backup(
     source, asked = existing_database(file_url(backup)), _sqlite_path(url).path
     store = asked.resolve()  # a link stays a link
     _check_place(source.path, store)
-    _check_sound(backup, despite_remarks)
+    _check_sound(backup, despite_remarks, contents)
     new = not store.exists()
     if not new and not force:
         raise InvalidInput("store", f"{asked} exists; give --force to replace it by the backup")
@@ -140,16 +145,16 @@ def restore_backup(
             raise
 
 
-def _check_sound(backup: Path, despite_remarks: bool) -> None:
-    faults = verify_store(file_url(backup))
+def _check_sound(backup: Path, despite_remarks: bool, contents: ContentReader | None) -> None:
+    faults = verify_store(file_url(backup), contents)
     damage = [fault for fault in faults if fault.is_damage]
     if damage:
         raise CorruptStore(f"{backup} cannot be restored, it is damaged: {damage[0]}")
     if faults and not despite_remarks:
         count = f"{len(faults)} remark{'' if len(faults) == 1 else 's'}"
         raise InconsistentHistory(
-            f"{backup} is not damaged, but there {'is' if len(faults) == 1 else 'are'} {count} on the history of its "
-            f"queries: {faults[0]}; say --despite-remarks to restore it as it is"
+            f"{backup} is not damaged, but there {'is' if len(faults) == 1 else 'are'} {count} on it: {faults[0]}; "
+            "say --despite-remarks to restore it as it is"
         )
 
 

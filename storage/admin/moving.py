@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, Table, delete, func, insert, select, text, update
 
-from quercus.storage.admin.verify import verify_store
+from quercus.storage.admin.verify import ContentReader, verify_store
 from quercus.storage.clocks import DATABASE
 from quercus.storage.errors import CorruptStore, FailedPrecondition, StoreBusy
 from quercus.storage.schema import (
@@ -58,7 +58,12 @@ class MovedModel:
 MoveObserver = Callable[[MovedModel], None]
 
 
-def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _: None) -> list[MovedModel]:
+def move_store(
+    source_url: str,
+    target_url: str,
+    notify: MoveObserver = lambda _: None,
+    contents: ContentReader | None = None,
+) -> list[MovedModel]:
     """Move all models, tokens and the audit log of a store that no server uses.
 
     Parameters
@@ -66,6 +71,7 @@ def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _
     source_url : address of a store. Its schema is upgraded to this version first; nothing else in it changes.
     target_url : address of a new store, or of one that has a part of the source already.
     notify : called with each model when it has been moved.
+    contents : see `verify_store`.
 
     Raises
     ------
@@ -74,7 +80,7 @@ def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _
     FailedPrecondition
         The target has a model, an access token or an entry in the audit log that the source does not have.
     CorruptStore
-        If the rows read back differ from those written, or the target is inconsistent.
+        If the rows read back differ from those written, the target is inconsistent, or either has triggers of others.
     """
     with Store.open(source_url) as source, Store.open(target_url) as target:
         if source.url == target.url:
@@ -93,7 +99,7 @@ def move_store(source_url: str, target_url: str, notify: MoveObserver = lambda _
             raise StoreBusy(
                 "the store was written while it was moved: stop all of its servers, and begin again"
             )
-    if faults := [fault for fault in verify_store(target_url) if fault.is_damage]:
+    if faults := [fault for fault in verify_store(target_url, contents) if fault.is_damage]:
         raise CorruptStore(f"the moved store is inconsistent: {faults[0]}")
     return moved
 

@@ -66,8 +66,6 @@ def dump_model(connection: Connection, name: str) -> Iterator[str]:
 
 def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
     """Return the content of the first line for the row of a model."""
-    words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == row.id)
-    words = words.order_by(vocabulary.c.attribute, vocabulary.c.position)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -77,8 +75,15 @@ def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "events": row.sequence_committed,
         "policy": asdict(policies.policy_of(connection, row.id)),
-        "vocabulary": [list(each) for each in connection.execute(words)],
+        "vocabulary": [list(each) for each in learned_pairs(connection, row.id)],
     }
+
+
+def learned_pairs(connection: Connection, key: int) -> list[tuple[int, str]]:
+    """Return the learned values of a model, each with its attribute, in order."""
+    words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == key)
+    words = words.order_by(vocabulary.c.attribute, vocabulary.c.position)
+    return [(attribute, value) for attribute, value in connection.execute(words)]
 
 
 def events_of(key: int) -> Select[Any]:

@@ -25,9 +25,16 @@ _OPTIONAL_FIELDS = frozenset().union(*(needed | allowed for needed, allowed in F
 
 
 class LogReader:
-    """Reader of a log, with the events read so far."""
+    """Reader of a log, with the events read so far.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    is_unique : bool
+        The database holds that each id occurs once; they need not be remembered.
+    """
+
+    def __init__(self, *, is_unique: bool = False) -> None:
+        self._is_unique = is_unique
         self.sequence = 0
         self.specification: bytes | None = None
         """The newest that an event has."""
@@ -99,7 +106,8 @@ class LogReader:
             raise InvalidInput(where, f"has values of {size} bytes, must be {must}")
         if event["id"] in self._ids:
             raise InvalidInput(where, f"has id {shown(event['id'])}, which an earlier instance has")
-        self._ids.add(event["id"])
+        if not self._is_unique:
+            self._ids.add(event["id"])
 
     def _take_statement(self, event: dict[str, Any], kind: EventKind, where: str) -> None:
         instance, query = event["instance"], event.get("query")

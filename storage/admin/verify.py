@@ -1,25 +1,71 @@
-"""Checks that a store is consistent: the file, its references, and the relations between its tables."""
+"""Checks that a store is consistent: the file, its schema, every cell, and the relations between its tables."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from sqlalchemy import Connection, NullPool, Select, create_engine, exists, func, select
+from sqlalchemy import Column, Connection, NullPool, Select, create_engine, exists, func, select
 
+from quercus.belief.errors import InvalidInput
+from quercus.specification.bounds import check_model_id
+from quercus.storage.admin.transfer import LogValidator, events_of, learned_pairs
+from quercus.storage.admin.transfer_lines import NAMES
+from quercus.storage.admin.transfer_log import LogReader
+from quercus.storage.admin.verify_columns import cell_faults
 from quercus.storage.admin.verify_history import history_faults
-from quercus.storage.dialect import dialect_for
+from quercus.storage.admin.verify_schema import foreign_rules, schema_faults
+from quercus.storage.dialect import Dialect, dialect_for
 from quercus.storage.migrate import stored_revision
 from quercus.storage.prepared import driver_of
+from quercus.storage.queries import policies
 from quercus.storage.queries.records import QueryState
 from quercus.storage.records import EventKind
-from quercus.storage.schema import HEAD, LIVE, AnyRow, log, model, query
+from quercus.storage.schema import (
+    HEAD,
+    LIVE,
+    AnyRow,
+    change_counter,
+    display,
+    lease_clock,
+    log,
+    model,
+    model_change,
+    query,
+    snapshot,
+    token,
+    vocabulary,
+)
 from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
+NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading raises where the rows contradict each other in a way that no check names."""
+CHUNK = 1_000  # rows that are read at once
 CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label events applies
+ALONE = (model.c.report, snapshot.c.data, query.c.reason)
+"""Columns of a model whose cells are read one by one."""
+OF_TOKENS = (token.c.id, token.c.digest, token.c.roles, token.c.models)
+
+
+class ModelContents(LogValidator, Protocol):
+    """Reader of the contents of a model and of tokens, which a store keeps as mere bytes.
+
+    All methods raise `InvalidInput` with the invalid field.
+    """
+
+    def check_asked(self, data: bytes) -> None:
+        """Check the place of a query; called after `check_head`."""
+
+    def check_cell(self, column: str, data: bytes | str) -> None:
+        """Check a cell that stands alone; `column` as in ``token.roles``."""
+
+
+ContentReader = Callable[[], ModelContents]
+"""Makes a reader of one model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +77,9 @@ class StoreFault:
     text : str
         In words.
     is_damage : bool
-        True if the file or the evidence is damaged: data are lost, or indistinguishable from wrong ones. Else it is
-        a remark on the history of the queries (holders and budgets): no evidence, and so no tree, depends
-        on it.
+        True if the file, its schema or the evidence is damaged: data are lost, or indistinguishable from wrong ones.
+        Else it is a remark on the history of the queries (holders and budgets), or on objects of others in the
+        database: no evidence, and so no tree, depends on it.
     """
 
     text: str
@@ -43,11 +89,16 @@ class StoreFault:
         return self.text
 
 
-def verify_store(url: str) -> list[StoreFault]:
+def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreFault]:
     """Return the faults of a store, damage first; an empty list if it is consistent.
 
     Reads one state of the store and writes nothing, so it may run on a backup, and while servers use the store. Of a
-    store with an older schema only the file and its references are looked at.
+    store with an older schema only the file, its references and triggers are looked at.
+
+    Parameters
+    ----------
+    url : address of the store.
+    contents : reads what cells hold, as the service reads them; None: they are taken as bytes.
 
     Raises
     ------
@@ -66,14 +117,13 @@ def verify_store(url: str) -> list[StoreFault]:
             connection.execution_options(**dialect.read_options)
             if isinstance(dialect, SqliteDialect):
                 begin_reading(driver_of(connection))
-            current = stored_revision(connection, dialect.store_name) == HEAD
-            damage = [StoreFault(text) for text in islice(_find_damage(connection, current), MAX_FAULTS)]
-            remarks = islice(_find_remarks(connection), MAX_FAULTS) if current else ()
-            return damage + [StoreFault(text, is_damage=False) for text in remarks]
+            is_current = stored_revision(connection, dialect.store_name) == HEAD
+            found = list(islice(_find_faults(connection, dialect, is_current, contents), 2 * MAX_FAULTS))
     except dialect.driver_errors as error:
         raise dialect.translate_error(error) from error
     finally:
         engine.dispose()
+    return sorted(found, key=lambda fault: not fault.is_damage)
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
@@ -87,12 +137,88 @@ def begin_reading(driver: sqlite3.Connection) -> None:
     driver.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # with the first read it begins
 
 
-def _find_damage(connection: Connection, current: bool) -> Iterator[str]:
-    if connection.dialect.name == "sqlite":
-        yield from _damage_of_file(connection)
-    for row in _verify_models(connection) if current else ():
-        for said in _damage_of_model(connection, row):
-            yield f"model {row.name}: {said}"
+def _find_faults(
+    connection: Connection, dialect: Dialect, is_current: bool, contents: ContentReader | None
+) -> Iterator[StoreFault]:
+    """Yield all faults. What cannot be read at all is one, and the rest is looked at nevertheless."""
+    parts: list[Callable[[], Iterator[StoreFault]]] = []
+    if isinstance(dialect, SqliteDialect):
+        parts.append(lambda: map(StoreFault, _damage_of_file(connection)))
+    parts.append(lambda: _faults_of_schema(connection, is_current))
+    if is_current:
+        parts.append(lambda: _faults_of_rows(connection, dialect, contents))
+    for part in parts:
+        yield from _readable(part(), dialect, "the store")
+
+
+def _readable(faults: Iterator[StoreFault], dialect: Dialect, what: str) -> Iterator[StoreFault]:
+    """Yield faults, at most `MAX_FAULTS`; the error by which a part of the store cannot be read is one more."""
+    try:
+        yield from islice(faults, MAX_FAULTS)
+    except dialect.driver_errors as error:
+        yield StoreFault(f"{what} cannot be read: {dialect.translate_error(error)}")
+    except NOT_READ as error:
+        yield StoreFault(f"{what} cannot be read ({type(error).__name__}: {str(error)[:200]})")
+
+
+def _faults_of_schema(connection: Connection, is_current: bool) -> Iterator[StoreFault]:
+    if is_current:
+        yield from (StoreFault(text, is_damage) for text, is_damage in schema_faults(connection))
+    else:
+        yield from (StoreFault(f"the database {text}") for text in foreign_rules(connection))
+
+
+def _faults_of_rows(
+    connection: Connection, dialect: Dialect, contents: ContentReader | None
+) -> Iterator[StoreFault]:
+    of_models: defaultdict[int | None, list[str]] = defaultdict(list)
+    for fault in cell_faults(connection):
+        of_models[fault.model_id].append(fault.text)
+    yield from map(StoreFault, of_models.pop(None, ()))
+    yield from _readable(_faults_of_the_whole(connection, contents), dialect, "the store")
+    rows = connection.execute(select(model.c.id, model.c.name).where(LIVE).order_by(model.c.id)).all()
+    for key, name in rows:
+        for text in (texts := of_models.pop(key, [])):
+            yield StoreFault(f"model {name}: {text}")
+        if not texts:  # else what follows from its cells would be reported once more
+            yield from _readable(_faults_of_model(connection, key, contents), dialect, f"model {name}")
+    for key, texts in of_models.items():  # of models that are being deleted, or not there
+        yield from (StoreFault(f"model number {key}: {text}") for text in texts)
+
+
+def _faults_of_the_whole(connection: Connection, contents: ContentReader | None) -> Iterator[StoreFault]:
+    """Yield the faults of rows that belong to no model, or of the list of models."""
+    numbers = connection.execute(select(change_counter.c.number)).scalars().all()
+    clocks = connection.execute(select(func.count()).select_from(lease_clock)).scalar_one()
+    if len(numbers) != 1:
+        yield StoreFault(f"table change_counter has {len(numbers)} rows, must have 1")
+    if clocks > 1:
+        yield StoreFault(f"table lease_clock has {clocks} rows, must have 1")
+    newest = max(numbers, default=0)
+    same = model_change.c.model_id == model.c.id
+    told = select(model.c.name, model_change.c.name, model_change.c.number)
+    for name, known, number in connection.execute(told.outerjoin(model_change, same).where(LIVE)):
+        if known != name:
+            yield StoreFault(f"model {name}: table model_change knows it as {known!r}")
+        elif number > newest:
+            yield StoreFault(f"model {name}: its newest change is number {number}, the store's is {newest}")
+    if contents is not None:
+        reader = contents()
+        for row in connection.execute(select(token)):
+            for column in OF_TOKENS:
+                if (said := _fault_of_cell(reader, column, row._mapping[column])) is not None:
+                    yield StoreFault(f"token {row.id!r}: {said}")
+
+
+def _fault_of_cell(reader: ModelContents, column: Column[Any], cell: Any) -> str | None:
+    """Return the fault of a cell that stands alone; None if it has none."""
+    if cell is None:
+        return None
+    try:
+        reader.check_cell(f"{column.table.name}.{column.name}", cell)
+    except InvalidInput as error:
+        return str(error)
+    return None
 
 
 def _damage_of_file(connection: Connection) -> Iterator[str]:
@@ -104,14 +230,28 @@ def _damage_of_file(connection: Connection) -> Iterator[str]:
         yield f"row {row} of table {table} refers to a row of {parent} that is not there"
 
 
-def _find_remarks(connection: Connection) -> Iterator[str]:
-    for row in _verify_models(connection):
-        for said in _remarks_on_model(connection, row):
-            yield f"model {row.name}: {said}"
+def model_faults(connection: Connection, key: int, contents: ContentReader) -> Iterator[StoreFault]:
+    """Yield the faults of one model, damage of its cells first."""
+    cells = [fault.text for fault in cell_faults(connection, key)]
+    yield from map(StoreFault, cells)
+    if cells:
+        return
+    try:
+        yield from _faults_of_model(connection, key, contents)
+    except NOT_READ as error:
+        yield StoreFault(f"it cannot be read ({type(error).__name__}: {str(error)[:200]})")
 
 
-def _verify_models(connection: Connection) -> list[AnyRow]:
-    return list(connection.execute(select(model).where(LIVE).order_by(model.c.name)))
+def _faults_of_model(
+    connection: Connection, key: int, contents: ContentReader | None
+) -> Iterator[StoreFault]:
+    row = connection.execute(select(model).where(model.c.id == key)).one()
+    damage = list(islice(_damage_of_model(connection, row), MAX_FAULTS))
+    if contents is not None and not damage:
+        damage = list(islice(_damage_of_contents(connection, row, contents()), MAX_FAULTS))
+    yield from (StoreFault(f"model {row.name}: {said}") for said in damage)
+    for said in islice(_remarks_on_model(connection, row), MAX_FAULTS):
+        yield StoreFault(f"model {row.name}: {said}", is_damage=False)
 
 
 def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
@@ -125,10 +265,93 @@ def _damage_of_model(connection: Connection, row: AnyRow) -> Iterator[str]:
         yield f"it counts {row.sequence_committed} events, its log ends at {last or 0}"
     if row.sequence_grown > row.sequence_committed:
         yield f"its tree knows {row.sequence_grown} events, it has {row.sequence_committed}"
+    if row.sequence_asked > row.sequence_committed:
+        yield f"its queries know {row.sequence_asked} events, it has {row.sequence_committed}"
     kinds = _compare_counts(connection, select(log.c.kind, func.count()).where(mine).group_by(log.c.kind))
     if kinds.get(EventKind.INSTANCE, 0) != row.instance_count:
         yield f"it counts {row.instance_count} instances, its log has {kinds.get(EventKind.INSTANCE, 0)}"
+    newest = select(func.max(snapshot.c.version)).where(snapshot.c.model_id == row.id)
+    if (version := connection.execute(newest).scalar() or 0) != row.tree_version:
+        yield f"its newest tree is version {row.tree_version}, the store has version {version}"
+    for table in (query, display):
+        named = table.c.model_id == row.id
+        there = exists().where(
+            log.c.model_id == row.id, log.c.sequence == table.c.instance, log.c.kind == EventKind.INSTANCE
+        )
+        for (instance,) in connection.execute(select(table.c.instance).where(named, ~there)):
+            yield f"table {table.name} names instance {instance}, which does not exist"
     yield from _faults_of_statements(connection, row)
+
+
+def _damage_of_contents(connection: Connection, row: AnyRow, reader: ModelContents) -> Iterator[str]:
+    """Yield what the service could not read of a model, its log in order."""
+    try:
+        check_model_id(row.name, "name")
+        learned = learned_pairs(connection, row.id)
+        reader.check_head(row.initial_specification, row.budget, learned)
+        policies.check_policy(policies.policy_of(connection, row.id))
+    except InvalidInput as error:
+        yield str(error)
+        return
+    yield from _damage_of_vocabulary(connection, row)
+    reading = LogReader(is_unique=True)
+    try:
+        _read_log(connection, row, reader, reading)
+    except InvalidInput as error:
+        yield str(error)
+        return
+    if (reading.specification or row.initial_specification) != row.specification:
+        yield "its specification is not the one of its newest event that has one"
+    for column in ALONE:
+        yield from _damage_of_cells(connection, row, reader, column)
+    places = select(query.c.number, query.c.asked).where(query.c.model_id == row.id).distinct()
+    for number, asked in connection.execute(places):
+        try:
+            reader.check_asked(asked)
+        except InvalidInput as error:
+            yield f"query {number}: {error}"
+
+
+def _read_log(connection: Connection, row: AnyRow, reader: ModelContents, reading: LogReader) -> None:
+    """Read the log as an import does; raise `InvalidInput` at the first event that cannot be read."""
+    found = connection.execute(events_of(row.id).execution_options(yield_per=CHUNK))
+    for portion in found.partitions(CHUNK):
+        events = [
+            {name: cell for name, cell in zip(NAMES, each, strict=True) if cell is not None}
+            for each in portion
+        ]
+        for event in events:
+            reading.check_event(event, f"event {event['sequence']}")
+        try:
+            reader.check_events(events)
+        except InvalidInput:
+            for event in events:
+                try:
+                    reader.check_events([event])
+                except InvalidInput as error:
+                    raise InvalidInput(f"event {event['sequence']}", str(error)) from None
+            raise
+
+
+def _damage_of_vocabulary(connection: Connection, row: AnyRow) -> Iterator[str]:
+    mine = vocabulary.c.model_id == row.id
+    counts = select(vocabulary.c.attribute, func.count(), func.max(vocabulary.c.position)).where(mine)
+    for attribute, count, last in connection.execute(counts.group_by(vocabulary.c.attribute)):
+        if last != count - 1:
+            yield f"attribute {attribute} has {count} learned values, the last one at position {last}"
+
+
+def _damage_of_cells(
+    connection: Connection, row: AnyRow, reader: ModelContents, column: Column[Any]
+) -> Iterator[str]:
+    table = column.table
+    owner = table.c.id if table is model else table.c.model_id
+    place = next((each for each in table.primary_key if each.name not in {"id", "model_id"}), None)
+    wanted = select(column, *([] if place is None else [place])).where(owner == row.id)
+    for cell, *at in connection.execute(wanted.execution_options(yield_per=20)):
+        if (said := _fault_of_cell(reader, column, cell)) is not None:
+            where = "" if place is None else f"{table.name} {place.name} {at[0]}: "
+            yield f"{where}{said}"
 
 
 def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
@@ -139,6 +362,9 @@ def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
     spent = row.queries_answered + states.get(QueryState.LEASED, 0)
     if spent > row.budget:
         yield f"{spent} queries are answered or leased, its budget is {row.budget}"
+    newest = connection.execute(select(func.max(query.c.number)).where(asked)).scalar() or 0
+    if newest > row.query_count:
+        yield f"it counts {row.query_count} queries, the newest has number {newest}"
     yield from history_faults(connection, row.id)
 
 

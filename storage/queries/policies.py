@@ -30,12 +30,15 @@ def policy_of(connection: Connection, model_id: int) -> Policy:
 
 
 def policies_of_keys(connection: Connection, model_ids: Sequence[int]) -> dict[int, Policy]:
-    """The policies of several models by id."""
+    """The policies of several models by id, without those that are damaged."""
     found = dict.fromkeys(model_ids, Policy())
     wanted = select(policy).where(policy.c.model_id.in_(bindparam("keys", expanding=True)))
     for chunk in chunks_of(model_ids):
-        rows = connection.execute(wanted, {"keys": chunk})
-        found |= {row.model_id: policy_from(row) for row in rows}
+        for row in connection.execute(wanted, {"keys": chunk}):
+            try:
+                found[row.model_id] = policy_from(row)
+            except (AttributeError, TypeError, ValueError):
+                del found[row.model_id]
     return found
 
 

@@ -1,5 +1,6 @@
 """Metrics, request ids, logs, status, the health of the grower, traces."""
 
+import http.client
 import json
 import logging
 import os
@@ -66,6 +67,34 @@ class Page:
     def __call__(self, name: str, **labels: str) -> float:
         found = [s.value for s in self._samples if s.name == name and labels.items() <= s.labels.items()]
         return sum(found) if found else float("nan")
+
+
+def test_metrics_are_not_for_pages_of_other_sites(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    """A page whose name was made to lead here (DNS rebinding) sends that name."""
+    port = free_port()
+    start_live(tmp_path / "store.db", metrics_port=port, metrics_names="metrics.example, prometheus")
+
+    def status(*hosts: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+        connection.putrequest("GET", "/metrics", skip_host=True)
+        for host in hosts:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        with closing(connection):
+            return connection.getresponse().status
+
+    for good in (f"127.0.0.1:{port}", f"[::1]:{port}", "LOCALHOST", "Metrics.example:80", "prometheus"):
+        assert status(good) == 200, good
+    for bad in (
+        f"evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "",
+        "evil.example:127.0.0.1",
+        "a@127.0.0.1",
+    ):
+        assert status(bad) == 421, bad
+    assert status() == 421
+    assert status("evil.example", "127.0.0.1") == 421
 
 
 def test_metrics_tell_of_calls_and_of_models(

@@ -1,0 +1,32 @@
+"""Files and names of files that survive a power cut once a function here has returned."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def sync_file(path: Path) -> None:
+    """Flush the content of a file to the disk."""
+    descriptor = os.open(path, os.O_RDWR)  # some systems flush only what may be written
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, on systems that can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace_durably(fresh: Path, target: Path) -> None:
+    """Let a whole new file take the place of ``target``: after a power cut either is there, and whole."""
+    sync_file(fresh)
+    fresh.replace(target)
+    sync_folder(target.parent)

@@ -1,0 +1,200 @@
+"""Check of every cell of every table: its type, its bounds, and the numbers of enumerations.
+
+The rules follow from the schema, so that they hold for each column of it. SQLite keeps in a cell whatever a program
+wrote there, and what a damaged file has; PostgreSQL holds types itself, and bounds are checked in both.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    and_,
+    case,
+    cast,
+    false,
+    func,
+    or_,
+    select,
+    type_coerce,
+)
+from sqlalchemy.types import NullType
+
+from quercus.storage.admin.transfer_lines import MAX_TIME
+from quercus.storage.checks import MAX_STORED_TOOK_S
+from quercus.storage.prepared import driver_of
+from quercus.storage.queries.records import Corrections, QueryState, Reliability, Step
+from quercus.storage.records import EventKind
+from quercus.storage.schema import log, metadata, model, policy, query, query_history
+
+MAX_NAMED: Final = 20
+"""Damaged cells of one table that are named."""
+
+ENUMERATIONS: Final[Mapping[Column[Any], type[IntEnum]]] = {
+    log.c.kind: EventKind,
+    query.c.state: QueryState,
+    query_history.c.step: Step,
+    query_history.c.state: QueryState,
+    policy.c.reliability: Reliability,
+    policy.c.corrections: Corrections,
+}
+"""Columns that hold numbers of an enumeration: every small integer of the schema."""
+
+WALL_TIMES: Final = frozenset({"created_at", "at", "expires_at", "revoked_at"})
+"""Names of columns with seconds since 1970."""
+
+RANGES: Final[Mapping[Column[Any], tuple[float, float]]] = {
+    log.c.reliability: (0.0, 1.0),
+    log.c.took_s: (0.0, MAX_STORED_TOOK_S),
+    policy.c.max_conflict: (0.0, 1.0),
+}
+"""Bounds of numbers that are no times."""
+
+MAX_INTEGER: Final = 2**62
+_IS_TEXT: Final = "quercus_is_text"
+
+
+@dataclass(frozen=True, slots=True)
+class CellFault:
+    """A cell whose content cannot be.
+
+    Attributes
+    ----------
+    text : table, row and column, and what is wrong.
+    model_id : key of the model that the row belongs to; None: of none.
+    """
+
+    text: str
+    model_id: int | None
+
+
+def cell_faults(connection: Connection, key: int | None = None) -> Iterator[CellFault]:
+    """Yield the faults of all cells of a store of this version's schema; at most `MAX_NAMED` of each table.
+
+    `key`: only of the model with this key.
+    """
+    is_sqlite = connection.dialect.name == "sqlite"
+    if is_sqlite:
+        driver_of(connection).create_function(_IS_TEXT, 1, _is_text, deterministic=True)
+    for table in metadata.sorted_tables:
+        if key is None or _owner_of(table) is not None:
+            yield from _faults_of_table(connection, table, is_sqlite, key)
+
+
+def _owner_of(table: Table) -> Column[Any] | None:
+    """Return the column with the key of the model that a row belongs to."""
+    return model.c.id if table is model else table.c.get("model_id")
+
+
+def _faults_of_table(
+    connection: Connection, table: Table, is_sqlite: bool, key: int | None
+) -> Iterator[CellFault]:
+    rules = [
+        (column, rule, words)
+        for column in table.columns
+        for rule, words in ((_rule_of(column, is_sqlite), _words_of(column)),)
+    ]
+    wrong = case(*((rule, number) for number, (_, rule, _) in enumerate(rules)), else_=len(rules))
+    place = [_printable(column, is_sqlite) for column in table.primary_key]
+    owner = _owner_of(table)
+    wanted = [type_coerce(wrong, Integer), *place]
+    if owner is not None:
+        wanted.append(type_coerce(owner, NullType()))
+    damaged = select(*wanted).where(or_(false(), *(rule for _, rule, _ in rules))).limit(MAX_NAMED)
+    found = connection.execute(damaged if key is None or owner is None else damaged.where(owner == key))
+    for number, *rest in found:
+        column, _, words = rules[number]
+        of = rest.pop() if owner is not None else None
+        names = (each.name for each in table.primary_key)
+        where = ", ".join(f"{name} {value}" for name, value in zip(names, rest, strict=True))
+        yield CellFault(
+            f"table {table.name}, row {where}: {column.name} {words}", of if isinstance(of, int) else None
+        )
+
+
+def _printable(column: Column[Any], is_sqlite: bool) -> ColumnElement[Any]:
+    """Return a cell in the form in which a fault names it, whatever it holds."""
+    return func.quote(type_coerce(column, NullType())) if is_sqlite else type_coerce(column, NullType())
+
+
+def _rule_of(column: Column[Any], is_sqlite: bool) -> ColumnElement[bool]:
+    """Return the condition that a cell of the column is damaged."""
+    cell: ColumnElement[Any] = type_coerce(column, NullType())
+    bounds = _bounds_of(column, cell, is_sqlite)
+    if is_sqlite:
+        kinds = func.typeof(cell) != _sqlite_type(column)
+        bounds = or_(kinds, bounds)
+    missing = cell.is_(None)
+    return and_(~missing, bounds) if column.nullable else or_(missing, bounds)
+
+
+def _sqlite_type(column: Column[Any]) -> str:
+    for kind, name in ((LargeBinary, "blob"), (String, "text"), (Double, "real")):
+        if isinstance(column.type, kind):
+            return name
+    return "integer"
+
+
+def _bounds_of(column: Column[Any], cell: ColumnElement[Any], is_sqlite: bool) -> ColumnElement[bool]:
+    if column in ENUMERATIONS:
+        return cell.not_in([int(each) for each in ENUMERATIONS[column]])
+    if isinstance(column.type, Boolean):
+        return cell.not_in([0, 1]) if is_sqlite else false()
+    if isinstance(column.type, Double):
+        low, high = float_range(column)
+        return ~cell.between(low, high)  # PostgreSQL has NaN above all numbers
+    if isinstance(column.type, Integer):
+        return ~cell.between(0, MAX_INTEGER)
+    if isinstance(column.type, String):
+        length = column.type.length
+        rules = [] if length is None else [func.length(cell) > length]
+        if is_sqlite:
+            # the length of a text with NUL ends before it
+            rules.append(func.instr(cast(cell, LargeBinary), b"\0") > 0)
+            rules.append(getattr(func, _IS_TEXT)(cast(cell, LargeBinary)) == 0)
+        return or_(false(), *rules)
+    return false()
+
+
+def float_range(column: Column[Any]) -> tuple[float, float]:
+    """Return the bounds of a column of floating-point numbers; times of the lease clock may lie before its start."""
+    return RANGES.get(column, (0.0 if column.name in WALL_TIMES else -MAX_TIME, MAX_TIME))
+
+
+def _words_of(column: Column[Any]) -> str:
+    """Return what a cell of the column must be, in words."""
+    if column in ENUMERATIONS:
+        kind = ENUMERATIONS[column]
+        must = f"one of {[int(each) for each in kind]} ({kind.__name__})"
+    elif isinstance(column.type, Boolean):
+        must = "0 or 1"
+    elif isinstance(column.type, Double):
+        must = "a number in [{:.12g}, {:.12g}]".format(*float_range(column))
+    elif isinstance(column.type, Integer):
+        must = "a whole number, not negative"
+    elif isinstance(column.type, String):
+        length = column.type.length
+        must = "text in UTF-8" + (f" of at most {length} characters" if length else "")
+    else:
+        must = "bytes"
+    return f"must be {must}" + ("" if column.nullable else ", and not NULL")
+
+
+def _is_text(data: object) -> bool:
+    if not isinstance(data, bytes):
+        return True  # said by its type
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
