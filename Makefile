@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults labelling-trial soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults flood labelling-trial soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -82,6 +82,9 @@ leases: $(STAMP) ## Let 32 labellers answer N=2000 queries with delays, deaths a
 
 faults: $(STAMP) ## Disk full, read-only, stopped processes, slow and silent clients: what callers see (root)
 	$(BIN)/python tests/support/faults.py
+
+flood: $(STAMP) ## Flood a server as strangers do, S=5 seconds an attack: what others get, and its memory
+	$(BIN)/python tests/support/flood.py $(or $(S),5)
 
 labelling-trial: $(STAMP) ## The same 60 queries by terminal and console at human speed, and a thousand answers in one page
 	$(BIN)/python tests/support/labelling_trial.py $(PARTS)

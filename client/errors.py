@@ -14,7 +14,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from quercus import __version__
-from quercus.client.unreachable import explain, is_transport
+from quercus.client.unreachable import explain, is_rejected, is_transport
 
 if TYPE_CHECKING:
     from quercus.client.results import PushReport
@@ -196,6 +196,8 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         details = f"{address} did not answer in time ({details})"
     kind = _BY_CODE.get(code, ServerError)
+    if code is grpc.StatusCode.CANCELLED and is_rejected(details):
+        kind, details = Unavailable, f"{address} has more calls waiting than it takes: call again later"
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in details:
         kind = InvalidArgument  # the message itself is at fault: it would be refused for ever
     if code is grpc.StatusCode.UNIMPLEMENTED:

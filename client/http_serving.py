@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import ssl
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quercus.belief.errors import InvalidInput
 
@@ -16,6 +18,39 @@ GRACE_S = 3
 MAX_CONNECTIONS = 2_000
 LOOPBACK = ("127.0.0.1", "::1")
 MAX_HEADER_BYTES = 16 * 1024
+
+
+ARRIVAL_S = 10.0
+"""Longest time until the headers of a request have arrived; connections that say nothing would keep others out."""
+
+
+class TimedProtocol(H11Protocol):
+    """HTTP/1.1 on a connection that is closed when a request does not arrive in time."""
+
+    _arriving: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._arriving = self.loop.call_later(ARRIVAL_S, transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request: the first of one starts its time, its whole headers end it."""
+        if self._arriving is None and (self.cycle is None or self.cycle.response_complete):
+            self._arriving = self.loop.call_later(ARRIVAL_S, self.transport.close)
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        if self._arriving is not None:
+            self._arriving.cancel()
+            self._arriving = None
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -69,7 +104,7 @@ def serve(
             timeout_graceful_shutdown=GRACE_S,
             limit_concurrency=max_connections,
             h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-            http="h11",
+            http=TimedProtocol,
             forwarded_allow_ips=[*LOOPBACK, *trusted_proxies],
             ssl_certfile=tls_cert or None,
             ssl_keyfile=tls_key or None,

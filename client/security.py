@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from quercus.client.channels import SpreadChannel
 from quercus.client.errors import invalid
 from quercus.client.transport import TLS_SCHEME, channel_options, reaches_loopback
 
@@ -84,13 +85,14 @@ class Security:
         target = address.removeprefix(TLS_SCHEME)
         options = channel_options(target)
         if target != address:
-            channel = secure(target, self._channel_credentials(), options=options)
+            credentials = self._channel_credentials()
+            channel = SpreadChannel(lambda: secure(target, credentials, options=options))
         else:
             if self.token is not None and not reaches_loopback(target):
                 raise invalid(
                     "server", f"{address} would get the token in the clear: write {TLS_SCHEME}{address}"
                 )
-            channel = insecure(target, options=options)
+            channel = SpreadChannel(lambda: insecure(target, options=options))
         return channel if self.token is None else _Authorized(channel, self.token)
 
     def _channel_credentials(self) -> grpc.ChannelCredentials:

@@ -77,6 +77,8 @@ CONNECT_MS = 5_000
 def channel_options(address: str) -> list[tuple[str, Any]]:
     """Return the options of a channel: message sizes, and retries of idempotent calls on UNAVAILABLE only.
 
+    Each channel has a connection of its own: otherwise, all of a process would share the calls that one may have.
+
     Addresses of this machine bypass a proxy of the environment (``http_proxy``), which could not reach them.
     """
     return [
@@ -84,6 +86,7 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", MAX_SEND_BYTES),
         ("grpc.service_config", json.dumps(retrying.service_config())),
         ("grpc.enable_retries", 1),
+        ("grpc.use_local_subchannel_pool", 1),
         ("grpc.enable_http_proxy", 0 if reaches_loopback(address) else 1),
         # A client that starts before its server, or survives its restart, should notice soon.
         ("grpc.initial_reconnect_backoff_ms", 100),

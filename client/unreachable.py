@@ -49,6 +49,17 @@ def is_transport(details: str) -> bool:
     return any(phrase in details.lower() for phrase in _PHRASES)
 
 
+def is_rejected(details: str) -> bool:
+    """Return whether a call that was cancelled was cancelled by the server's gRPC, which has too many of them waiting.
+
+    Examples
+    --------
+    >>> is_rejected("CANCELLED"), is_rejected("Locally cancelled by application!"), is_rejected("Channel closed!")
+    (True, False, False)
+    """
+    return details == "CANCELLED" or "RST_STREAM" in details
+
+
 def explain(details: str, address: str) -> str:
     """Return gRPC's reason in plain words, with advice.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
@@ -14,6 +15,11 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_UPLOAD_BYTES = 64 * 1024 * 1024
 UPLOADS = frozenset({"/create"})
 """Paths that take a file."""
+MAX_SIGN_IN_BYTES = 16 * 1024
+SIGN_IN = "/sign-in"
+"""The only path whose body is read before it is known who sends it."""
+SIGN_IN_S = 10.0
+"""Longest wait for more of the form that signs in."""
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -75,15 +81,17 @@ class RequestGuard:
         if fault is not None:
             await PlainTextResponse(fault[1] + "\n", fault[0])(scope, receive, sent)
             return
-        bound = MAX_UPLOAD_BYTES if scope["path"] in UPLOADS else MAX_BODY_BYTES
-        await self._app(scope, _bounded_body(receive, bound), sent)
+        timely = (
+            _timely_body(receive) if scope["path"] == SIGN_IN and scope["method"] not in _SAFE else receive
+        )
+        await self._app(scope, _bounded_body(timely, _longest_body(scope["path"])), sent)
 
     def find_fault(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
         """Return the status and the reason of a refusal; None: the request may pass."""
         host = headers.get("host", "")
         if _without_port(host).lower() not in self._names:
             return 421, "this console does not answer under that host name; its operator names it with --name"
-        bound = MAX_UPLOAD_BYTES if path in UPLOADS else MAX_BODY_BYTES
+        bound = _longest_body(path)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             return 400, "Content-Length is no number"
@@ -131,6 +139,25 @@ def _is_own(headers: Headers, host: str) -> bool:
     except ValueError:  # it is no address
         return False
     return bool(host) and origin == host
+
+
+def _longest_body(path: str) -> int:
+    """Return how many bytes the body of a request to a path may have."""
+    if path == SIGN_IN:
+        return MAX_SIGN_IN_BYTES
+    return MAX_UPLOAD_BYTES if path in UPLOADS else MAX_BODY_BYTES
+
+
+def _timely_body(receive: Receive) -> Receive:
+    """Return a source of a request's body that ends with an error if it does not arrive in time."""
+
+    async def receive_in_time() -> Message:
+        try:
+            return await asyncio.wait_for(receive(), SIGN_IN_S)
+        except TimeoutError:
+            raise HTTPException(408, "the request did not arrive in time") from None
+
+    return receive_in_time
 
 
 def _bounded_body(receive: Receive, bound: int) -> Receive:

@@ -36,12 +36,14 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import TokenAuthority
 from quercus.server.gate.damage import DamageInterceptor
 from quercus.server.gate.error_interceptor import ErrorInterceptor
+from quercus.server.gate.grpc_limits import grpc_options
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.listening import check_address, join_address
 from quercus.server.gate.observing import Observer
+from quercus.server.gate.open_files import room_for_connections
 from quercus.server.gate.registration import ByName
 from quercus.server.gate.revocation import give_back_revoked
-from quercus.server.gate.throttle import CallRates, MemoryWatch, OpenStreams, memory_of_machine
+from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, memory_of_machine
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.services.admin import AdminService
@@ -76,14 +78,6 @@ GROWER_HEALTH: Final = "quercus.v1.Grower"
 WRITES_HEALTH: Final = "quercus.v1.Writes"
 """And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
 LOOK_AT_PARTS_S: Final = 1.0
-PING_EVERY_MS: Final = 30_000
-PING_TIMEOUT_MS: Final = 20_000
-UNREQUESTED_CALL_S: Final = 3600
-"""Longest time, in seconds, that a call waits until the server takes it up.
-
-By default, gRPC cancels a call after 30 s. A busy machine takes up some hundreds of calls in this time; other callers
-saw CANCELLED although no one had cancelled anything. Their deadlines bound the wait.
-"""
 SWITCH_S: Final = 0.0005
 """Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
 
@@ -91,6 +85,8 @@ Python's default of 5 ms is long beside a call of half a millisecond.
 """
 COLLECT_AFTER: Final = 20_000
 """Objects between two collections of the youngest generation; Python's default of 700 is reached by a few calls."""
+STRANGERS_PART: Final = 10
+"""Streams without a token are at most one in this many of the calls that the server has at a time."""
 LINGER_S: Final = 0.2
 """Seconds that connections stay open after their last stream has ended."""
 
@@ -131,7 +127,13 @@ class Server:
         self._calls = ErrorInterceptor()
         self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
         self._memory = MemoryWatch(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
-        bounds = CallerLimits(CallRates(config.calls_per_s), OpenStreams(config.max_streams), self._memory)
+        bounds = CallerLimits(
+            calls=CallsAtOnce(config.max_calls),
+            strangers=CallsAtOnce(max(1, config.max_calls // STRANGERS_PART), " of callers without a token"),
+            rates=CallRates(config.calls_per_s),
+            streams=OpenStreams(config.max_streams),
+            memory=self._memory,
+        )
         self._guard = Guard(self.core, self._authority, bounds)
         self._server = self._make_server()
         self._watches: list[asyncio.Task[None]] = []
@@ -275,7 +277,7 @@ class Server:
             await asyncio.sleep(min(LINGER_S, self._config.grace_s))
 
     def _make_server(self) -> aio.Server:
-        size, damage = self._config.max_message_bytes, DamageInterceptor(self.core.damaged)
+        config, damage = self._config, DamageInterceptor(self.core.damaged)
         server = aio.server(
             interceptors=[
                 Observer(self._metrics),
@@ -284,20 +286,7 @@ class Server:
                 self._guard,
                 damage,
             ],
-            maximum_concurrent_rpcs=self._config.max_calls,
-            options=[
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", size),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.keepalive_time_ms", PING_EVERY_MS),
-                ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
-                ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-                # gRPC sends pings of its own (to measure a connection, when calls are cancelled), and would hang
-                # up on its own client after two of them
-                ("grpc.http2.max_ping_strikes", 0),
-                ("grpc.keepalive_permit_without_calls", 1),
-                ("grpc.server_max_unrequested_time_in_server", UNREQUESTED_CALL_S),
-            ],
+            options=grpc_options(config.max_message_bytes, room_for_connections(config.max_connections)),
         )
         added: Any = ByName(server)
         model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(self.core), added)

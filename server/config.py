@@ -55,6 +55,7 @@ class Config(BaseSettings):
     poll_ms: int = server.POLL_MS.default
     read_threads: int = server.READ_THREADS.default
     max_message_bytes: int = server.MAX_MESSAGE_BYTES.default
+    max_connections: int = server.MAX_CONNECTIONS.default
     max_calls: int = server.MAX_CALLS.default
     max_streams: int = server.MAX_STREAMS.default
     max_leases: int = server.MAX_LEASES.default

@@ -73,6 +73,9 @@ SNAPSHOT_INTERVAL_S = Parameter(
 MAX_MESSAGE_BYTES = Parameter(
     "max_message_bytes", int, 16 * 1024 * 1024, "Maximum size of a received message, in bytes", 1024, 1024**3
 )
+MAX_CONNECTIONS = Parameter(
+    "max_connections", int, 10_000, "Maximum number of connections at a time", 1, 100_000
+)
 MAX_CALLS = Parameter("max_calls", int, 10_000, "Maximum number of active calls, streams included", 1, 10_000)
 MAX_STREAMS = Parameter(
     "max_streams",
@@ -167,6 +170,7 @@ LIMITS = (
     MAX_MESSAGE_BYTES,
     MAX_BATCH_ROWS,
     PUSH_WINDOW,
+    MAX_CONNECTIONS,
     MAX_CALLS,
     MAX_STREAMS,
     MAX_LEASES,

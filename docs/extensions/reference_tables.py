@@ -1,8 +1,8 @@
 """Directives of the reference: pages made from the code, so that they cannot differ from it.
 
 ``{rpcs} instance`` shows the services of ``proto/v1/instance.proto`` with the comments of that file, and who may call;
-``{commands}`` the command line; ``{exit-codes}``, ``{metrics}``, ``{limits}``, ``{errors}``, ``{any-call}`` and
-``{callers}`` a table each.
+``{commands}`` the command line; ``{exit-codes}``, ``{metrics}``, ``{limits}``, ``{errors}``, ``{any-call}``,
+``{by-grpc}``, ``{grpc-limits}`` and ``{callers}`` a table each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from quercus.cli.failures import EXIT_CODES
 from quercus.cli.main import COMMANDS, load_command
 from quercus.client import errors
 from quercus.server.gate.access import PERMISSIONS, ROLES
-from quercus.server.gate.statuses import ANY_CALL, OWN
+from quercus.server.gate.grpc_limits import GRPC_LIMITS
+from quercus.server.gate.statuses import ANY_CALL, LIBRARY, OWN, Reasons
 from quercus.server.telemetry.metric_table import METRICS
 from quercus.server.wire import limits
 
@@ -259,10 +260,35 @@ class Errors(Generated):
 class AnyCall(Generated):
     """The status codes that any call may end with."""
 
+    told: Reasons = ANY_CALL
+
     def text(self) -> str:
         """Return a table."""
-        rows = [(f"`{code.name}`", cell(text)) for code, text in ANY_CALL.items()]
+        rows = [(f"`{code.name}`", cell(text)) for code, text in self.told.items()]
         return table(("status", "when"), rows)
+
+
+class ByGrpc(AnyCall):
+    """The status codes that gRPC gives itself."""
+
+    told = LIBRARY
+
+
+class GrpcLimits(Generated):
+    """The limits of gRPC itself."""
+
+    def text(self) -> str:
+        """Return a table."""
+        rows = [
+            (
+                f"`{limit.option}`",
+                "" if limit.value is None else f"{limit.value:,}",
+                cell(limit.reason),
+                "" if limit.status is None else f"`{limit.status.name}`",
+            )
+            for limit in GRPC_LIMITS
+        ]
+        return table(("option", "value", "reason", "a call beyond it"), rows)
 
 
 class Callers(Generated):
@@ -308,6 +334,8 @@ def setup(app: Any) -> dict[str, object]:
         ("metrics", Metrics),
         ("errors", Errors),
         ("any-call", AnyCall),
+        ("by-grpc", ByGrpc),
+        ("grpc-limits", GrpcLimits),
         ("callers", Callers),
         ("limits", Limits),
     ):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.wire.errors import PermissionDenied, Unauthenticated
+from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated
 from quercus.storage import Access, TokenRecord
 
 READER: Final = "reader"
@@ -32,6 +32,9 @@ ROLES: Final = (READER, SENSOR, LABELLER, CORRECTOR, OPERATOR)
 FRESH_S: Final = 0.5
 MISSING_TOKEN_AGE_S: Final = 0.1
 """Least time, in seconds, before the store is read again for an unknown token."""
+
+MAX_LOOKUPS: Final = 100
+"""Calls that wait at a time because their token is unknown: each might be that of a token made a moment ago."""
 
 _ANYONE: Final = frozenset(ROLES)
 _READ: Final = frozenset({READER, OPERATOR})
@@ -262,6 +265,7 @@ class TokenAuthority:
         self._records: dict[str, TokenRecord] = {}
         self._loaded_at = float("-inf")  # monotonic
         self._loading = asyncio.Lock()
+        self._lookups = 0
 
     async def reload_tokens(self) -> None:
         """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
@@ -284,6 +288,8 @@ class TokenAuthority:
         ------
         Unauthenticated
             Without saying whether the token exists.
+        ResourceExhausted
+            While too many unknown tokens are looked up.
         """
         if authorization is None:
             raise Unauthenticated(
@@ -308,9 +314,21 @@ class TokenAuthority:
         age = asked_at - self._loaded_at
         if token_id in self._records and age <= FRESH_S:
             return self._records[token_id]
-        if token_id not in self._records and age < MISSING_TOKEN_AGE_S:  # it may have been made a moment ago
-            await asyncio.sleep(MISSING_TOKEN_AGE_S - age)
-        async with self._loading:
-            if self._loaded_at < asked_at:  # else another call has read it meanwhile
-                await self._load_all()
+        if token_id in self._records:
+            await self._load_newer(asked_at)
+            return self._records.get(token_id)
+        if self._lookups >= MAX_LOOKUPS:
+            raise ResourceExhausted("too many unknown tokens are looked up at once", MISSING_TOKEN_AGE_S)
+        self._lookups += 1
+        try:
+            if age < MISSING_TOKEN_AGE_S:  # it may have been made a moment ago
+                await asyncio.sleep(MISSING_TOKEN_AGE_S - age)
+            await self._load_newer(asked_at)
+        finally:
+            self._lookups -= 1
         return self._records.get(token_id)
+
+    async def _load_newer(self, asked_at: float) -> None:
+        async with self._loading:
+            if self._loaded_at < asked_at:  # else another call has read them meanwhile
+                await self._load_all()

@@ -1,13 +1,11 @@
-"""Lets in who may call, and writes administrative calls into the audit log."""
+"""Lets in who may call: the token first, then the message, then what is done with it."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
@@ -21,32 +19,25 @@ from quercus.server.gate.access import (
     Principal,
     TokenAuthority,
     check_permission,
+    current_caller,
     set_caller,
     short_name,
 )
-from quercus.server.gate.handlers import Handler, Wrap, WrappedHandlers, metadata_of, wrap_handler
+from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
+from quercus.server.gate.handlers import Handler, WrappedHandlers, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader
 from quercus.server.gate.observing import PATIENT
-from quercus.server.gate.throttle import CallRates, MemoryWatch, OpenStreams
+from quercus.server.gate.strangers import ProbeReadings
+from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams
 from quercus.server.labelling.leasing import ANY
-from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated, to_failure
+from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.limits import INLINE_BYTES
 from quercus.server.wire.names import parse_query
 from quercus.specification.bounds import MODEL_ID
-from quercus.storage import NotFound, StorageError
+from quercus.storage import NotFound
 
-_audit = logging.getLogger("quercus.audit")
 LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/GetCaller", "AdminService/SetLogLevel"})
 """Calls that are let in however short memory is."""
-
-REFUSALS_PER_S: Final = 1.0
-"""Refused calls per second of one caller, or of all strangers, in the audit log: they must not fill the disk."""
-
-UNKNOWN_CALLER: Final = "a stranger"
-UNREAD_TARGET: Final = "unread"
-"""The target of a call whose message is malformed or was not read."""
-
-REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 AUTHORIZATION: Final = "authorization"
 INFERENCE: Final = "/inference.GRPCInferenceService/"
@@ -56,12 +47,13 @@ OPEN_PREFIX: Final = ("/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}Se
 
 @dataclass(frozen=True)
 class CallerLimits:
-    """The limits of one caller, and whether there is room for more work."""
+    """The limits of callers, and whether there is room for more work."""
 
+    calls: CallsAtOnce
+    strangers: CallsAtOnce
     rates: CallRates
     streams: OpenStreams
     memory: MemoryWatch
-    refusals: CallRates = field(default_factory=lambda: CallRates(REFUSALS_PER_S))
 
 
 class Guard(aio.ServerInterceptor):
@@ -78,89 +70,126 @@ class Guard(aio.ServerInterceptor):
         self._core = core
         self._authority = authority
         self._bounds = bounds
+        self._audit = AuditLog(core, needs_tokens=authority is not None)
+        self._probes = ProbeReadings()
         self._wrapped = WrappedHandlers(self._wrap_handler)
+        self._refusing: dict[str, Handler] = {}
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
     ) -> Handler:
-        """Wrap the handler of the method; where the token does not count, nothing of the request is read."""
+        """Wrap the handler of the method; of a call that is refused here, gRPC reads no message."""
         method = handler_call_details.method
         handler = self._wrapped.get_wrapped(method, await continuation(handler_call_details))
-        if handler is None or self._authority is None or not _reads_first(method, handler):
+        if handler is None or method.startswith(OPEN_PREFIX):
             return handler
         try:
-            await self._authority.identify_caller(metadata_of(handler_call_details, AUTHORIZATION))
+            self._bounds.calls.count_call()
+            await self._admit_caller(method, metadata_of(handler_call_details, AUTHORIZATION))
         except Exception as error:  # reported by the outer interceptors
             _refusal.set(error)
-            return _REFUSING[handler.response_streaming]
+            if not handler.request_streaming:  # gRPC would read the request before it calls the handler
+                return self._refusing_handler(method, handler)
         return handler
+
+    async def _admit_caller(self, method: str, authorization: str | None) -> None:
+        """Look at the token, and at the memory that is left for a message."""
+        if self._authority is not None:
+            set_caller(await self._authority.identify_caller(authorization))
+        if short_name(method) not in LIGHT:
+            self._bounds.memory.check_memory()
+
+    def _refusing_handler(self, method: str, handler: Handler) -> Handler:
+        """Return a handler that refuses calls: it takes a stream of requests, of which none is read."""
+        found = self._refusing.get(method)
+        if found is None:
+            if handler.response_streaming:
+                found = grpc.stream_stream_rpc_method_handler(_refuse_stream)
+            elif _is_audited(method):
+                found = grpc.stream_unary_rpc_method_handler(self._refuse_with_audit(method))
+            else:
+                found = grpc.stream_unary_rpc_method_handler(_refuse_unary)
+            self._refusing[method] = found
+        return found
+
+    def _refuse_with_audit(self, method: str) -> Any:
+        async def refuse(requests: Any, context: Any) -> None:
+            who = self._audit.name_caller(current_caller(), context)
+            await self._audit.record_refusal(who, method, _refusal.get())
+            _raise_refusal()
+
+        return refuse
 
     def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         reader = MessageReader(handler.request_deserializer, self._core.read)
-        codecs = None, handler.response_serializer  # a request is read when it is let in
         if method.startswith(OPEN_PREFIX):
-            return wrap_handler(
-                handler,
-                unary=_reader_of(reader),
-                stream=lambda b, _: self._bound_stream(reader, b),
-                codecs=codecs,
-            )
+            return self._open_handler(handler, reader)
         gate = _GuardedMethod(self._core, self._authority, self._bounds, method, reader)
-        audited = short_name(method) in ADMINISTRATIVE
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             guarded = gate.guard_unary(behaviour, streams_in)
-            return gate.with_audit(guarded) if audited else guarded
+            return self._with_audit(guarded, method, reader) if _is_audited(method) else guarded
 
+        codecs = None, handler.response_serializer  # a request is read when it is let in
         return wrap_handler(handler, unary=unary, stream=gate.guard_stream, codecs=codecs)
 
-    def _bound_stream(self, reader: MessageReader, behaviour: Any) -> Any:
-        """Wrap a stream that needs no token: an address has as many as it may, and leaves calls to others."""
+    def _with_audit(self, behaviour: Any, method: str, reader: MessageReader) -> Any:
+        """Wrap an administrative handler: caller, target and outcome go into the audit log."""
 
-        async def bounded_stream(data: bytes, context: Any) -> None:
+        async def audited(data: bytes, context: Any) -> Any:
+            failed: BaseException | None = None
+            try:
+                return await behaviour(data, context)
+            except BaseException as error:
+                failed = error
+                raise
+            finally:
+                who = self._audit.name_caller(current_caller(), context)
+                target = await _audit_target(reader, data, outcome_of(failed))
+                await self._audit.record_call(who, method, target, failed)
+
+        return audited
+
+    def _open_handler(self, handler: Handler, reader: MessageReader) -> Handler:
+        """Return the handler of a method that needs no token.
+
+        It takes a stream of requests, so that the only one is read here, and not by gRPC, which reads those of any
+        number of calls at a time.
+        """
+        write = handler.response_serializer
+
+        async def answer(requests: Any, context: Any) -> Any:
+            data = await self._probes.read_request(requests)
+            return await handler.unary_unary(await reader.read_message(data), context)
+
+        async def watch(requests: Any, context: Any) -> None:
+            """An address has as many streams as it may, and all of them together leave calls to others."""
+            self._bounds.strangers.count_call()
             with self._bounds.streams.count_stream(_address_of(context)):
-                await behaviour(await reader.read_message(data), context)
+                data = await self._probes.read_request(requests)
+                await handler.unary_stream(await reader.read_message(data), context)
 
-        return bounded_stream
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(watch, None, write)
+        return grpc.stream_unary_rpc_method_handler(answer, None, write)
 
 
-_refusal: ContextVar[Exception] = ContextVar("quercus_refusal")
-"""The error with which the current call is refused before its request is read."""
+_refusal: ContextVar[Exception | None] = ContextVar("quercus_refusal", default=None)
+"""Why the current call is refused before anything of it is read; None: it is not."""
 
 
-async def _refuse_unary(requests: Any, context: Any) -> bytes:
-    raise _refusal.get()
+def _raise_refusal() -> None:
+    if (error := _refusal.get()) is not None:
+        raise error
+
+
+async def _refuse_unary(requests: Any, context: Any) -> None:
+    _raise_refusal()
 
 
 async def _refuse_stream(requests: Any, context: Any) -> AsyncIterator[bytes]:
-    raise _refusal.get()
+    _raise_refusal()
     yield b""
-
-
-_REFUSING: Final[dict[bool, Handler]] = {
-    False: grpc.stream_unary_rpc_method_handler(_refuse_unary),
-    True: grpc.stream_stream_rpc_method_handler(_refuse_stream),
-}
-"""Handlers that refuse calls, by whether the response is a stream: they take a stream of requests and read none."""
-
-
-def _reads_first(method: str, handler: Handler) -> bool:
-    """Return whether the guard needs only the token, since gRPC reads the request before it calls the handler.
-
-    The guard reads administrative calls itself: the audit log records their targets, also for unknown callers.
-    """
-    is_audited = short_name(method) in ADMINISTRATIVE
-    return not (handler.request_streaming or is_audited or method.startswith(OPEN_PREFIX))
-
-
-def _reader_of(reader: MessageReader) -> Wrap:
-    def wrap_behaviour(behaviour: Any, _: bool) -> Any:
-        async def read(data: bytes, context: Any) -> Any:
-            return await behaviour(await reader.read_message(data), context)
-
-        return read
-
-    return wrap_behaviour
 
 
 class _GuardedMethod:
@@ -226,6 +255,7 @@ class _GuardedMethod:
 
         async def guarded(data: Any, context: Any) -> Any:
             if streams_in:
+                _raise_refusal()
                 return await behaviour(self._check_messages(data, context), context)
             response = await behaviour(await self.check_message(data, context), context)
             if self._is_patient:  # still; a query leased meanwhile is open again when the lease ends
@@ -238,6 +268,7 @@ class _GuardedMethod:
         """Wrap a handler with many responses; the caller's permission is checked for each of them."""
 
         async def guarded(data: Any, context: Any) -> AsyncIterator[Any]:
+            _raise_refusal()
             principal = await self.admit_caller(context)
             set_caller(principal)
             with self._bounds.streams.count_stream(_caller_name(principal, context)):
@@ -257,59 +288,6 @@ class _GuardedMethod:
         async for data in messages:
             yield await self.check_message(data, context)
 
-    def with_audit(self, behaviour: Any) -> Any:
-        """Wrap an administrative handler: caller, target and outcome go into the audit log."""
-
-        async def guarded(data: bytes, context: Any) -> Any:
-            outcome = "OK"
-            try:
-                return await behaviour(data, context)
-            except BaseException as error:
-                failure = to_failure(error)
-                outcome = failure.code.name if failure is not None else type(error).__name__
-                raise
-            finally:
-                await asyncio.shield(self._record_audit(data, context, outcome))
-
-        return guarded
-
-    async def _record_audit(self, data: bytes, context: Any, outcome: str) -> None:
-        who = await self._audit_caller(context)
-        if outcome in REFUSED and not self._is_worth_a_line(who):
-            return
-        action, target = self._method.rpartition("/")[2], await self._audit_target(data, outcome)
-        _audit.info("%s %s %s: %s", who, action, target, outcome)
-        try:
-            await self._core.write(self._core.store.access.record, who, action, target, outcome)
-        except Exception as error:  # the call itself has ended; a failing store is reported elsewhere
-            _audit.error("the audit log could not be written: %s", error)
-
-    async def _audit_target(self, data: bytes, outcome: str) -> str:
-        """Return the target of a call; a large message of a refused caller is not read for this."""
-        if outcome in REFUSED and len(data) > INLINE_BYTES:
-            return UNREAD_TARGET
-        try:
-            return _target_of(await self._reader.read_message(data))
-        except (InvalidInput, DecodeError, MemoryError):
-            return UNREAD_TARGET
-
-    def _is_worth_a_line(self, who: str) -> bool:
-        try:
-            self._bounds.refusals.take_token(UNKNOWN_CALLER if who.startswith(UNKNOWN_CALLER) else who)
-        except ResourceExhausted:
-            return False
-        return True
-
-    async def _audit_caller(self, context: Any) -> str:
-        if self._authority is None:
-            return f"anyone at {context.peer()}"
-        try:
-            return (await self._authority.identify_caller(metadata_of(context, AUTHORIZATION))).name
-        except Unauthenticated:
-            return f"{UNKNOWN_CALLER} at {context.peer()}"
-        except StorageError:  # the line is written nevertheless, and bounded as a stranger's
-            return f"{UNKNOWN_CALLER} at {context.peer()}, the tokens cannot be read"
-
 
 def _caller_name(principal: Principal | None, context: Any) -> str:
     """Return the name to which the bounds apply: the token's name, else the address without the port."""
@@ -319,6 +297,20 @@ def _caller_name(principal: Principal | None, context: Any) -> str:
 def _address_of(context: Any) -> str:
     peer: str = context.peer()
     return peer.rpartition(":")[0] or peer
+
+
+def _is_audited(method: str) -> bool:
+    return short_name(method) in ADMINISTRATIVE
+
+
+async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str:
+    """Return the target of a call; a large message of a refused caller is not read for this."""
+    if outcome in REFUSED and len(data) > INLINE_BYTES:
+        return UNREAD_TARGET
+    try:
+        return _target_of(await reader.read_message(data))
+    except (InvalidInput, DecodeError, MemoryError):
+        return UNREAD_TARGET
 
 
 def _target_of(request: Any) -> str:

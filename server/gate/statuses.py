@@ -21,6 +21,18 @@ ANY_CALL: Final[Reasons] = {
 }
 """Status codes of any call."""
 
+LIBRARY: Final[Reasons] = {
+    StatusCode.UNAVAILABLE: (
+        "No server answers, the connection broke, the server has `max_connections` of them, or this one has more than "
+        "100 calls: try again."
+    ),
+    StatusCode.CANCELLED: "20,000 calls wait for the server, and this one was not begun: try again.",
+    StatusCode.RESOURCE_EXHAUSTED: "The message has more than `max_message_bytes`, or the metadata more than 16 KiB.",
+    StatusCode.DEADLINE_EXCEEDED: "The deadline of the client passed.",
+    StatusCode.UNIMPLEMENTED: "The server does not know the call: it is of another version.",
+}
+"""Status codes that gRPC gives itself, before or after any code of Quercus runs."""
+
 ANY_WRITE: Final[Reasons] = {
     StatusCode.FAILED_PRECONDITION: "The store can only be read.",
     StatusCode.RESOURCE_EXHAUSTED: "The disk is full; or a bound of any call.",

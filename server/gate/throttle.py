@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -64,6 +65,41 @@ class CallRates:
                 f"calls_per_s: {caller} makes more than {self._rate:g} calls a second",
                 (1.0 - left) / self._rate,
             )
+
+
+class CallsAtOnce:
+    """The number of calls under way. Used in one event loop, by the tasks of the calls.
+
+    Parameters
+    ----------
+    most : most calls at a time.
+    whose : whose calls they are, for errors.
+    """
+
+    def __init__(self, most: int, whose: str = "") -> None:
+        self._most = most
+        self._whose = whose
+        self._count = 0
+
+    def count_call(self) -> None:
+        """Count a call until its task ends.
+
+        Raises
+        ------
+        ResourceExhausted
+            When there are as many as there may be; it says when to try again.
+        """
+        if self._count >= self._most:
+            raise ResourceExhausted(
+                f"max_calls: {self._most:,} calls{self._whose} are under way, the most there may be",
+                SHED_RETRY_S,
+            )
+        if (task := asyncio.current_task()) is not None:  # it always is
+            self._count += 1
+            task.add_done_callback(self._end_call)
+
+    def _end_call(self, _: object) -> None:
+        self._count -= 1
 
 
 class OpenStreams:

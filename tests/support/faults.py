@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ import grpc
 import pytest
 
 from quercus.client import Client, QuercusError
+from quercus.client.channels import SpreadChannel
 from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
@@ -208,7 +209,8 @@ def idle_streams(folder: Path, learner: str = DEFAULT, count: int = 1000) -> Tri
     trial = Trial(folder, learner=learner)
     with trial.server() as client:
         before = resident_bytes(trial.serving.process.pid)
-        with grpc.insecure_channel(trial.serving.address) as channel:
+        address, own = trial.serving.address, [("grpc.use_local_subchannel_pool", 1)]
+        with closing(SpreadChannel(lambda: grpc.insecure_channel(address, own))) as channel:
             stub: Any = tree_pb2_grpc.TreeServiceStub(channel)
             watches = [
                 stub.WatchTree(tree_pb2.WatchTreeRequest(model=f"models/{MODEL}")) for _ in range(count)

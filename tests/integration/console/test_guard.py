@@ -81,7 +81,7 @@ def test_a_form_needs_the_secret_of_the_session(ann: Visitor) -> None:
 
 def test_large_requests_are_refused(ann: Visitor) -> None:
     answer = ann.ask(
-        "POST", "/sign-in", b"name=" + b"x" * 1_100_000, content_type="application/x-www-form-urlencoded"
+        "POST", "/sign-out", b"name=" + b"x" * 1_100_000, content_type="application/x-www-form-urlencoded"
     )
     assert answer.status == 413
     assert "1,048,576" in answer.text
@@ -184,3 +184,16 @@ def test_an_unreachable_server_is_reported(tmp_path: object) -> None:
         assert Visitor(console.port).sign_in(name="ann").status == 503
     finally:
         console.stop()
+
+
+def test_before_sign_in_a_request_may_be_small_only(visitor: Visitor) -> None:
+    """A form that nobody has signed in for is held in memory."""
+    answer = visitor.form("/sign-in", {"name": "ann", "next": "x" * 20_000})
+    assert answer.status == 413
+    with socket.create_connection(("127.0.0.1", visitor.port)) as raw:
+        raw.sendall(
+            f"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1:{visitor.port}\r\nSec-Fetch-Site: same-origin\r\n"
+            "Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        raw.sendall(b"5000\r\n" + b"x" * 0x5000 + b"\r\n0\r\n\r\n")
+        assert raw.makefile("rb").readline().split()[1] == b"413"

@@ -32,8 +32,10 @@ from quercus.proto.v1 import (
     tree_pb2_grpc,
     values_pb2,
 )
+from quercus.server import app
 from quercus.server.app import Server
 from quercus.server.config import Config
+from quercus.server.gate.grpc_limits import grpc_options
 
 DEADLINE_S = 60.0
 
@@ -240,6 +242,18 @@ def _starting() -> Iterator[Callable[..., Live]]:
 def start_live() -> Iterator[Callable[..., Live]]:
     """Start servers in this process that end with the test."""
     yield from _starting()
+
+
+@pytest.fixture
+def set_grpc_option(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
+    """Give an option of gRPC another value in the servers that this test starts in this process."""
+    changed: dict[str, int] = {}
+
+    def options(*bounds: int) -> list[tuple[str, int]]:
+        return list((dict(grpc_options(*bounds)) | changed).items())
+
+    monkeypatch.setattr(app, "grpc_options", options)
+    return changed.__setitem__
 
 
 @pytest.fixture(scope="module")

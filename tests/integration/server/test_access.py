@@ -330,7 +330,7 @@ def test_administrative_calls_are_audited(guarded: Guarded) -> None:
         ("the-reader", "DeleteModel", "models/m", "PERMISSION_DENIED"),
     ]
     assert found[2][0].startswith("a stranger at ")
-    assert found[2][1:] == ("DeleteModel", "models/m", "UNAUTHENTICATED")
+    assert found[2][1:] == ("DeleteModel", "unread", "UNAUTHENTICATED")
     assert found[3] == ("the-operator", "DeleteModel", "models/m", "OK")
 
 

@@ -7,31 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
+from support.papers import Papers
 
 from quercus.client import Client, InvalidArgument, Unauthenticated, Unavailable
 from quercus.client.aio import Client as AioClient
 from quercus.server.gate import access
 from quercus.server.wire.errors import BadStart
 from quercus.storage import Store, file_url
-
-
-class Papers:
-    """Certificates of an authority, as files."""
-
-    def __init__(self, folder: Path, name: str, lasts: timedelta | None = None) -> None:
-        self.authority = trustme.CA()
-        end = None if lasts is None else datetime.now(UTC) + lasts
-        issued = self.authority.issue_cert("localhost", "127.0.0.1", not_after=end)
-        self.ca, self.cert, self.key = (folder / f"{name}.{kind}" for kind in ("ca", "cert", "key"))
-        self.authority.cert_pem.write_to_path(self.ca)
-        issued.private_key_pem.write_to_path(self.key)
-        for blob in issued.cert_chain_pems:
-            blob.write_to_path(self.cert, append=True)
-
-    @property
-    def server(self) -> dict[str, str]:
-        return {"tls_cert": str(self.cert), "tls_key": str(self.key)}
 
 
 @pytest.fixture

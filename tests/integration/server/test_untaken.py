@@ -9,22 +9,22 @@ import grpc
 import pytest
 
 from quercus.proto.v1 import model_pb2
-from quercus.server import app
+from quercus.server.gate.grpc_limits import UNREQUESTED_CALL_S
 
 SHORT_S = 1
 BUSY_S = 2.5
 CALLS = 20
 
 
-@pytest.mark.parametrize("untaken_s", [SHORT_S, app.UNREQUESTED_CALL_S])
+@pytest.mark.parametrize("untaken_s", [SHORT_S, UNREQUESTED_CALL_S])
 def test_a_call_that_waits_to_be_taken_up_is_not_cancelled(
     untaken_s: int,
     start_live: Callable[..., Any],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    set_grpc_option: Callable[[str, int], None],
 ) -> None:
     """With a short bound gRPC cancels them, which shows what the bound is for."""
-    monkeypatch.setattr(app, "UNREQUESTED_CALL_S", untaken_s)
+    set_grpc_option("grpc.server_max_unrequested_time_in_server", untaken_s)
     live = start_live(tmp_path / "store.db", grower=False)
     live.api.create("m")
     ended, busy = threading.Event(), threading.Event()
