@@ -50,7 +50,7 @@ class TreeSource(Protocol):
 
 @dataclass(frozen=True)
 class TreeOutput:
-    """What to print and to write.
+    """The form in which trees are printed, and the files that they are written to.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ def test_the_default_of_pruning_is_its_declared_level(server: str, name: str, mi
 
 
 def test_the_accuracy_is_that_of_the_predictions(mixed: Path, tmp_path: Path) -> None:
-    """Of rows with one true class: of all, and of those about which nothing was said."""
+    """The counts are of rows with one true class: of all, and of those about which nothing was said."""
     truth = tmp_path / "truth.csv"
     classes = [("low", "high")[(i * 37) % 101 > 50] for i in range(130)]
     truth.write_text("\n".join(["class", *classes]) + "\n")

@@ -1,4 +1,4 @@
-"""What `quercus induce` grows from rows, labels and answers is, byte for byte, what a live server grows of them."""
+"""The result of `quercus induce` is, byte for byte, what a live server grows of the same rows, labels and answers."""
 
 from contextlib import closing
 from typing import Any
