@@ -257,9 +257,9 @@ class MqttBridge:
             return
         if not self._broker.has_topic(message.topic):
             raise FailedPrecondition(
-                f"the session {self._broker.client_id} at {self._broker.url} still subscribes to other topics: a message "
-                f"of {message.topic} arrived, and stays at the broker; give this bridge a session of its own with "
-                "--client-id"
+                f"the session {self._broker.client_id} at {self._broker.url} still subscribes to other topics: a "
+                f"message of {message.topic} arrived, and stays at the broker; give this bridge a session of its own "
+                "with --client-id"
             )
         try:
             rows: Sequence[MessageRow] = self._form.rows(message.topic, bytes(message.payload))

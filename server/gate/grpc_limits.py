@@ -145,9 +145,7 @@ GRPC_LIMITS: Final = (
         "grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS, "A slow line answers in time.", StatusCode.UNAVAILABLE
     ),
     GrpcLimit("grpc.keepalive_permit_without_calls", 1, "Idle peers are looked after as well."),
-    GrpcLimit(
-        "grpc.http2.min_ping_interval_without_data_ms", 5_000, "Clients may look after the server."
-    ),
+    GrpcLimit("grpc.http2.min_ping_interval_without_data_ms", 5_000, "Clients may look after the server."),
     GrpcLimit(
         "grpc.http2.max_ping_strikes",
         0,

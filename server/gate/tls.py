@@ -94,7 +94,9 @@ def _end_of(cert: str, key: str) -> float:
     if not end:
         _log.warning("the certificate %s has expired, and clients refuse it: %s", cert, renewal)
     elif end < time.time() + WARNED_S:
-        _log.warning("the certificate %s expires on %s: %s", cert, datetime.fromtimestamp(end, UTC).date(), renewal)
+        _log.warning(
+            "the certificate %s expires on %s: %s", cert, datetime.fromtimestamp(end, UTC).date(), renewal
+        )
     return end
 
 
