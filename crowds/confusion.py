@@ -17,6 +17,8 @@ ACCURACY: Final = 1e-6
 """Distance from the fixed point that the estimate keeps to."""
 SETTLED_CHANGE: Final = ACCURACY / 1_000
 """Estimation stops after a round that changes no probability by more; a thousand such changes may be left."""
+DIGITS: Final = 10
+"""Decimals of parameters in the estimation: errors of rounding must not choose among classes that are equally good."""
 STEADY_CHANGES: Final = 4
 STEADY_CHANGE: Final = 0.01
 STEADY_SPREAD: Final = 0.05
@@ -101,7 +103,8 @@ def estimate_crowd(answers: CrowdAnswers, rounds: int = ROUNDS) -> CrowdEstimate
     prior = prior_cells(np.full(answers.labeller_count, PRIOR_RELIABILITY), answers.size)
     here, bound = _Parameters(prior, np.ones(answers.size)), list[float]()
     q, changes = _shares_of_answers(shared), list[float]()
-    trail = [_Parameters(prior + pairs.counts(q, _expected_logs(prior)), 1.0 + q[told].sum(axis=0))]
+    first_cells = prior + pairs.counts(q, _expected_logs(prior))
+    trail = [_Parameters.rounded(first_cells, 1.0 + q[told].sum(axis=0))]
     before_leap: _Parameters | None = None
     for _ in range(rounds if len(told) else 0):
         following, classes, value = _one_round(pairs, told, trail[-1])
@@ -129,6 +132,11 @@ class _Parameters:
     cells: Floats
     prevalence: Floats
 
+    @classmethod
+    def rounded(cls, cells: Floats, prevalence: Floats) -> "_Parameters":
+        """Return parameters that are rounded to `DIGITS` decimals."""
+        return cls(np.round(cells, DIGITS), np.round(prevalence, DIGITS))
+
     def distance(self, other: "_Parameters") -> float:
         """Return the largest distance of a mean probability from that of `other`."""
         pairs = (self.cells, other.cells), (self.prevalence, other.prevalence)
@@ -148,7 +156,7 @@ def _one_round(
     prior = prior_cells(coins, size)
     q, evidence = pairs.classes(logs, log_shares)
     lost = _divergence(here.cells, prior) + _divergence(here.prevalence, np.ones(size))
-    following = _Parameters(prior + pairs.counts(q, logs), 1.0 + q[told].sum(axis=0))
+    following = _Parameters.rounded(prior + pairs.counts(q, logs), 1.0 + q[told].sum(axis=0))
     return following, q, evidence + log_prior(coins) - lost
 
 
@@ -174,7 +182,7 @@ def _leap(trail: Sequence[_Parameters], most: int) -> _Parameters:
     length = max(1.0, float(np.sqrt((step @ step) / max(bend @ bend, np.finfo(np.float64).tiny))))
     least = CELL * min(size * LEAST, size * LEAST / (size - 1))
     found = np.exp(np.clip(x + 2.0 * length * step + length**2 * bend, np.log(least), np.log(most + size)))
-    return _Parameters(found[:-size].reshape(shape), found[-size:])
+    return _Parameters.rounded(found[:-size].reshape(shape), found[-size:])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -302,3 +302,15 @@ def test_bad_answers_are_named() -> None:
     found = estimate_crowd(CrowdAnswers.of(one, one, np.ones((1, 3))))
     with pytest.raises(InvalidInput, match="labeller: is 1, must be 0 to 0"):
         found.answer_evidence(1, np.ones(3))
+
+
+def test_rounding_chooses_no_class() -> None:
+    """Two classes are as good for a row; many rounds would make of a rounding error that one is certain."""
+    said = [
+        (3, 1, (0.0, 0.0, 0.0, 1.0)), (3, 2, (1.0, 1.0, 0.3, 0.0)), (5, 1, (0.3, 0.3, 1.0, 0.0)),
+        (5, 3, (0.0, 0.0, 0.0, 1.0)), (0, 2, (1.0, 0.0, 0.0, 0.3)),
+    ]  # fmt: skip
+    found = estimated(said)
+    turned = estimated([(i, j, (*pl[1:], pl[0])) for i, j, pl in said])
+    assert np.roll(turned.classes, 1, axis=1) == pytest.approx(found.classes, abs=ACCURACY)
+    assert found.classes[3, 0] == pytest.approx(found.classes[3, 1], abs=ACCURACY)
