@@ -39,7 +39,7 @@ class SpreadChannel:
 
     def __init__(self, open_channel: Callable[[], Any]) -> None:
         self._open = open_channel
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._members = [_Member(open_channel())]
 
     def __getattr__(self, name: str) -> Any:
