@@ -148,7 +148,8 @@ def read_names(connection: Connection) -> list[str]:
     names = connection.execute(
         select(type_coerce(model.c.name, NullType())).where(LIVE).order_by(model.c.name)
     )
-    return [name for name in names.scalars() if isinstance(name, str)]
+    found: list[object] = list(names.scalars())
+    return [name for name in found if isinstance(name, str)]
 
 
 def count_models(connection: Connection) -> int:

@@ -105,7 +105,7 @@ def _restrict_status(status: admin_pb2.GetStatusResponse, principal: Principal) 
     """Leave out whatever tells of models that the caller may not touch."""
     status.restricted = True
     for field in _OF_ALL:
-        status.ClearField(field)  # type: ignore[arg-type]
+        status.ClearField(field)
     grower = status.grower
     if not principal.may_touch(grower.at):
         grower.at = ""

@@ -42,6 +42,15 @@ ORDER BY 1, 2
 """
 
 
+# Indices that belong to no constraint. SQLAlchemy's own look at them reads text, and connections are binary.
+_POSTGRES_INDICES: Final = """
+SELECT t.relname, i.relname, x.indisunique FROM pg_index x
+JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
+WHERE t.relnamespace = current_schema()::regnamespace AND t.relname = ANY(%s)
+AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = x.indexrelid AND c.contype IN ('p', 'u'))
+"""
+
+
 def foreign_rules(connection: Connection) -> list[str]:
     """Return, in words, the triggers and rules on tables of the store: they may change what is stored or read.
 
@@ -148,6 +157,7 @@ def _postgres_faults(connection: Connection) -> Iterator[str]:
     for table, column in _driver_rows(connection, _POSTGRES_COLUMNS, 1):
         yield f"column {column} of table {table} is generated, which is not of Quercus"
     looked = inspect(connection)
+    listed = _driver_rows(connection, _POSTGRES_INDICES, 1)
     there = set(looked.get_table_names())
     for table in metadata.sorted_tables:
         if table.name not in there:
@@ -168,12 +178,11 @@ def _postgres_faults(connection: Connection) -> Iterator[str]:
             yield f"table {table.name} has a column {name!r}, which is not of Quercus"
         for check in looked.get_check_constraints(table.name):
             yield f"table {table.name} has a check {check['name']!r}, which is not of Quercus"
-        indices = {str(each["name"]): bool(each["unique"]) for each in looked.get_indexes(table.name)}
-        uniques = {each["name"] for each in looked.get_unique_constraints(table.name)}
+        indices = {str(name): bool(unique) for of, name, unique in listed if of == table.name}
         for index in table.indexes:
             if indices.get(str(index.name)) != bool(index.unique):
                 yield f"the index {index.name} is missing, or not as this version makes it"
-        others = indices.keys() - {index.name for index in table.indexes} - uniques
+        others = indices.keys() - {index.name for index in table.indexes}
         for name in sorted(name for name in others if indices[name]):
             yield f"table {table.name} has a unique index {name!r}, which is not of Quercus"
 

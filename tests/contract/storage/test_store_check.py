@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quercus.storage import AgendaEntry, Store, file_url
+from quercus.storage import AgendaEntry, CorruptStore, Store, file_url
 from quercus.storage.admin.verify import verify_store
+from quercus.storage.dialect import dialect_for
 
 
 @pytest.fixture
@@ -70,3 +71,25 @@ def test_what_cannot_be_is_named(path: Path, tampered: str, words: str | None) -
         return
     assert any(words in fault.text for fault in faults), faults
     assert all(fault.text.startswith("model m: ") and not fault.is_damage for fault in faults)
+
+
+def test_a_trigger_of_others_is_found_and_refused(store_url: str) -> None:
+    Store.open(store_url).close()
+    assert verify_store(store_url) == []
+    engine = dialect_for(store_url, 5.0).create_engine()
+    with engine.begin() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(
+                "CREATE TRIGGER planted BEFORE INSERT ON log BEGIN SELECT RAISE(IGNORE); END"
+            )
+        else:
+            connection.exec_driver_sql(
+                "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+            )
+            connection.exec_driver_sql(
+                "CREATE TRIGGER planted BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION f()"
+            )
+    engine.dispose()
+    assert any("trigger 'planted' on table log" in str(fault) for fault in verify_store(store_url))
+    with pytest.raises(CorruptStore, match="trigger 'planted' on table log"):
+        Store.open(store_url)
