@@ -5,21 +5,6 @@ import numpy as np
 from quercus.belief.arrays import Floats
 
 
-def consonant_beliefs(contours: Floats) -> Floats:
-    """Return the belief of each class under the consonant mass functions of contours (n, l) of maximum 1.
-
-    Examples
-    --------
-    >>> consonant_beliefs(np.array([[1.0, 0.25, 0.0], [1.0, 1.0, 0.0]])).tolist()
-    [[0.75, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    rows = np.arange(len(contours))
-    order = np.argsort(-contours, axis=1, kind="stable")
-    found = np.zeros(contours.shape)
-    found[rows, order[:, 0]] = 1.0 - contours[rows, order[:, 1]]
-    return found
-
-
 def consonant_pignistic(contours: Floats) -> Floats:
     """Return the pignistic probabilities of the consonant mass functions of contours (n, l) of maximum 1.
 

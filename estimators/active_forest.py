@@ -14,8 +14,8 @@ from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.specification.parameters import FOREST_STRATEGY
-from quercus.specification.parameters import LEAF_RELIABILITY as LEVEL
 from quercus.trees import ChosenRow, MemoryForest, Table, repeat_rows
 from quercus.trees.memory_forest.asking import choose_rows
 
@@ -34,9 +34,9 @@ class ActiveForestClassifier(AskingClassifier):
     n_estimators
         Number of trees.
     prediction_level
-        Trust in leaves, from 1 (full) to 0 (none): a leaf of n rows is trusted to the n-th root of the level. A lower
-        level makes the bounds of `predict_belief` and `predict_contour` wider and `predict_set` more cautious. At any
-        level, the forest as a whole is trusted to ``T / (T + l)`` after T told rows.
+        Level of the likelihood cuts of leaves, from 1 to 0: the bounds of a class are its least and greatest
+        probability over them. A lower level makes the bounds of `predict_belief` and `predict_contour` wider and `predict_set` more
+        cautious. At any level, the forest as a whole is trusted to ``T / (T + l)`` after T told rows.
     strategy
         Strategy of `query`, a name of `quercus.specification.strategies.FOREST_STRATEGIES`.
     missing_label

@@ -194,7 +194,7 @@ class ActiveForest(_Checked):
     name: ClassVar[str] = "active-forest"
     trees: int = parameters.MEMBERS.dataclass_field()
     seed: int = parameters.SEED.dataclass_field()
-    prediction_level: float = parameters.LEAF_RELIABILITY.dataclass_field()
+    prediction_level: float = parameters.FOREST_LEVEL.dataclass_field()
 
 
 Algorithm = Tree | Forest | ActiveForest

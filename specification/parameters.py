@@ -174,12 +174,12 @@ MIN_WEIGHT = MIN_INSTANCES.with_changes(default=None, meaning_of_none=f"{INSTANC
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
 MEMBERS = TREES.with_changes(default=100)
 """`TREES` of the forest of many memories, which also has three naive-Bayes members."""
-LEAF_RELIABILITY = PREDICTION_LEVEL.with_changes(
+FOREST_LEVEL = PREDICTION_LEVEL.with_changes(
     default=0.75,
-    description="Trust in leaves: a leaf of n rows is discounted to the reliability λ^(1/n); 1 trusts each fully, "
-    "0 returns every class",
+    description="Level of the likelihood cuts of leaves, over which bounds and prediction sets are taken: 1 is least "
+    "cautious, 0 returns every class",
 )
-"""`prediction_level` of the forest is the reliability λ of a leaf, not the level of a likelihood cut (theory §10.4).
+"""`PREDICTION_LEVEL` of the forest (theory §10.4).
 
 Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T labelled rows of l classes.
 """

@@ -104,15 +104,23 @@ def _grow_committee() -> None:
     grow(GrowthState(covering), [Observed(_ROWS, labels)]).agenda(2)
 
 
-def _grow_forest() -> None:
-    """Grow the forest of many memories from precise and other labels, of numbers and names, and let it ask."""
+def _grow_forest() -> MemoryForest:
+    """Grow the forest of many memories from precise and other labels, of numbers and names, and let it ask.
+
+    The bounds of leaves with other labels than precise ones come last: `_bound_forest`.
+    """
     labels = _CLASSES.copy()
     labels[20:30], labels[30:] = [0.0, 1.0, 1.0], 1.0
     forest = MemoryForest(np.array([False, True, True]), 3, trees=2, seed=0, level=0.5)
     forest.observe(_ROWS, labels)
     list(choose_rows(forest, np.arange(30, 40), 2))
     forest.replace_contour(30, np.array([1.0, 0.5, 0.0]))
-    forest.predict(_ROWS)
+    forest.theta(_ROWS)
+    return forest
+
+
+def _bound_forest() -> None:
+    _grow_forest().predict(_ROWS)
 
 
 def _grow_general(alpha: float) -> None:
@@ -151,6 +159,7 @@ GENERAL: Final[Steps] = (
     _all_intervals,
     lambda: _grow_general(0.9),
     lambda: _grow_general(1.0),
+    _bound_forest,
 )
 BEFORE_TREES: Final[Steps] = (*TREES, *FORESTS)
 COMPILING_STEPS: Final[Steps] = (*BEFORE_TREES, *QUERIES, *GENERAL)

@@ -38,7 +38,7 @@ from quercus.trees.learners.stored import (
     join_trees,
 )
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 LEVEL: Final = 1  # of compression: fast
 _HEADER: Final = struct.Struct("<4I")
 _LENGTH: Final = struct.Struct("<I")

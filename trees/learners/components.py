@@ -123,7 +123,8 @@ def fit_frequencies(
     ``φ_kv = (Σ_{i: x_i = v} w t_ik + 1/r) / (Σ_i w t_ik + 1)``. The one pseudo-count a class, spread over its
     ``r`` values, keeps a value that was not seen with a class from ruling the class out. The evidential
     likelihood times ``Π φ_kv^(1/r)`` never falls. A class that only rows without a value can have gets the distribution
-    of all rows.
+    of all rows. So do all classes where all rows have one value, which tells no class from another: pseudo-counts alone
+    would make it likelier under the common classes.
 
     Parameters
     ----------
@@ -155,7 +156,8 @@ def fit_frequencies(
         before = now
     least = np.where(possible_classes(contours, weights), TINY, 0.0)  # as in `fit_mixtures`
     whole = _maximise_frequencies(codes, arity, w).log_table
-    table = np.where(unseen_classes(known[:, None], contours, weights).T, whole, fitted.log_table)
+    as_whole = unseen_classes(known[:, None], contours, weights).T | (np.unique(codes).size == 1)
+    table = np.where(as_whole, whole, fitted.log_table)
     return Frequencies(np.maximum(fitted.proportions, least), table)
 
 

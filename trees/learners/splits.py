@@ -329,5 +329,10 @@ class ByCode:
 
 
 def root_node(table: Table) -> OpenNode:
-    """Return the place of all rows that count, and all attributes."""
-    return OpenNode((), np.flatnonzero(table.weights), tuple(range(len(table.attributes))))
+    """Return the place of all rows that count, and all attributes that vary in the table.
+
+    One that does not vary splits no node. A forest must not draw it in the place of another.
+    """
+    values = table.values
+    same = (values == values[:1]) | (np.isnan(values) & np.isnan(values[:1]))
+    return OpenNode((), np.flatnonzero(table.weights), tuple(np.flatnonzero(~same.all(axis=0)).tolist()))

@@ -67,7 +67,8 @@ def choose_rows(
     cover others as labelled ones do, so that regions where nobody can answer are not queried again and again.
     """
     evidence = forest.evidence
-    most = sample_size(len(evidence.named))
+    evidence.codes()  # brings the book up to date
+    most = sample_size(len(evidence.book.varying))
     pool = sample_rows(np.sort(candidates), most)
     if not pool.size:
         return
@@ -129,6 +130,8 @@ class Coverage:
     def __init__(self, forest: MemoryForest, pool: Ints, most: int, refused: Ints = NO_ROWS) -> None:
         evidence = forest.evidence
         codes = evidence.codes()
+        if len(evidence.book.varying) < len(evidence.named):
+            codes = np.ascontiguousarray(codes[:, evidence.book.varying])
         rows = sample_rows(np.arange(len(evidence)), most)
         if forest.distances is None or not forest.distances.fits_codebook(evidence.book):
             forest.distances = DistanceCache(evidence.book, rows, codes)

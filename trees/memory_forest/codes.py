@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.arrays import Bools, Floats
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.splits import midpoints
 
@@ -40,13 +40,17 @@ class Codebook(WritableArrays):
         (K,) whether the attribute is nominal: its values are indices of names.
     cuts
         Ascending cuts of each attribute; none for a nominal one.
+    varying
+        (A,) numbers, rising, of the attributes that vary among the rows of the log: trees draw among these. None where
+        the codes are for predictions alone.
     """
 
     named: Bools
     cuts: tuple[Floats, ...]
+    varying: Ints
 
     @classmethod
-    def of(cls, values: Floats, named: Bools) -> "Codebook":
+    def of(cls, values: Floats, named: Bools, varying: Ints) -> "Codebook":
         """Return the codes whose cuts are quantiles of `values` (n, K)."""
         none = np.empty(0)
         return cls(
@@ -55,6 +59,7 @@ class Codebook(WritableArrays):
                 none if name else midpoints(column, NUMBER_CUTS)
                 for column, name in zip(values.T, named, strict=True)
             ),
+            varying,
         )
 
     def codes(self, values: Floats) -> Codes:

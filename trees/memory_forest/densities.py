@@ -21,18 +21,19 @@ DENSITY_STEPS = 100  # of E2M, at most
 @borrowing
 def read_numbers(
     values: Floats, rows: Ints, k: int, x: Floats, klass: Kinds, moments: Floats
-) -> tuple[float, float, float]:
-    """Copy a column of numbers; write count, mean and sum of squares about the mean of each class, (3, l).
+) -> tuple[float, float, float, float]:
+    """Copy a column of numbers, less its origin; write count, mean and sum of squares about it of each class, (3, l).
 
-    `klass` (n,) is the class of a row, -1 if it is uncertain. Sums are taken about the first known number: far from
-    zero they would lose the digits that distinguish rows.
+    `klass` (n,) is the class of a row, -1 if it is uncertain. The origin is the first known number, and all that is
+    computed of the column counts from there: far from zero sums would lose the digits that distinguish rows, and
+    classes would differ by rounding in a column in which rows do not.
 
     Returns
     -------
-    mean, deviation, largest
-        Mean and deviation of all known numbers, and their largest distance from zero.
+    origin, mean, deviation, largest
+        The origin; mean, from there, and deviation of all known numbers, and their largest distance from zero.
     """
-    origin, known, total, largest = np.nan, 0.0, 0.0, 0.0
+    origin, known, total, largest = 0.0, 0.0, 0.0, 0.0
     for c in range(moments.shape[1]):
         moments[0, c] = moments[1, c] = moments[2, c] = 0.0
     for i in range(rows.shape[0]):
@@ -41,29 +42,29 @@ def read_numbers(
             x[i] = number
             continue
         number = min(max(number, -LARGEST_NUMBER), LARGEST_NUMBER)
-        x[i] = number
         if known == 0.0:
             origin = number
+        x[i] = number - origin
         known += 1.0
-        total += number - origin
+        total += x[i]
         largest = max(largest, abs(number))
         c = klass[i]
         if c >= 0:
             moments[0, c] += 1.0
-            moments[1, c] += number - origin
+            moments[1, c] += x[i]
     if known == 0.0:
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
     for c in range(moments.shape[1]):
         if moments[0, c] > 0.0:
-            moments[1, c] = origin + moments[1, c] / moments[0, c]
-    mean, square = origin + total / known, 0.0
+            moments[1, c] /= moments[0, c]
+    mean, square = total / known, 0.0
     for i in range(x.shape[0]):
         if not np.isnan(x[i]):
             square += (x[i] - mean) ** 2
             c = klass[i]
             if c >= 0:
                 moments[2, c] += (x[i] - moments[1, c]) ** 2
-    return mean, np.sqrt(square / known), largest
+    return origin, mean, np.sqrt(square / known), largest
 
 
 @borrowing
@@ -162,7 +163,7 @@ def fit_densities(
             uncertain += 1
     mine, given, t = np.empty(uncertain), np.empty((uncertain, l)), np.empty((l, uncertain))
     for k in range(columns.shape[0]):
-        mean, deviation, largest = read_numbers(values, rows, columns[k], x, klass, moments)
+        origin, mean, deviation, largest = read_numbers(values, rows, columns[k], x, klass, moments)
         least = max(COLUMN_ROUNDING * (largest if largest > 0.0 else 1.0), TINY)
         floor = max((FLOOR_SHARE + FREE_SHARE * free) * deviation, least)
         u = 0
@@ -191,5 +192,5 @@ def fit_densities(
                 if now - before < EPSILON:
                     break
         for c in range(l):
-            means[k, c], deviations[k, c] = parameters[1, c], parameters[2, c]
+            means[k, c], deviations[k, c] = origin + parameters[1, c], parameters[2, c]
     return means, deviations

@@ -23,13 +23,13 @@ class DistanceCache:
     rows
         (m,) numbers of the rows.
     codes
-        Codes of all rows.
+        (n, A) codes of all rows, of the attributes that vary.
     """
 
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
-        self._book, self._rows, self._bins = book, rows, book.bin_counts()
+        self._book, self._rows, self._bins = book, rows, book.bin_counts()[book.varying]
         self._others = ordered_codes(codes[rows], self._bins)
-        most = covering.DISTANCE_UNIT * len(book.named)
+        most = covering.DISTANCE_UNIT * len(book.varying)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
         self._far = np.empty((0, len(rows)), small)  # up to a million distances
         self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
@@ -42,6 +42,7 @@ class DistanceCache:
         """Return whether these are the cached codes."""
         return book is self._book or (
             np.array_equal(book.named, self._book.named)
+            and np.array_equal(book.varying, self._book.varying)
             and all(np.array_equal(a, b) for a, b in zip(book.cuts, self._book.cuts, strict=True))
         )
 

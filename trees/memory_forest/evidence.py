@@ -1,13 +1,12 @@
 """The evidence of the log: rows of values, the contours of their classes, and the order in which they were labelled."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
-from quercus.belief.consonant import consonant_beliefs
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered_places
@@ -15,6 +14,9 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.indices import NONE
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
+NEVER = np.iinfo(
+    np.int64
+).max  # number of the rows of which an attribute is the same, as long as it does not vary
 
 
 class DistinctContours(WritableArrays):
@@ -22,7 +24,7 @@ class DistinctContours(WritableArrays):
 
     def __init__(self, size: int) -> None:
         self._numbers: dict[bytes, int] = {}
-        self._tables = np.empty((2, FIRST_LENGTH, size))  # plausibilities, beliefs
+        self._table = np.empty((FIRST_LENGTH, size))
         self._sole = np.empty(FIRST_LENGTH, np.int32)
         self._rank = np.empty(0, np.int64)
 
@@ -40,12 +42,7 @@ class DistinctContours(WritableArrays):
     @property
     def values(self) -> Floats:
         """(contours, l) plausibilities; read only."""
-        return self._tables[0, : len(self)]
-
-    @property
-    def beliefs(self) -> Floats:
-        """(contours, l), see `consonant_beliefs`; read only."""
-        return self._tables[1, : len(self)]
+        return self._table[: len(self)]
 
     @property
     def sole_class(self) -> NDArray[np.int32]:
@@ -81,11 +78,9 @@ class DistinctContours(WritableArrays):
     def _add_contour(self, contour: Floats) -> int:
         number = len(self)
         if number == len(self._sole):
-            room = np.empty((2, number, contour.size))
-            self._tables = np.concatenate([self._tables, room], axis=1)
+            self._table = np.concatenate([self._table, np.empty((number, contour.size))])
             self._sole = np.concatenate([self._sole, np.empty(number, np.int32)])
-        row = contour[np.newaxis]
-        self._tables[:, number] = contour, consonant_beliefs(row)[0]
+        self._table[number] = contour
         self._sole[number] = contour.argmax() if np.count_nonzero(contour) == 1 else NONE
         return number
 
@@ -109,6 +104,9 @@ class ForestEvidence(WritableArrays):
     ----------
     book
         The codes that were asked for last.
+    constant_rows
+        (K,) how many rows, from the first one on, have the same value of each attribute (a missing one is a value);
+        `NEVER` as long as all have.
     """
 
     def __init__(self, named: Bools, size: int) -> None:
@@ -121,7 +119,8 @@ class ForestEvidence(WritableArrays):
         self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
         self._cut_by = self._coded = 0
-        self.book = Codebook.of(self._values[:0], self.named)
+        self.constant_rows = np.full(len(self.named), NEVER)
+        self.book = Codebook.of(self._values[:0], self.named, np.empty(0, np.int64))
 
     @classmethod
     def restored(
@@ -134,6 +133,7 @@ class ForestEvidence(WritableArrays):
         kinds: NDArray[np.int32],
         labelled: Rows,
         book: Codebook,
+        constant_rows: Ints,
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
@@ -145,7 +145,7 @@ class ForestEvidence(WritableArrays):
         found._labelled = LabelledRows.of(labelled, kinds[labelled[: np.count_nonzero(kinds != UNLABELLED)]])
         found._rows = found._coded = rows
         found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
-        found.book, found._cut_by = book, rows_that_cut(rows)
+        found.book, found._cut_by, found.constant_rows = book, rows_that_cut(rows), constant_rows
         return found
 
     def __len__(self) -> int:
@@ -181,8 +181,18 @@ class ForestEvidence(WritableArrays):
         self._values[first:end] = values
         self._kinds[first:end] = kinds
         self._rows = end
+        self._note_variation(first)
         informed = np.flatnonzero(kinds != UNLABELLED)
         self._labelled.append(first + informed, kinds[informed])
+
+    def _note_variation(self, first: int) -> None:
+        """Take note of the attributes that vary for the first time in the rows from `first` on."""
+        same = np.flatnonzero(self.constant_rows == NEVER)
+        if same.size:
+            fresh, one = self._values[first : self._rows, same], self._values[0, same]
+            other = (fresh != one) & ~(np.isnan(fresh) & np.isnan(one))
+            varies = other.any(axis=0)
+            self.constant_rows[same[varies]] = first + other.argmax(axis=0)[varies]
 
     def replace_contour(self, row: int, kind: int) -> int | None:
         """Replace the contour of a row.
@@ -205,9 +215,11 @@ class ForestEvidence(WritableArrays):
     def codes(self, rows: int | None = None) -> Codes:
         """Return the codes of the first `rows` rows, or all, in the `book` that their number calls for; read only."""
         rows = self._rows if rows is None else rows
-        cut_by = rows_that_cut(rows)
+        cut_by, varying = rows_that_cut(rows), np.flatnonzero(self.constant_rows < rows)
+        if cut_by == self._cut_by and len(varying) != len(self.book.varying):
+            self.book = replace(self.book, varying=varying)
         if cut_by != self._cut_by:
-            self.book = Codebook.of(self._values[:cut_by], self.named)
+            self.book = Codebook.of(self._values[:cut_by], self.named, varying)
             self._cut_by, self._coded = cut_by, 0
             self._codes = np.empty_like(self._codes)  # who holds the old ones keeps them
         if rows > self._coded:

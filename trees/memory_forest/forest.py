@@ -32,7 +32,7 @@ class MemoryForest:
     seed
         Seed of the draws.
     level
-        Level of the discounts of leaves, in [0, 1]: a lower level gives larger prediction sets.
+        Level of the likelihood cut of leaves, in [0, 1]: a lower level gives larger prediction sets.
 
     Attributes
     ----------
@@ -89,6 +89,12 @@ class MemoryForest:
             self._members = self._grow_members(self.evidence.present_moment())
         return self._members
 
+    def bounded_members(self) -> Members:
+        """Return the members as they are now, with the bounds of their leaves."""
+        members = self.members().with_bounds(self.evidence.contours, self.level)
+        self._members = self._before = members
+        return members
+
     @property
     def is_grown(self) -> bool:
         """True if the members are grown from the present evidence."""
@@ -126,7 +132,7 @@ class MemoryForest:
 
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
-        members = self.members()
+        members = self.bounded_members()
         predicted = members.mean_opinions(values, self.weights, self.level)
         return opinion_predictions(predicted, len(members.labelled), members.size)
 

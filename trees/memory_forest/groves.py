@@ -1,5 +1,6 @@
 """The trees of a memory, which grow together, and their predictions (theory §10.1, §10.2)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,6 +85,8 @@ class Grove(WritableArrays):
         (trees,) of the roots.
     nodes, rows, opinions, counts
         See `quercus.trees.memory_forest.growing.grow`.
+    level
+        Level of the likelihood cut of the bounds that are known; NaN where none is.
     """
 
     keys: Keys
@@ -91,16 +94,17 @@ class Grove(WritableArrays):
     rows: Rows
     opinions: Floats
     counts: Ints
+    level: float
 
     @classmethod
     def seed(cls, keys: Keys, size: int) -> "Grove":
         """Return trees of nothing."""
         none = np.empty(0, np.int32)
         counts = np.zeros((len(keys), 2), np.int64)
-        return cls(keys, np.empty((0, FIELDS), np.int32), none, np.empty((0, 3, size)), counts)
+        return cls(keys, np.empty((0, FIELDS), np.int32), none, np.empty((0, 3, size)), counts, math.nan)
 
     @classmethod
-    def of(cls, trees: Sequence[MemberTree]) -> "Grove":
+    def of(cls, trees: Sequence[MemberTree], level: float) -> "Grove":
         """Return trees, at least one, that have the same rows; `ValueError` where they have more or fewer."""
         if len({len(tree.rows) for tree in trees}) > 1:
             raise ValueError("trees of a memory have different numbers of rows, which do not fit together")
@@ -110,6 +114,7 @@ class Grove(WritableArrays):
             np.concatenate([tree.rows for tree in trees]),
             np.concatenate([tree.opinions for tree in trees]),
             np.array([(len(tree), len(tree.opinions)) for tree in trees], np.int64),
+            level,
         )
 
     def grown_after(self, moment: EvidenceMoment, changes: MemoryChanges) -> "Grove":
@@ -118,10 +123,10 @@ class Grove(WritableArrays):
         grown = growing.grow(
             moment.codes(),
             moment.evidence.named,
+            moment.evidence.book.varying,
             moment.kinds,
             moment.labels,
             distinct.values,
-            distinct.beliefs,
             distinct.sole_class,
             distinct.lexicographic_rank,
             self.keys,
@@ -134,7 +139,7 @@ class Grove(WritableArrays):
             changes.go,
             changes.gone,
         )
-        return Grove(self.keys, *grown)
+        return Grove(self.keys, *grown, self.level)
 
     def __len__(self) -> int:
         return len(self.keys)

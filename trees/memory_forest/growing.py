@@ -3,7 +3,7 @@
 import numpy as np
 
 from quercus.trees.likelihood.solver.compiled import borrowing, compiled
-from quercus.trees.memory_forest.draws import LEFT, PLACES, RIGHT, derived_key, is_heads
+from quercus.trees.memory_forest.draws import LEFT, RIGHT, derived_key, is_heads
 from quercus.trees.memory_forest.nodes import (
     SOLE,
     Bools,
@@ -19,6 +19,7 @@ from quercus.trees.memory_forest.nodes import (
     choose_test_of_classes,
     count_classes,
     estimate_node,
+    names_key,
     runs_of,
 )
 from quercus.trees.tree.indices import NONE
@@ -26,7 +27,7 @@ from quercus.trees.tree.indices import NONE
 
 @compiled
 def grow(
-    codes: Codes, named: Bools, kinds: Kinds, labels: Labels, contours: Floats, beliefs: Floats, sole: Kinds,
+    codes: Codes, named: Bools, varying: Ints, kinds: Kinds, labels: Labels, contours: Floats, sole: Kinds,
     rank: Ints, keys: Keys, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, counts: Ints, come: Rows,
     go: Rows, gone: Bools,
 ) -> tuple[Kinds, Rows, Floats, Ints]:  # fmt: skip
@@ -40,9 +41,10 @@ def grow(
     ----------
     codes : (all rows, K)
     named : (K,) whether the attribute is nominal
+    varying : (A,) numbers of the attributes that vary in the log
     kinds : (all rows,) number of each row's contour
     labels : (all rows,) class of each row with a precise contour, else -1
-    contours, beliefs : (contours, l) plausibilities, 1 at most; beliefs of the single classes
+    contours : (contours, l) plausibilities, 1 at most
     sole : (contours,) the class of a precise contour, else -1
     rank : (contours,) their places in the lexicographic order
     keys : (trees,) keys of the roots
@@ -58,10 +60,10 @@ def grow(
         number of its opinion; below l that is a class alone
     rows : (trees n,) in the order of the leaves
     opinions : (opinions, 3, l), of each tree from number l on: of each leaf whose labels are not one class alone, the
-        estimate, the mean belief and the mean plausibility of its rows
+        estimate; its bounds are those of the earlier state, or NaN (`quercus.trees.memory_forest.leaf_bounds`)
     counts : (trees, 2) of each tree the numbers of nodes and opinions
     """
-    trees, l, K = keys.shape[0], contours.shape[1], named.shape[0]
+    trees, l = keys.shape[0], contours.shape[1]
     had = rows.shape[0] // trees
     n = had + come.shape[0] - go.shape[0]
     grown, mine = np.empty((2 * n * trees, 4), np.int32), np.empty(n * trees + 1, np.int32)
@@ -75,7 +77,7 @@ def grow(
     class_counts, classes = np.empty((n + 1, l), np.int32), np.empty(l, np.int32)
     parts = np.empty((2, l), np.int32)
     kind, count, left = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
-    share, theta, order = np.empty((most, l)), np.empty(l), np.empty(K, np.int64)
+    share, theta, order = np.empty((most, l)), np.empty(l), np.empty(varying.shape[0], np.int64)
     column, label = np.empty(n, np.uint16), np.empty(n, np.int16)
     buffer, places = np.empty(max(n, go.shape[0], come.shape[0]), np.int32), np.empty(rank.shape[0], np.int64)
     coming, going = np.empty(come.shape[0], np.int32), np.empty(go.shape[0], np.int32)
@@ -86,7 +88,7 @@ def grow(
         for i in range(go.shape[0]):
             going[i] = go[i]
         new_counts[m, 0], new_counts[m, 1] = _grow_tree(
-            codes, named, kinds, labels, contours, beliefs, sole, rank, keys[m], table, nodes[node:],
+            codes, named, varying, kinds, labels, contours, sole, rank, keys[m], table, nodes[node:],
             rows[m * had:], opinions[opinion:], coming, going, gone, grown[made:], mine[m * n:],
             new_opinions[opined:], stack, below, tried, class_counts, classes, parts, kind, count, left, share, theta,
             order, column, label, buffer, places,
@@ -101,7 +103,7 @@ def grow(
 
 @borrowing
 def _grow_tree(
-    codes: Codes, named: Bools, kinds: Kinds, labels: Labels, contours: Floats, beliefs: Floats, sole: Kinds,
+    codes: Codes, named: Bools, varying: Ints, kinds: Kinds, labels: Labels, contours: Floats, sole: Kinds,
     rank: Ints, key: np.uint64, table: Floats, nodes: Kinds, rows: Rows, opinions: Floats, come: Rows, go: Rows,
     gone: Bools, grown: Kinds, mine: Rows, new_opinions: Floats, stack: Ints, keys: Keys, tried: Keys,
     class_counts: Kinds, classes: Kinds, parts: Kinds, kind: Kinds, count: Ints, left: Ints, share: Floats,
@@ -112,7 +114,7 @@ def _grow_tree(
     `come` and `go` are reordered. For the nodes that wait, `class_counts` has the count of each class, first -1 if it
     is not known, and `tried` the attributes that are known not to vary.
     """
-    l, K = contours.shape[1], named.shape[0]
+    l = contours.shape[1]
     stack[0, 0], stack[0, 1], stack[0, 2] = NONE, 0, 0 if rows.shape[0] else NONE
     stack[0, 3], stack[0, 4], stack[0, 5], stack[0, 6], stack[0, 7] = 0, 0, come.shape[0], 0, go.shape[0]
     keys[0], tried[0], class_counts[0, 0] = key, 0, NONE
@@ -155,6 +157,7 @@ def _grow_tree(
                 k, test, same = choose_test_of_classes(
                     codes,
                     named,
+                    varying,
                     here_rows,
                     here,
                     classes,
@@ -175,7 +178,7 @@ def _grow_tree(
             is_sole = theta[top] >= SOLE
             if not is_precise and not is_sole and end - start > 1:
                 k, test = choose_test(
-                    codes, named, here_rows, here, runs, count, share, table, order, left, column
+                    codes, named, varying, here_rows, here, runs, count, share, table, order, left, column
                 )
         stays = old >= 0 and nodes[old, 0] == k and nodes[old, 1] == test
         grown[node, 0], grown[node, 1], grown[node, 3] = k, test, end - start
@@ -183,10 +186,12 @@ def _grow_tree(
             grown[node, 2] = top
             if not (is_sole and is_precise):  # an uncertain label leaves the other classes plausible
                 grown[node, 2] = l + opined
-                _write_opinion(runs, kind, count, contours, beliefs, theta, new_opinions[opined])
+                for c in range(l):
+                    new_opinions[opined, 0, c] = theta[c]
+                    new_opinions[opined, 1, c] = new_opinions[opined, 2, c] = np.nan
                 opined += 1
             continue
-        mask = derived_key(derived_key(here, PLACES + K + k), test)
+        mask = names_key(here, test)  # of no use to a number
         if stays:
             in_middle = _partition_rows(codes, come, in_first, in_end, k, named[k], test, mask, buffer)
             out_middle = _partition_rows(codes, go, out_first, out_end, k, named[k], test, mask, buffer)
@@ -300,25 +305,6 @@ def _sort_few(mine: Rows, start: int, n: int, kinds: Kinds, rank: Ints) -> None:
                 at -= gap
             mine[start + at] = row
         gap //= 2
-
-
-@borrowing
-def _write_opinion(
-    runs: int, kind: Kinds, count: Ints, contours: Floats, beliefs: Floats, theta: Floats, opinion: Floats
-) -> None:
-    """Write the estimate of a leaf, and the mean belief and plausibility of its rows."""
-    total = 0.0
-    for c in range(theta.shape[0]):
-        opinion[1, c] = opinion[2, c] = 0.0
-    for d in range(runs):
-        total += count[d]
-        for c in range(theta.shape[0]):
-            opinion[1, c] += count[d] * beliefs[kind[d], c]
-            opinion[2, c] += count[d] * contours[kind[d], c]
-    for c in range(theta.shape[0]):
-        opinion[0, c] = theta[c]
-        opinion[1, c] /= total
-        opinion[2, c] /= total
 
 
 @borrowing

@@ -5,6 +5,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Keys = NDArray[np.uint64]
 
+ATTEMPTS = 64
+"""Attempts to draw a subset of the names that divides the rows of a node."""
+
 HASH_STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_FACTOR = np.uint64(0x94D049BB133111EB)

@@ -1,7 +1,7 @@
 """The members of a forest at one moment, and their predictions (theory §10.1, §10.3)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import EvidenceMoment
+from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMoment
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import common_length
+from quercus.trees.memory_forest.leaf_bounds import with_bounds
 from quercus.trees.memory_forest.memories import (
     BAYES,
     LADDER,
     MEMORIES,
-    bayes_rows,
     memories_of,
     remembered_places,
 )
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
+from quercus.trees.memory_forest.share_bounds import share_bounds
 
 Rows = NDArray[np.int32]
 
@@ -142,8 +143,18 @@ class Members:
         is_alike = self.book is book and len(self.labelled) == n and len(self.groves) > 0
         return is_alike and common_length(self.labelled, labelled) == n == common_length(self.kinds, kinds)
 
+    def with_bounds(self, contours: DistinctContours, level: float) -> "Members":
+        """Return the members with the bounds of all leaves over the cut at `level`, themselves if they have them."""
+        if all(grove.level == level and not np.isnan(grove.opinions[:, 1]).any() for grove in self.groves):
+            return self
+        kinds = np.zeros(int(self.labelled.max()) + 1, np.int32)
+        kinds[self.labelled] = self.kinds
+        return replace(self, groves=with_bounds(self.groves, kinds, contours, level))
+
     def mean_opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
         """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
+
+        For all three, the members must have the bounds for `level`.
 
         Parameters
         ----------
@@ -152,7 +163,7 @@ class Members:
         weights
             (members,) with sum 1.
         level
-            Level of the discounts of leaves (theory §10.4).
+            Level of the likelihood cut (theory §10.4).
         parts
             3, or 1: the estimate alone, (m, 1, l).
         """
@@ -168,11 +179,10 @@ class Members:
         shares: dict[int, float] = {}
         for each, weight in zip(self.bayes, weights[trees:], strict=True):
             shares[id(each)] = shares.get(id(each), 0.0) + float(weight)
-        rows = {id(each): n for each, n in zip(self.bayes, bayes_rows(len(self.labelled)), strict=True)}
         for each in {id(each): each for each in self.bayes}.values():
-            theta, sure = each.theta(values), level ** (1.0 / rows[id(each)])
-            of_bayes = (theta, sure * theta, 1.0 - sure + sure * theta)[:parts]
-            predicted += shares[id(each)] * np.stack(of_bayes, axis=1)
+            theta = each.theta(values)
+            bounds = share_bounds(theta, each.weight, level) if parts > 1 else ()
+            predicted += shares[id(each)] * np.stack([theta, *bounds], axis=1)
         return predicted
 
     def mean_of(self, values: Floats, weights: Floats, what: Callable[[Floats], Floats]) -> Floats:

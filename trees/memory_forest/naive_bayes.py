@@ -30,6 +30,8 @@ class NaiveBayes(WritableArrays):
     ----------
     named
         (K,) whether an attribute is nominal.
+    weight
+        How much its labels say together: the sum of ``1 - min pl / max pl``, 1 for a row that excludes a class.
     prior
         (l,) estimate of the classes' probabilities.
     means, deviations
@@ -39,6 +41,7 @@ class NaiveBayes(WritableArrays):
     """
 
     named: Bools
+    weight: float
     prior: Floats
     means: Floats
     deviations: Floats
@@ -58,17 +61,22 @@ class NaiveBayes(WritableArrays):
             np.argsort(contours.lexicographic_rank)
         ]  # it does not depend on the log's order
         uncertain = contours.values[kinds[klass == NONE]]
-        free = float((uncertain.min(axis=1) / uncertain.max(axis=1)).sum()) / len(rows)
-        means, deviations = fit_densities(values, rows, np.flatnonzero(~named), klass, uncertain, free)
+        free = float((uncertain.min(axis=1) / uncertain.max(axis=1)).sum())
+        means, deviations = fit_densities(
+            values, rows, np.flatnonzero(~named), klass, uncertain, free / len(rows)
+        )
         prior = _name_frequencies(np.zeros(len(rows), np.int64), 1, klass, rank, ranked)[1]
         tables = []
         for k in np.flatnonzero(named):
             column = values[rows, k]
             known = ~np.isnan(column)
             names = column[known].astype(np.int64)
-            width = int(names.max(initial=-1)) + 2
+            if names.size and names.min() < names.max():
+                width = int(names.max()) + 2
+            else:  # one name, or none, tells no class from another; nor does one that nobody has seen
+                names, width = np.zeros_like(names), 1
             tables.append(np.log(_name_frequencies(names, width, klass[known], rank[known], ranked)[0]))
-        return cls(named, prior, means, deviations, tuple(tables))
+        return cls(named, len(rows) - free, prior, means, deviations, tuple(tables))
 
     def theta(self, values: Floats) -> Floats:
         """Return the probabilities (m, l) of rows of values (m, K)."""

@@ -17,7 +17,7 @@ from quercus.trees.memory_forest.draws import (
     number_below,
     number_between,
 )
-from quercus.trees.memory_forest.hashes import ONE
+from quercus.trees.memory_forest.hashes import ATTEMPTS, ONE
 from quercus.trees.tree.indices import NONE
 
 Codes = NDArray[
@@ -32,7 +32,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-ATTEMPTS = 64  # attempts to draw a subset of the names that divides the rows
 ALL_KNOWN = 0xFFFF  # cut of a test that separates known numbers from missing ones
 SOLE = 1.0 - 1e-9  # a class with this much probability is the only one
 PURITY_TIE = 1e-9  # nats; a gain, times the rows, must exceed the best so far by more (theory §10.2)
@@ -293,14 +292,20 @@ def purity_of_classes(count: Kinds, left: Kinds, table: Floats) -> float:
 
 
 @borrowing
-def tests_wanted(K: int) -> int:
-    """Return the number of varying attributes that get a test: ``⌈√K⌉``."""
-    return np.int64(np.ceil(np.sqrt(K)))  # type: ignore[return-value]
+def tests_wanted(A: int) -> int:
+    """Return how many attributes that vary in a node get a test: ``⌈√A⌉`` of the A that vary in the log."""
+    return np.int64(np.ceil(np.sqrt(A)))  # type: ignore[return-value]
+
+
+@borrowing
+def names_key(key: np.uint64, test: int) -> np.uint64:
+    """Return the key of the names of a test, of a node with this key: see `choose_test`."""
+    return derived_key(derived_key(key, PLACES + test // ATTEMPTS), test % ATTEMPTS)
 
 
 @borrowing
 def draw_order(order: Ints, place: int, key: np.uint64) -> int:
-    """Draw the attribute at a place of the order from those that have no place yet."""
+    """Draw the one at a place of the order from those that have no place yet."""
     other = place + number_below(derived_key(key, PLACES + place), order.shape[0] - place)
     k = order[other]
     order[other], order[place] = order[place], k
@@ -309,21 +314,23 @@ def draw_order(order: Ints, place: int, key: np.uint64) -> int:
 
 @borrowing
 def choose_test(
-    codes: Codes, named: Bools, rows: Rows, key: np.uint64, runs: int, count: Ints,
+    codes: Codes, named: Bools, varying: Ints, rows: Rows, key: np.uint64, runs: int, count: Ints,
     share: Floats, table: Floats, order: Ints, left: Ints, column: Column,
 ) -> tuple[int, int]:  # fmt: skip
     """Return attribute and test of a node with labels that are not precise, ``(NONE, 0)`` if nothing varies.
 
-    The key draws an order of the attributes; the first ``⌈√K⌉`` that vary get a test. The first of tests with equal
-    gains is chosen.
+    The key draws an order of the attributes that vary in the log (A of them, numbered among themselves); the first
+    ``⌈√A⌉`` that vary here get a test. The first of tests with equal gains is chosen. The test of a number is as in
+    `goes_left`; that of names is the attempt, plus 64 times the number of the draw, by which `names_key` finds them.
     """
-    K = named.shape[0]
-    for k in range(K):
-        order[k] = k
+    A = varying.shape[0]
+    for j in range(A):
+        order[j] = j
     best, attribute, chosen, drawn = -np.inf, NONE, 0, 0
-    for place in range(K):
-        k = draw_order(order, place, key)
-        mine = derived_key(key, PLACES + K + k)
+    for place in range(A):
+        j = draw_order(order, place, key)
+        k = varying[j]
+        mine = derived_key(key, PLACES + A + j)
         low, high, missing = read_column(codes, rows, k, column)
         test = draw_test(column, rows.shape[0], named[k], low, high, missing, mine)
         if test == NONE:
@@ -331,16 +338,16 @@ def choose_test(
         count_left(column, runs, count, named[k], test, derived_key(mine, test), left)
         pure = purity(runs, count, left, share, table)
         if pure > best + PURITY_TIE:
-            best, attribute, chosen = pure, k, test
+            best, attribute, chosen = pure, k, test + ATTEMPTS * (A + j) if named[k] else test
         drawn += 1
-        if drawn == tests_wanted(K):
+        if drawn == tests_wanted(A):
             break
     return attribute, chosen
 
 
 @borrowing
 def choose_test_of_classes(
-    codes: Codes, named: Bools, rows: Rows, key: np.uint64, classes: Kinds, labels: Labels,
+    codes: Codes, named: Bools, varying: Ints, rows: Rows, key: np.uint64, classes: Kinds, labels: Labels,
     table: Floats, same: np.uint64, order: Ints, left: Kinds, label: Labels, column: Column,
 ) -> tuple[int, int, np.uint64]:  # fmt: skip
     """Return the same for a node with precise labels, `classes` (l,) rows of each class, and the updated `same`.
@@ -349,14 +356,15 @@ def choose_test_of_classes(
     better than one that separates the classes, so the first such test ends the search. At the end, the second line of
     `left` (2, l) has the number of rows of each class that go left by the chosen test.
     """
-    K, n, l = named.shape[0], rows.shape[0], classes.shape[0]
-    for k in range(K):
-        order[k] = k
+    A, n, l = varying.shape[0], rows.shape[0], classes.shape[0]
+    for j in range(A):
+        order[j] = j
     for i in range(n):
         label[i] = labels[np.uint32(rows[i])]
-    best, attribute, chosen, wanted = -np.inf, NONE, 0, tests_wanted(K)
-    for place in range(K):
-        k = draw_order(order, place, key)
+    best, attribute, chosen, wanted = -np.inf, NONE, 0, tests_wanted(A)
+    for place in range(A):
+        j = draw_order(order, place, key)
+        k = varying[j]
         bit = ONE << np.uint64(k) if k < BITS else NO_BIT
         if same & bit:
             continue
@@ -364,14 +372,14 @@ def choose_test_of_classes(
         if high == 0 or (low == high and not missing):
             same |= bit
             continue
-        mine = derived_key(key, PLACES + K + k)
+        mine = derived_key(key, PLACES + A + j)
         test = draw_test(column, n, named[k], low, high, missing, mine)
         if test == NONE:
             continue
         count_left_of_classes(column, label, n, named[k], test, derived_key(mine, test), left[0])
         pure = purity_of_classes(classes, left[0], table)
         if pure > best + PURITY_TIE:
-            best, attribute, chosen = pure, k, test
+            best, attribute, chosen = pure, k, test + ATTEMPTS * (A + j) if named[k] else test
             for c in range(l):
                 left[1, c] = left[0, c]
         wanted -= 1

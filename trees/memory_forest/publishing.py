@@ -31,7 +31,7 @@ def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:
 
 def served_members(forest: MemoryForest) -> ServedMembers:
     """Return the members as they are now."""
-    members = forest.members()
+    members = forest.bounded_members()
     trees, l = members.trees, members.size
     distinct = {id(each): each for each in members.bayes}
     order = {key: number for number, key in enumerate(distinct)}
@@ -52,4 +52,4 @@ def served_members(forest: MemoryForest) -> ServedMembers:
 
 
 def _bayes_table(member: NaiveBayes) -> BayesTable:
-    return BayesTable(member.prior, member.means, member.deviations, member.frequencies)
+    return BayesTable(member.weight, member.prior, member.means, member.deviations, member.frequencies)

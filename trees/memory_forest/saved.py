@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.draws import member_key
-from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
+from quercus.trees.memory_forest.evidence import NEVER, UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
 from quercus.trees.memory_forest.members import Members
@@ -70,6 +70,9 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "judged_theta": np.array([block.theta for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
         "judged_contours": np.array([block.contours for block in judged]).reshape(-1, BLOCK, l),
         **_tree_columns(judges.trees, l),
+        "tree_levels": np.array([grove.level for grove in judges.groves], np.float64),
+        "constant_rows": evidence.constant_rows,
+        "judge_varies": np.isin(np.arange(len(evidence.named)), judges.book.varying),
         **_early_columns(recent.early),
     }
     return SavedForest(recent.begun, recent.early.begun, columns)
@@ -90,7 +93,8 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         codes=columns["codes"],
         kinds=columns["kinds"],
         labelled=columns["told"],
-        book=_book_of("cuts", columns, forest.evidence.named),
+        book=_book_of("cuts", columns, forest.evidence.named, _varying_of(columns)),
+        constant_rows=np.array(columns["constant_rows"]),
     )
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
@@ -140,11 +144,12 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
         labelled, kinds = now.labelled[:count], now.labelled_kinds[:count]
     if len(labelled) != count:
         raise ValueError(f"{len(labelled)} rows were labelled before the last block, must be {count}")
-    book = _book_of("judge_cuts", columns, evidence.named)
+    book = _book_of("judge_cuts", columns, evidence.named, np.flatnonzero(columns["judge_varies"]))
     if _same_book(book, evidence.book):
         book = evidence.book
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
-    groves = [Grove.of(trees[step :: len(LADDER)]) for step in range(min(len(trees), len(LADDER)))]
+    levels = columns["tree_levels"].tolist()
+    groves = [Grove.of(trees[step :: len(LADDER)], level) for step, level in enumerate(levels)]
     without = Members(book, evidence.size, labelled, kinds, groves, ())
     bayes = without.next_bayes(EvidenceMoment(evidence, len(evidence), labelled, kinds), 0) if trees else ()
     return replace(without, bayes=bayes)
@@ -157,15 +162,20 @@ def _book_columns(name: str, book: Codebook) -> dict[str, NDArray[Any]]:
     }
 
 
-def _book_of(name: str, columns: Columns, named: NDArray[np.bool_]) -> Codebook:
+def _varying_of(columns: Columns) -> NDArray[np.int64]:
+    return np.flatnonzero(columns["constant_rows"] < len(columns["kinds"]))
+
+
+def _book_of(name: str, columns: Columns, named: NDArray[np.bool_], varying: NDArray[np.int64]) -> Codebook:
     counts = columns[f"{name}_counts"]
     if counts.min(initial=0) < 0 or counts.sum() != len(columns[name]):
         raise ValueError(f"column {name} has {len(columns[name])} cuts, must have {counts.sum()}")
-    return Codebook(named, tuple(np.split(np.array(columns[name]), np.cumsum(counts)[:-1])))
+    return Codebook(named, tuple(np.split(np.array(columns[name]), np.cumsum(counts)[:-1])), varying)
 
 
 def _same_book(one: Codebook, other: Codebook) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one.cuts, other.cuts, strict=True))
+    cuts = zip((*one.cuts, one.varying), (*other.cuts, other.varying), strict=True)
+    return all(np.array_equal(a, b) for a, b in cuts)
 
 
 def _tree_columns(trees: Sequence[MemberTree], size: int) -> dict[str, NDArray[Any]]:
@@ -250,10 +260,15 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "early_count": (1,),
         "early_kinds": (len(columns["early_told"]),),
         "tree_opinions": (len(columns["tree_opinions"]), 3, size),
+        "tree_levels": (min(len(columns["tree_counts"]), len(LADDER)),),
+        "constant_rows": (attributes,),
+        "judge_varies": (attributes,),
     }
     for name, shape in shapes.items():
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
     _check_range("kinds", columns["kinds"], UNLABELLED, d)
+    constant = columns["constant_rows"]
+    _check_range("constant_rows", constant[constant != NEVER], 1, n)
     if blocks > BLOCKS:
         raise ValueError(f"{blocks} blocks were judged, at most {BLOCKS} count")

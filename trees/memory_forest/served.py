@@ -23,8 +23,8 @@ from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.hashes import LEFT, PLACES, RIGHT, coin_tosses, derived_keys
-from quercus.trees.memory_forest.memories import bayes_rows
+from quercus.trees.memory_forest.hashes import ATTEMPTS, LEFT, PLACES, RIGHT, coin_tosses, derived_keys
+from quercus.trees.memory_forest.share_bounds import share_bounds
 from quercus.trees.tree.flat import FlatTree
 
 Keys = NDArray[np.uint64]
@@ -39,6 +39,8 @@ class BayesTable:
 
     Parameters
     ----------
+    weight
+        How much its labels say together, see `quercus.trees.memory_forest.naive_bayes.NaiveBayes`.
     prior
         (l,) of the classes.
     means, deviations
@@ -47,6 +49,7 @@ class BayesTable:
         Log-frequencies (names + 1, l) of each nominal attribute: the last for a name that was not seen.
     """
 
+    weight: float
     prior: Floats
     means: Floats
     deviations: Floats
@@ -61,7 +64,8 @@ class BayesTable:
             with np.errstate(over="ignore"):  # beyond `FARTHEST` in any case
                 z = (column[known, np.newaxis] - means) / deviations
                 z *= z
-            logs[known] -= 0.5 * np.minimum(z, FARTHEST) + np.log(deviations) + LOG_SQRT_2PI
+            own = 0.5 * np.minimum(z, FARTHEST) + np.log(deviations) + LOG_SQRT_2PI
+            logs[known] -= own - own.min(axis=1, keepdims=True)
         for column, table in zip(values[:, named].T, self.frequencies, strict=True):
             known = np.flatnonzero(~np.isnan(column))
             logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
@@ -91,7 +95,7 @@ class ServedMembers:
     weights
         (members,) with sum 1.
     level
-        Level of the discounts of leaves.
+        Level of the likelihood cut that bounds are over.
     labelled
         Number of rows that the members learned from.
     """
@@ -120,22 +124,19 @@ class ServedMembers:
         for start in range(0, len(values), step):
             predicted[start : start + step] = self._of_trees(codes[start : start + step])
         shares = np.bincount(self.bayes_numbers, self.weights[len(self.keys) :], len(self.bayes))
-        rows = dict(zip(self.bayes_numbers.tolist(), bayes_rows(self.labelled), strict=True))
-        for number, (each, share) in enumerate(zip(self.bayes, shares, strict=True)):
-            sure = self.level ** (1.0 / rows[number])
+        for each, share in zip(self.bayes, shares, strict=True):
             theta = each.theta(values, self.book.named)
-            predicted += share * np.stack((theta, sure * theta, 1.0 - sure + sure * theta), axis=1)
+            predicted += share * np.stack([theta, *share_bounds(theta, each.weight, self.level)], axis=1)
         return opinion_predictions(predicted, self.labelled, self.size)
 
     def _of_trees(self, codes: NDArray[np.uint16]) -> Floats:
         leaves = self._row_leaves(codes)
         opinions = self._opinion_table[self._opinion_numbers[leaves]]  # (T, m, 3, l)
-        sure = self.level ** (1.0 / self.nodes[3][leaves])
-        weights = self.weights[: len(self.keys)]
-        means = np.empty((len(codes), 3, self.size))
-        means[:, 0] = np.einsum("t,tmc->mc", weights, opinions[:, :, 0])
-        means[:, 1] = np.einsum("t,tm,tmc->mc", weights, sure, opinions[:, :, 1])
-        means[:, 2] = np.einsum("t,tmc->mc", weights, 1.0 - sure[..., np.newaxis] * (1.0 - opinions[:, :, 2]))
+        weights, doubt = self.weights[: len(self.keys)], self._doubts[leaves]
+        means: Floats = np.einsum("t,tmkc->mkc", weights, opinions)
+        of_class = np.einsum("t,tm,tmc->mc", weights, doubt, opinions[:, :, 0])
+        means[:, 1] -= of_class
+        means[:, 2] += np.einsum("t,tm->m", weights, doubt)[:, np.newaxis] - of_class
         return means
 
     def _row_leaves(self, codes: NDArray[np.uint16]) -> Ints:
@@ -173,7 +174,7 @@ class ServedMembers:
             key[left], key[right] = derived_keys(key[level], LEFT), derived_keys(key[level], RIGHT)
             level = np.concatenate([left, right])
             level = level[attribute[level] >= 0]
-        return derived_keys(derived_keys(key, PLACES + len(self.book.named) + attribute), test)
+        return derived_keys(derived_keys(key, PLACES + test // ATTEMPTS), test % ATTEMPTS)
 
     @cached_property
     def _opinion_numbers(self) -> Ints:
@@ -182,6 +183,13 @@ class ServedMembers:
         own = self.nodes[2].astype(np.int64)
         opinion: Ints = np.where(own < self.size, own, own + np.repeat(before, self.node_counts))
         return np.where(self.nodes[0] < 0, opinion, 0)
+
+    @cached_property
+    def _doubts(self) -> Floats:
+        """(nodes,) what the cut of a leaf of one class leaves to the other classes at most; 0 of others."""
+        attribute, _, own, size = self.nodes
+        doubt: Floats = np.where((attribute < 0) & (own < self.size), 1.0 - self.level ** (1.0 / size), 0.0)
+        return doubt
 
     @cached_property
     def _opinion_table(self) -> Floats:

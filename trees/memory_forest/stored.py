@@ -25,6 +25,7 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
         "forest_opinion_counts": members.opinion_counts,
         "forest_nodes": members.nodes,
         "forest_opinions": members.opinions,
+        "forest_bayes_weights": np.array([each.weight for each in members.bayes], dtype=np.float64),
         "forest_priors": np.array([each.prior for each in members.bayes]).reshape(-1, l),
         "forest_means": np.concatenate([np.empty((0, l)), *(each.means for each in members.bayes)]),
         "forest_deviations": np.concatenate([np.empty((0, l)), *(each.deviations for each in members.bayes)]),
@@ -42,7 +43,7 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
     named = columns["forest_named"]
     cuts = np.split(columns["forest_cuts"], np.cumsum(columns["forest_cut_counts"])[:-1])
     return ServedMembers(
-        book=Codebook(named, tuple(cuts)),
+        book=Codebook(named, tuple(cuts), np.empty(0, np.int64)),
         size=size,
         keys=columns["forest_keys"],
         node_counts=columns["forest_node_counts"],
@@ -64,6 +65,7 @@ def _bayes_tables(columns: Columns, numbers: int, names: int) -> tuple[BayesTabl
         here = slice(i * numbers, (i + 1) * numbers)
         bayes.append(
             BayesTable(
+                columns["forest_bayes_weights"][i].item(),
                 prior,
                 columns["forest_means"][here],
                 columns["forest_deviations"][here],

@@ -1,6 +1,7 @@
 """Laws of every learner. Another one joins by a line in BASES."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,17 +90,36 @@ def check(said: Predictions, count: int, size: int = CLASSES) -> None:
     for column in (said.theta, said.pignistic, said.belief, said.plausibility, said.classes):
         assert column.shape == (count, size)
     np.testing.assert_allclose(said.theta.sum(axis=1), 1.0)
-    assert (said.belief <= said.plausibility + 1e-9).all()
-    assert (said.belief - 1e-9 <= said.theta).all()
-    assert (said.theta <= said.plausibility + 1e-9).all()
+    assert (said.belief - 1e-12 <= said.theta).all()
+    assert (said.theta <= said.plausibility + 1e-12).all()
     assert (said.belief >= -1e-12).all()
-    assert (said.plausibility <= 1 + 1e-9).all()
+    assert (said.plausibility <= 1 + 1e-12).all()
     assert said.classes[np.arange(count), said.klass].all()
     assert (said.theta[np.arange(count), said.klass] >= said.theta.max(axis=1) - 1e-9).all()
     if said.masses is not None:
         assert len(said.masses) == count
         for row, mass in enumerate(said.masses):
             np.testing.assert_allclose(mass.contour(), said.plausibility[row], atol=1e-9)
+
+
+def other_labels(kind: str, seed: int = 0) -> Table:
+    """Sets, plausibilities (also below 1), answers that may be wrong, and random masses."""
+    values, classes = rows(seed)
+    rng, precise = np.random.default_rng(seed), np.eye(CLASSES)[classes]
+    if kind == "random masses":
+        shares = rng.dirichlet(np.ones(7), len(classes))
+        return Table.of_masses(
+            values,
+            ATTRIBUTES,
+            [MassFunction.of(CLASSES, dict(enumerate(each.tolist(), 1))) for each in shares],
+        )
+    wrong = np.where(rng.random(len(classes)) < 0.3, rng.integers(0, CLASSES, len(classes)), classes)
+    contours = {
+        "sets": np.maximum(precise, np.eye(CLASSES)[rng.integers(0, CLASSES, len(classes))]),
+        "plausibilities": 0.7 * np.maximum(precise, rng.random(precise.shape)),
+        "answers of reliability .8": 0.8 * np.eye(CLASSES)[wrong] + 0.2,
+    }[kind]
+    return Table.of_contours(values, ATTRIBUTES, contours)
 
 
 def uncertain() -> list[list[Value]]:
@@ -131,6 +151,22 @@ def test_it_learns_and_says_what_predictions_hold(algorithm: Algorithm, table: T
     assert (said.klass == classes).mean() > 0.5
     check(model.predict_rows(uncertain()), 6)
     check(model.predict(values[:0]), 0)
+
+
+@every
+@pytest.mark.parametrize("kind", ["sets", "plausibilities", "answers of reliability .8", "random masses"])
+def test_the_probability_lies_between_belief_and_plausibility(algorithm: Algorithm, kind: str) -> None:
+    base, at_levels = getattr(algorithm, "base", algorithm), [algorithm]
+    if isinstance(base, Abc45 | E2m):
+        leveled = [replace(base, prediction_level=level) for level in (0.0, 0.75, 1.0)]
+        at_levels = [
+            replace(algorithm, base=each) if isinstance(algorithm, Forest) else each for each in leveled
+        ]
+    values, _ = rows(11, 40)
+    for each in at_levels:
+        model = fit(each, other_labels(kind))
+        check(model.predict(values), 40)
+        check(model.predict_rows(uncertain()), 6)
 
 
 @every

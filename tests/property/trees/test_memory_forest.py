@@ -73,13 +73,14 @@ class Slow:
         return [here, *self.grow(left, mixed(key, 0)), *self.grow(right, mixed(key, 1))]
 
     def split(self, rows: list[int], key: int) -> tuple[int, list[int]] | None:
-        K = len(self.named)
-        order, best, found, tried = list(range(K)), math.inf, None, 0
-        for place in range(K):
-            other = place + drawn(mixed(key, 2 + place), K - place)
+        varying = [k for k, column in enumerate(self.codes.T.tolist()) if len(set(column)) > 1]
+        A = len(varying)
+        order, best, found, tried = list(range(A)), math.inf, None, 0
+        for place in range(A):
+            other = place + drawn(mixed(key, 2 + place), A - place)
             order[place], order[other] = order[other], order[place]
-            k = order[place]
-            left = self.test(rows, k, mixed(key, 2 + K + k))
+            k = varying[order[place]]
+            left = self.test(rows, k, mixed(key, 2 + A + order[place]))
             if left is None:
                 continue
             right = [row for row in rows if row not in left]
@@ -87,7 +88,7 @@ class Slow:
             if entropy < best - 1e-9:
                 best, found = entropy, (k, left)
             tried += 1
-            if tried == math.ceil(math.sqrt(K)):
+            if tried == math.ceil(math.sqrt(A)):
                 break
         return found
 
@@ -204,7 +205,7 @@ def assert_same_tree(one: MemberTree, other: MemberTree, size: int) -> None:
     np.testing.assert_array_equal(one.nodes[[0, 1, 3]], other.nodes[[0, 1, 3]])
     inner = one.nodes[0] >= 0
     np.testing.assert_array_equal(one.nodes[2, inner], other.nodes[2, inner])
-    np.testing.assert_array_equal(said_at_leaves(one, size), said_at_leaves(other, size))
+    np.testing.assert_array_equal(said_at_leaves(one, size)[:, 0], said_at_leaves(other, size)[:, 0])
 
 
 def assert_same(one: MemoryForest, other: MemoryForest) -> None:
@@ -222,7 +223,10 @@ def assert_same(one: MemoryForest, other: MemoryForest) -> None:
     assert one.accuracy == other.accuracy
     some = one.evidence.values[:20]
     if len(some):
-        np.testing.assert_array_equal(one.predict(some).theta, other.predict(some).theta)
+        said, expected = one.predict(some), other.predict(some)
+        np.testing.assert_array_equal(said.theta, expected.theta)
+        np.testing.assert_array_equal(said.belief, expected.belief)
+        np.testing.assert_array_equal(said.plausibility, expected.plausibility)
 
 
 def forest(named: NDArray[np.bool_], classes: int) -> MemoryForest:
@@ -482,7 +486,7 @@ def test_regions_labelled_with_sets_stay_open() -> None:
     found = forest(np.array([False]), 3)
     found.observe(np.arange(20.0)[:, np.newaxis], np.array([[1.0, 1.0, 0.0]] * 10 + [[0.0, 0.0, 1.0]] * 10))
     said = found.predict(np.array([[2.0], [18.0]]))
-    trees = found.members().mean_opinions(np.array([[2.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 0.75)
+    trees = found.bounded_members().mean_opinions(np.array([[2.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 0.75)
     assert trees[0, 0] == pytest.approx([0.5, 0.5, 0.0])
     assert said.belief[0, :2].max() < 0.3
     assert said.plausibility[0, :2].min() > 0.8
@@ -490,12 +494,21 @@ def test_regions_labelled_with_sets_stay_open() -> None:
     assert said.klass[1] == 2
 
 
-def test_a_naive_bayes_member_is_discounted_for_the_rows_that_it_remembers() -> None:
+def test_the_bounds_of_a_naive_bayes_member_are_those_of_the_labels_that_it_remembers() -> None:
+    """Those of so many precise labels with its shares; a label of reliability .4 weighs .4."""
     found = forest(np.array([False]), 2)
-    found.observe(np.arange(900.0)[:, np.newaxis], np.eye(2)[np.arange(900) % 2])
-    for member, rows in enumerate((600, 900, 900), start=7):
-        said = found.members().mean_opinions(np.array([[2.0]]), np.eye(10)[member], 0.75)
-        assert said[0, 2] - said[0, 1] == pytest.approx(1.0 - 0.75 ** (1 / rows))
+    contours = np.maximum(
+        np.eye(2)[np.arange(900) % 2], np.where(np.arange(900) < 450, 0.6, 0.0)[:, np.newaxis]
+    )
+    found.observe(np.arange(900.0)[:, np.newaxis], contours)
+    for member, weight in enumerate((150 * 0.4 + 450, 450 * 1.4, 450 * 1.4), start=7):
+        said = found.bounded_members().mean_opinions(np.array([[2.0]]), np.eye(10)[member], 0.75)[0]
+        for c in range(2):
+            for end in said[1:, c]:
+                log_ratio = said[0] @ (np.log([end, 1 - end] if c == 0 else [1 - end, end]) - np.log(said[0]))
+                assert weight * log_ratio == pytest.approx(math.log(0.75), abs=1e-9)
+        assert (said[1] < said[0]).all()
+        assert (said[0] < said[2]).all()
 
 
 def test_a_number_says_nothing_of_a_class_whose_numbers_are_all_missing() -> None:
@@ -515,12 +528,17 @@ def test_no_number_is_too_large_or_too_small_for_naive_bayes(scale: float) -> No
     np.testing.assert_allclose(member.theta(numbers).sum(axis=1), 1.0)
 
 
-def test_a_doubtful_label_leaves_the_other_class_plausible() -> None:
-    """The estimate is at a vertex; the bounds are those of the labels (theory §10.4)."""
+def test_doubtful_labels_bound_what_they_leave_possible_together() -> None:
+    """Of 20 labels (1, .5), ``20 ln(θ_a + θ_b / 2) ≥ ln λ``: each leaves half to b, all together little."""
     found = forest(np.array([False]), 2)
     found.observe(np.zeros((20, 1)), np.tile([1.0, 0.5], (20, 1)))
-    trees = found.members().mean_opinions(np.array([[0.0]]), np.array([1 / 7] * 7 + [0.0] * 3), 1.0)
-    assert trees[0] == pytest.approx(np.array([[1.0, 0.0], [0.5, 0.0], [1.0, 0.5]]))
+    for level in (1.0, 0.75, 0.01, 0.0):
+        found.level = level
+        trees = found.bounded_members().mean_opinions(
+            np.array([[0.0]]), np.array([1 / 7] * 7 + [0.0] * 3), level
+        )
+        other = min(2.0 * (1.0 - level ** (1 / 20)), 1.0)
+        assert trees[0] == pytest.approx(np.array([[1.0, 0.0], [1.0 - other, 0.0], [1.0, other]]), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -16,7 +16,7 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
     attributes: int, number_bytes: int
 ) -> None:
     """Rows that have no value in common are as far apart as rows can be."""
-    book = Codebook(np.ones(attributes, dtype=np.bool_), (np.empty(0),) * attributes)
+    book = Codebook(np.ones(attributes, dtype=np.bool_), (np.empty(0),) * attributes, np.arange(attributes))
     codes = np.repeat(np.arange(1, 9, dtype=np.uint16)[:, np.newaxis], attributes, axis=1)
     codes[4:, ::3] = 1
     rows = np.arange(3)
@@ -104,7 +104,9 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(covering, "distances", watched(distances))
     monkeypatch.setattr(covering, "nearest_distances", watched(nearest))
-    assert apart.fits_codebook(Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts)))
+    assert apart.fits_codebook(
+        Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts), book.varying.copy())
+    )
     apart.follow_rows(np.arange(301), codes)
     far = apart.candidate_distances(candidates, codes)
     apart.group_distances([np.arange(50)], codes)

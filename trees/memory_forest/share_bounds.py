@@ -1,0 +1,53 @@
+"""Bounds of probabilities that stand for the shares of classes among precise labels (theory §10.4)."""
+
+import math
+
+import numpy as np
+
+from quercus.belief.arrays import Floats
+
+STEPS = 50  # of Newton's method, at most; 4 to 8 are usual
+STILL = 1e-13  # a step of the log-odds, relative to them, after which the end is found
+ROUNDING = 4e-16  # of an end
+NONE_TO_SPEAK_OF = 1e-100  # a share below it moves no end by as much as rounding does
+
+
+def share_bounds(theta: Floats, weight: float, level: float) -> tuple[Floats, Floats]:
+    """Return the least and the greatest probability of each class over a likelihood cut: each of the shape of `theta`.
+
+    The cut, at `level`, is that of precise labels that weigh `weight` together, a share `theta` of which has the class.
+
+    Examples
+    --------
+    >>> lower, upper = share_bounds(np.array([0.0, 0.5, 1.0]), 10.0, 0.15)
+    >>> lower.round(4).tolist(), upper.round(4).tolist()
+    ([0.0, 0.2189, 0.8272], [0.1728, 0.7811, 1.0])
+    """
+    if level == 1.0:
+        return theta, theta
+    ends = _greatest_shares(
+        np.stack([theta, 1.0 - theta]), math.log(level) / weight if level > 0.0 else -math.inf
+    )
+    return np.minimum(np.maximum(1.0 - ends[1], 0.0), theta), np.maximum(ends[0], theta)
+
+
+def _greatest_shares(p: Floats, depth: float) -> Floats:
+    """Return the greatest ``t`` with ``p ln(t / p) + (1 - p) ln((1 - t) / (1 - p)) >= depth``, or a little more.
+
+    The left side is concave in ``u = ln(t / (1 - t))``, so every step of Newton's ends to the right of the root.
+    """
+    end = np.where(p < 1.0, min(ROUNDING - math.expm1(depth), 1.0), 1.0)
+    inner = (p > NONE_TO_SPEAK_OF) & (p < 1.0)
+    if math.isinf(depth) or not inner.any():
+        return end
+    mine = p[inner]
+    entropy = mine * np.log(mine) + (1.0 - mine) * np.log1p(-mine)
+    u = np.log(mine) - np.log1p(-mine) + np.sqrt(-2.0 * depth / (mine * (1.0 - mine)))
+    for _ in range(STEPS):
+        x = np.exp(-u)
+        move = (-np.log1p(x) - (1.0 - mine) * u - entropy - depth) / (1.0 / (1.0 + x) - mine)
+        u += move
+        if (np.abs(move) <= STILL * (1.0 + np.abs(u))).all():
+            break
+    end[inner] = np.minimum(1.0 / (1.0 + np.exp(-u)) + ROUNDING, 1.0)
+    return end
