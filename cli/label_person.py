@@ -12,11 +12,11 @@ from rich.console import Console, RenderableType
 
 from quercus.cli.label_queue import TerminalQueue
 from quercus.cli.label_screen import (
-    HELP,
     MOST_KEYS,
     TERMS_TEXT,
     answer_list,
     answer_screen,
+    help_text,
     neighbour_list,
     print_parts,
     prompt_line,
@@ -28,7 +28,7 @@ from quercus.client.answers import Answer as GivenAnswer
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
-from quercus.client.keys import BACK_KEYS, CLASS_KEYS, UNSEEN_S, class_of, command_of
+from quercus.client.keys import UNSEEN_S, LabellingKeys, labelling_keys
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import Query
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
@@ -111,7 +111,7 @@ class TerminalLabeller:
         self._last: tuple[Query, str] | None = (
             None  # the last query that was answered or refused, and the reply
         )
-        self._shown_at = 0.0
+        self._shown_at = self._readable_at = 0.0
         self._comment = self.answer_text = ""
         self.took_s = 0.0
 
@@ -164,6 +164,7 @@ class TerminalLabeller:
         print_parts(self._console, parts)
         self._keyboard.drop_typed()
         self._shown_at = time.monotonic()
+        self._readable_at = self._shown_at + UNSEEN_S
 
     def _read_answer(
         self, classes: tuple[str, ...], asked: Query | None
@@ -188,27 +189,34 @@ class TerminalLabeller:
         if self._classes:
             self._console.print(prompt_line(self._classes, self._console.width))
 
-    def _read_key(self) -> str:
-        """Return the next key that is meant for the shown query; ``b`` is for the previous one and may come at once."""
+    def _read_key(self, keys: LabellingKeys) -> str:
+        """Return the next key that is meant for the shown query; back is about the previous one and may come at once.
+
+        A key that comes too early delays those behind it: it is held down, or was meant for what was shown before.
+        """
         while True:
             key = self._keyboard.read_key()
-            if key in BACK_KEYS or key == END or time.monotonic() - self._shown_at >= UNSEEN_S:
+            if key == END or keys.command_of(key) == "back" or time.monotonic() >= self._readable_at:
                 return key
+            self._readable_at = time.monotonic() + UNSEEN_S
 
     def _handle_key(
         self, classes: tuple[str, ...], asked: Query | None
     ) -> Answer | Quit | TakenBack | EditEarlier:
         """Return the result of one key; ``None``: ask again."""
-        key = self._read_key()
-        command = command_of("q" if key == END else key)
+        keys = labelling_keys(classes)
+        key = self._read_key(keys)
+        command = "quit" if key == END else keys.command_of(key)
         if command is None:
-            return self._choose_class(key, classes)
-        if command.name in _ENDINGS:
-            word, ending = _ENDINGS[command.name]
+            return self._choose_class(key, keys)
+        if command in _ENDINGS:
+            word, ending = _ENDINGS[command]
             self._echo_answer(word)
             return ending
-        if asked is None and command.name in {"back", "own_answers", "neighbours"}:
-            self._print_warning("finish this correction first; k leaves it as it is")
+        if asked is None and command in {"back", "own_answers", "neighbours"}:
+            self._print_warning(
+                f"finish this correction first; {keys.commands['skip'][0]} leaves it as it is"
+            )
             return None
         actions: dict[str, Callable[[], Answer | TakenBack | EditEarlier]] = {
             "set": lambda: self._choose_set(classes),
@@ -218,16 +226,16 @@ class TerminalLabeller:
             "comment": self._read_comment,
             "neighbours": lambda: None if asked is None else self._show_neighbours(asked),
             "words": lambda: self._console.print(TERMS_TEXT, style="cyan"),
-            "help": lambda: self._console.print(HELP, style="cyan"),
+            "help": lambda: self._console.print(help_text(classes), style="cyan", markup=False),
         }
-        return actions[command.name]()
+        return actions[command]()
 
-    def _choose_class(self, key: str, classes: tuple[str, ...]) -> str | None:
-        name = class_of(key, classes)
+    def _choose_class(self, key: str, keys: LabellingKeys) -> str | None:
+        name = keys.class_of(key)
         if name is not None:
             self._echo_answer(name)
         elif key.isprintable():
-            self._print_warning(f"{key!r} means nothing here; ? explains")
+            self._print_warning(f"{key!r} means nothing here; {keys.commands['help'][0]} explains")
         return name
 
     def _go_back(self) -> TakenBack | EditEarlier | None:
@@ -293,9 +301,10 @@ class TerminalLabeller:
 
     def _ask_again(self, classes: tuple[str, ...], instance: str, previous: str) -> LabelLike | CannotTell:
         """Ask for another answer; None: the old one is unchanged."""
+        commands = labelling_keys(classes).commands
         self._console.print(
             f"\nback to instance {instance}; your answer was: {previous or 'nobody can tell'}. Give another one, "
-            "or r to take it back; k leaves it as it is",
+            f"or {commands['refuse'][0]} to take it back; {commands['skip'][0]} leaves it as it is",
             style="cyan",
             markup=False,
         )
@@ -309,6 +318,7 @@ class TerminalLabeller:
 
     def _choose_set(self, classes: tuple[str, ...]) -> LabelLike:
         chosen: list[str] = []
+        keys = labelling_keys(classes)
         while True:
             self._console.print(set_line(classes, chosen, self._console.width))
             key = self._keyboard.read_key()
@@ -317,21 +327,22 @@ class TerminalLabeller:
             if key == ENTER and chosen:
                 self._echo_answer(" or ".join(name for name in classes if name in chosen))
                 return frozenset(chosen)
-            name = class_of(key, classes)
+            name = keys.class_of(key)
             if name is None:
                 continue
             chosen = [each for each in chosen if each != name] if name in chosen else [*chosen, name]
 
     def _type_plausibilities(self, classes: tuple[str, ...]) -> LabelLike:
         if len(classes) > MOST_KEYS:
-            how = "The keys of some classes with their numbers (the others have 0); e.g. 1=1 d=0.5"
+            first, second = (key for key, _ in labelling_keys(classes).class_keys()[:2])
+            how = f"The keys of some classes with their numbers (the others have 0); e.g. {first}=1 {second}=0.5"
         else:
             how = f"{len(classes)} numbers, for {', '.join(classes)}; e.g. {_example_input(len(classes))}"
         self._console.print(
             f"How plausible is each class, from 0 to 1? {how}. Escape goes back.", markup=False
         )
         while (line := self._keyboard.read_line("> ")) is not None:
-            numbers = parse_plausibilities(line, len(classes))
+            numbers = parse_plausibilities(line, classes)
             if isinstance(numbers, str):
                 self._print_warning(numbers)
                 continue
@@ -349,41 +360,58 @@ class TerminalLabeller:
         self._console.print(f"→ {text}", style="bold green", markup=False)
 
 
-def parse_plausibilities(line: str, size: int) -> list[float] | str:
+def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | str:
     """Return the number of each class, or the fault in words.
 
-    All are typed with blanks or commas between them, or some, each behind the key of its class; the others have 0.
+    All are typed with blanks or commas between them, or some, each behind the key or the name of its class; the others
+    have 0.
 
     Examples
     --------
-    >>> parse_plausibilities("1 .5 0", 3)
+    >>> parse_plausibilities("1 .5 0", ("red", "blue", "10"))
     [1.0, 0.5, 0.0]
-    >>> parse_plausibilities("3=1 2=.5", 3)
+    >>> parse_plausibilities("10=1 b=.5", ("red", "blue", "10"))
     [0.0, 0.5, 1.0]
-    >>> parse_plausibilities("1 2", 2)
+    >>> parse_plausibilities("1 2", ("red", "blue"))
     '2 is not between 0 and 1'
     """
     words = line.split()
-    if words and words[0][1:2] == "=":
-        places = [CLASS_KEYS[:size].find(word[0]) if word[1:2] == "=" else -1 for word in words]
-        if -1 in places:
-            return f"{words[places.index(-1)]!r} is not the key of a class with its number, as in 1=0.5"
-        words = [word[2:] for word in words]
+    if any("=" in word for word in words):
+        pairs = _read_pairs(words, classes)
+        if isinstance(pairs, str):
+            return pairs
+        places, words = list(pairs), list(pairs.values())
     else:
         words = line.replace(",", " ").split()
-        if len(words) != size:
-            return f"{size} numbers are needed, there are {len(words)}"
-        places = list(range(size))
-    numbers = [0.0] * size
+        if len(words) != len(classes):
+            return f"{len(classes)} numbers are needed, there are {len(words)}"
+        places = list(range(len(classes)))
+    numbers = [0.0] * len(classes)
     for place, word in zip(places, words, strict=True):
         try:
-            numbers[place] = float(word)
+            numbers[place] = float(word if "_" not in word else "")
         except ValueError:
             return f"{word!r} is not a number"
         if not 0.0 <= numbers[place] <= 1.0:
             return f"{word} is not between 0 and 1"
     if not any(numbers):
-        return "all are 0, but some class must be possible; press r (after Escape) if nobody can tell"
+        refuse = labelling_keys(classes).commands["refuse"][0]
+        return f"all are 0, but some class must be possible; press {refuse} (after Escape) if nobody can tell"
+    return numbers
+
+
+def _read_pairs(words: Sequence[str], classes: tuple[str, ...]) -> dict[int, str] | str:
+    """Return the number typed for each class, by its place, from words such as ``b=.5``; or the fault in words."""
+    keys = labelling_keys(classes)
+    numbers: dict[int, str] = {}
+    for word in words:
+        key, _, number = word.rpartition("=")
+        name = key if key in classes else keys.class_of(key)
+        if name is None:
+            return f"{word!r} is not the key of a class with its number, as in {keys.classes[0][0]}=0.5"
+        if classes.index(name) in numbers:
+            return f"{word!r} is the second number of {name}"
+        numbers[classes.index(name)] = number
     return numbers
 
 

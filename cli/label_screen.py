@@ -15,7 +15,7 @@ from rich.text import Text
 
 from quercus.cli.label_row import display_lines, row_values, value_text
 from quercus.client.answers import Answer
-from quercus.client.keys import CLASS_KEYS, COMMANDS
+from quercus.client.keys import KEY_RULE, labelling_keys
 from quercus.client.labelling_results import Neighbour
 from quercus.client.query_results import Query, Reason, Rival
 from quercus.client.reasons import place_text, why_text
@@ -34,17 +34,27 @@ _KEPT = (
     "Nothing is ever overwritten: a corrected answer stays in the history of the row. Every answer is kept with your "
     "name; uncertain answers keep their uncertainty."
 )
-HELP = "\n".join(
-    [
-        "Answer with the key of the class: it sends at once. If you cannot say which one:",
-        "",
-        *(f"  {command.key}   {command.help}" for command in COMMANDS),
-        "",
-        _KEPT,
-    ]
-)
-
 TERMS_TEXT = "\n".join(f"{term}: {text}" for term, text in TERMS.items())
+
+
+def help_text(classes: Sequence[str]) -> str:
+    """Return the explanation of all keys of a model."""
+    keys = labelling_keys(tuple(classes))
+    return "\n".join(
+        [
+            "Answer with the key of the class: it sends at once.",
+            "",
+            *(f"  {key}   {name}" for key, name in keys.class_keys()),
+            "",
+            "If you cannot say which one:",
+            "",
+            *(f"  {key}   {command.help}" for key, command in keys.command_keys()),
+            "",
+            KEY_RULE,
+            "",
+            _KEPT,
+        ]
+    )
 
 
 def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]:
@@ -107,20 +117,21 @@ def _titled_panel(content: RenderableType, title: str, style: str = "cyan") -> P
 
 def prompt_line(classes: Sequence[str], width: int) -> Text:
     """Return the line of keys; it wraps only between keys."""
+    keys = labelling_keys(tuple(classes))
     parts = [Text("class?  ", style="bold")]
     if len(classes) > MOST_KEYS:
         parts.append(Text("its key, from the list above  "))
     else:
-        for key, name in zip(CLASS_KEYS, classes, strict=False):
+        for key, name in keys.class_keys():
             parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))
-    commands = (Text(f"· {command.key} {command.label} ", style="dim") for command in COMMANDS)
+    commands = (Text(f"· {key} {command.label} ", style="dim") for key, command in keys.command_keys())
     return _flow_parts([*parts, *commands], width)
 
 
 def set_line(classes: Sequence[str], chosen: Sequence[str], width: int) -> Text:
     """Return the line that shows the classes chosen so far."""
     parts = [Text("one of:  ", style="bold")]
-    for key, name in zip(CLASS_KEYS, classes, strict=False):
+    for key, name in labelling_keys(tuple(classes)).class_keys():
         if name in chosen:
             parts.append(Text(f"[x] {key} {name}   ", style="bold green"))
         elif len(classes) <= MOST_KEYS:
@@ -153,7 +164,7 @@ def _evidence_text(classes: Sequence[str], contour: Sequence[float]) -> Renderab
     table = RichTable(box=None, show_header=not vacuous, pad_edge=False)
     for title in ("", "", "plausibility", ""):
         table.add_column(title, header_style="dim")
-    for key, name, value in zip(CLASS_KEYS, classes, contour, strict=False):
+    for (key, name), value in zip(labelling_keys(tuple(classes)).class_keys(), contour, strict=True):
         drawn = () if vacuous else (Text(f"{hollow_bar(value):<20}", style="green"), decimal_text(value))
         table.add_row(Text(key, style="bold"), Text(name), *drawn)
     return Group(text, table)

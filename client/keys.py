@@ -1,25 +1,32 @@
-"""The keys with which a person labels: one list for the terminal and the browser."""
+"""The keys with which a person labels: one rule for the terminal and the browser."""
 
 from __future__ import annotations
 
+import re
 import string
+import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 UNSEEN_S: Final = 0.25
-"""Keys pressed sooner after a query is shown are no answer to it: the labeller cannot have read it."""
+"""Seconds for which a query is visible, and the labeller's hands at rest, before a press can answer it."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A key and its effect.
+    """An action of a labeller that has a key.
 
     Attributes
     ----------
     name
         Name of the command, for programs.
     key
-        The key to press.
+        The key to press, unless a class has it.
+    mark
+        The key, no letter, where a class has the others.
     label
         In a word or two, beside the key.
     help
@@ -30,64 +37,205 @@ class Command:
 
     name: str
     key: str
+    mark: str
     label: str
     help: str
     also: str = ""
 
 
 COMMANDS: Final = (
-    Command("set", "s", "several", "It is one of several classes: press their keys, then Enter."),
+    Command("set", "s", "+", "several", "It is one of several classes: press their keys, then Enter."),
     Command(
         "plausibilities",
         "u",
+        "%",
         "uncertain",
         "Give the plausibility of each class, from 0 to 1; 1 means that no evidence is against it.",
     ),
-    Command("refuse", "r", "refuse", "The class cannot be known. The row is not queried again."),
-    Command("skip", "k", "skip", "Not for me. Other labellers get the row, and you do not get it again."),
-    Command("postpone", "p", "later", "Not now. The row comes back in ten minutes, to you or somebody else."),
-    Command("comment", "c", "comment", "Write a line that is kept with your next answer."),
+    Command("refuse", "r", "/", "refuse", "The class cannot be known. The row is not queried again."),
     Command(
-        "neighbours", "n", "neighbours", "Show the rows of known class that are most similar to this one."
+        "skip", "k", ">", "skip", "Not for me. Other labellers get the row, and you do not get it again."
     ),
-    Command("back", "b", "back", "Go back to your last answer: give another, or take it back with r.", "z"),
-    Command("own_answers", "a", "my answers", "List your answers, and correct one of them."),
-    Command("words", "w", "words", "Explain the words on this screen."),
-    Command("help", "?", "help", "Show this list."),
-    Command("quit", "q", "quit", "Stop. The row is given back at once."),
+    Command(
+        "postpone", "p", ";", "later", "Not now. The row comes back in ten minutes, to you or somebody else."
+    ),
+    Command("comment", "c", '"', "comment", "Write a line that is kept with your next answer."),
+    Command(
+        "neighbours",
+        "n",
+        "=",
+        "neighbours",
+        "Show the rows of known class that are most similar to this one.",
+    ),
+    Command(
+        "back",
+        "b",
+        "<",
+        "back",
+        "Go back to your last answer: give another, or take it back by refusing.",
+        "z",
+    ),
+    Command("own_answers", "a", "*", "my answers", "List your answers, and correct one of them."),
+    Command("words", "w", ":", "words", "Explain the words on this screen."),
+    Command("help", "?", "?", "help", "Show this list."),
+    Command("quit", "q", "!", "quit", "Stop. The row is given back at once."),
 )
 """The commands, in the order in which they are shown."""
 
-BACK_KEYS: Final = frozenset(
-    key for command in COMMANDS if command.name == "back" for key in (command.key, command.also)
+KEY_RULE: Final = (
+    "A class whose name is one letter, digit or sign has that key. Any other class has the digit that stands alone in "
+    "its name, else the first letter of its name that no class before it has, else a digit. A command whose letter is "
+    "the key of a class has a sign."
 )
-_TAKEN: Final = {key for command in COMMANDS for key in (command.key, command.also)}
-CLASS_KEYS: Final = (
-    "123456789"
-    + "".join(c for c in string.ascii_lowercase if c not in _TAKEN)
-    + string.ascii_uppercase
-    + "0!@#$%&*+=~-:;,/"
+
+_MARKS: Final = "".join(command.mark for command in COMMANDS)
+_COMMAND_LETTERS: Final = "".join(command.key + command.also for command in COMMANDS if command.key.isalpha())
+_DIGITS: Final = "1234567890"
+_LETTERS: Final = (
+    "".join(each for each in string.ascii_lowercase if each not in _COMMAND_LETTERS) + _COMMAND_LETTERS
 )
-"""A key for each of up to 64 classes: digits, then letters that are no commands."""
+_KEYBOARD: Final = (
+    string.ascii_uppercase
+    + _LETTERS
+    + _DIGITS
+    + "".join(each for each in string.punctuation if each not in _MARKS)
+    + _MARKS
+)
+"""The 94 characters that keyboards share, more than classes and commands need; the first are missed least."""
+_LONE_DIGIT: Final = re.compile(r"(?<![0-9])0*([0-9])(?![0-9])")
 
 
-def command_of(key: str) -> Command | None:
-    """Return the command of a key; ``None`` where it has none.
+@dataclass(frozen=True)
+class LabellingKeys:
+    """The keys of a model's classes, and of the commands beside them. No two have the same key.
+
+    Parameters
+    ----------
+    names
+        The classes, in declared order.
+    classes
+        For each of them its key, and then other keys that mean the same: the other case of its letter, and a name that
+        is one character.
+    commands
+        For each command, by name, its keys.
+    """
+
+    names: tuple[str, ...]
+    classes: tuple[tuple[str, ...], ...]
+    commands: Mapping[str, tuple[str, ...]]
+
+    def class_of(self, key: str) -> str | None:
+        """Return the class of a key; ``None``: it is the key of none."""
+        return next((name for name, keys in zip(self.names, self.classes, strict=True) if key in keys), None)
+
+    def command_of(self, key: str) -> str | None:
+        """Return the name of the command of a key; ``None``: it is the key of none."""
+        return next((name for name, keys in self.commands.items() if key in keys), None)
+
+    def class_keys(self) -> list[tuple[str, str]]:
+        """Return the key of each class, with the class."""
+        return [(keys[0], name) for keys, name in zip(self.classes, self.names, strict=True)]
+
+    def command_keys(self) -> list[tuple[str, Command]]:
+        """Return the key of each command, with the command."""
+        return [(self.commands[command.name][0], command) for command in COMMANDS]
+
+
+@lru_cache(maxsize=256)
+def labelling_keys(classes: tuple[str, ...]) -> LabellingKeys:
+    """Return the keys for classes in declared order, by `KEY_RULE`.
+
+    A class that is added behind the others moves no key of a class, except one that is its name.
+
+    Parameters
+    ----------
+    classes
+        At most 64 names, none twice.
 
     Examples
     --------
-    >>> command_of("z").name, command_of("x")
-    ('back', None)
+    >>> [keys[0] for keys in labelling_keys(("Barolo", "Grignolino", "Barbera")).classes]
+    ['b', 'g', 'a']
+    >>> labelling_keys(("0", "10", "5")).class_keys()
+    [('0', '0'), ('1', '10'), ('5', '5')]
+    >>> labelling_keys(("skunk", "fox")).commands["set"]
+    ('+',)
     """
-    return next((command for command in COMMANDS if key in {command.key, command.also} and key), None)
+    shown = _choose_class_keys(classes)
+    own = {key: name for name, key in shown.items()} | {name: name for name in classes if len(name) == 1}
+    cases = {
+        each: name
+        for name, key in shown.items()
+        for each in (key.swapcase(), name.swapcase())
+        if len(each) == 1 and each not in own
+    }
+    commands = _choose_command_keys(frozenset(own), frozenset(cases))
+    of_commands = frozenset(key for keys in commands.values() for key in keys)
+    meanings = own | {key: name for key, name in cases.items() if key not in of_commands}
+    of_classes = tuple(
+        (shown[name], *(key for key, of in meanings.items() if of == name and key != shown[name]))
+        for name in classes
+    )
+    return LabellingKeys(classes, of_classes, MappingProxyType(commands))
 
 
-def class_of(key: str, classes: tuple[str, ...]) -> str | None:
-    """Return the class of a key; ``None`` where it has none.
+def _choose_class_keys(classes: tuple[str, ...]) -> dict[str, str]:
+    """Return the key that is shown for each class: the same if classes are declared at once or added one by one."""
+    chosen: dict[str, str] = {}
+    for name in classes:
+        if len(name) == 1 and name in _KEYBOARD:
+            moved = [other for other, key in chosen.items() if key.lower() == name.lower() and other != key]
+            chosen[name] = name
+        else:
+            moved = [name]
+        for each in moved:
+            taken = {key for other, key in chosen.items() if other != each}
+            lower = {key.lower() for key in taken}
+            wished = (key for key in _wished_keys(each) if key not in lower)
+            chosen[each] = next(wished, None) or next(key for key in _KEYBOARD if key not in taken)
+    return chosen
+
+
+def _wished_keys(name: str) -> Iterator[str]:
+    """Yield the keys for a class of more than one letter, the best first; letters in lower case, without accents."""
+    plain = unicodedata.normalize("NFKD", name).casefold()
+    own = [each for each in plain if each in _KEYBOARD]
+    yield from _LONE_DIGIT.findall(plain)
+    yield from (each for each in own if each.isalpha())
+    yield from (each for each in own if each.isdigit())
+    if not any(each.isalpha() for each in own):
+        yield from own
+    if any(each.isdigit() for each in own):  # another digit would contradict its name
+        yield from _LETTERS
+    yield from _DIGITS
+    yield from _LETTERS
+
+
+def _choose_command_keys(taken: frozenset[str], avoided: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """Return the keys of the commands: none that is taken, and none that is avoided while there are others."""
+    chosen: dict[str, tuple[str, ...]] = {}
+    for command in COMMANDS:
+        letters = tuple(key for key in (command.key, command.also) if key and key not in taken | avoided)
+        chosen[command.name] = letters or tuple(key for key in command.mark if key not in taken)
+    for name, keys in chosen.items():
+        if not keys:
+            used = taken.union(*chosen.values())
+            left = [key for key in reversed(_KEYBOARD) if key not in used]
+            chosen[name] = (next((key for key in left if key not in avoided), left[0]),)
+    return chosen
+
+
+def aria_shortcut(keys: tuple[str, ...]) -> str:
+    """Return the value of ``aria-keyshortcuts`` for keys that mean the same.
 
     Examples
     --------
-    >>> class_of("2", ("ill", "well")), class_of("3", ("ill", "well"))
-    ('well', None)
+    >>> aria_shortcut(("b", "B")), aria_shortcut(("+",)), aria_shortcut(("X",))
+    ('b', 'Plus', 'Shift+X')
     """
-    return dict(zip(CLASS_KEYS, classes, strict=False)).get(key)
+    spoken = []
+    for key in keys:
+        if key.swapcase() != key and key.lower() in keys and key.isupper():
+            continue  # its lower case says it
+        spoken.append("Plus" if key == "+" else f"Shift+{key}" if key.isupper() else key)
+    return " ".join(spoken)

@@ -11,6 +11,7 @@ from typing import Any
 from quercus.belief.errors import InvalidInput
 from quercus.client.aio import Client
 from quercus.client.aio.held_queries import AsyncHeldQueries
+from quercus.client.keys import UNSEEN_S
 from quercus.client.labels import LabelLike
 from quercus.client.query_results import AnswerReport, Query, Reason
 
@@ -101,6 +102,11 @@ class LabellerQueue:
         self._shown = {token: at for token, at in self._shown.items() if token in held}
         self._shown.setdefault(query.lease_token, time.monotonic())
         return query
+
+    def is_unseen(self, lease_token: str) -> bool:
+        """Return whether a query has been shown so recently that nobody can have read it."""
+        shown = self._shown.get(lease_token)
+        return shown is not None and time.monotonic() - shown < UNSEEN_S
 
     async def has_newer_tree(self, wait_s: float) -> bool:
         """Return whether a new tree contains this labeller's answers; each such tree is reported once."""

@@ -46,6 +46,7 @@ class Session:
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
     upload: Upload | None = field(repr=False, default=None)
     making: ModelMaking = field(repr=False, default_factory=ModelMaking)
+    is_closed: bool = field(repr=False, default=False)
 
     def may_call(self, method: str) -> bool:
         """Return whether the server permits a call, as in ``TreeService/GetTree``."""
@@ -68,6 +69,7 @@ class Session:
 
     async def close(self) -> None:
         """Give back held queries, and close the connection."""
+        self.is_closed = True
         self.drop_upload()
         queues, self.queues = list(self.queues.values()), {}
         await asyncio.gather(*(queue.close() for queue in queues))

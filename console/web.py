@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from quercus.belief.errors import InvalidInput
 from quercus.client import errors
 from quercus.client.aio import Client
+from quercus.client.keys import aria_shortcut
 from quercus.console.config import ConsoleConfig
 from quercus.console.draw.classes import mark_name
 from quercus.console.sessions import FailureThrottle, Session, Sessions
@@ -101,6 +105,7 @@ _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
 _templates.filters["share"] = decimal_text
 _templates.filters["mark"] = mark_name
+_templates.filters["shortcut"] = aria_shortcut
 
 
 def console_of(request: Request) -> Console:
@@ -127,6 +132,23 @@ def session_of(request: Request) -> Session:
     if session is None:
         raise SignInNeeded
     return session
+
+
+@contextmanager
+def waiting(session: Session) -> Iterator[None]:
+    """Wait for the server; whoever signs out meanwhile closes the connection, and has to sign in again.
+
+    Raises
+    ------
+    SignInNeeded
+        When the session was closed meanwhile.
+    """
+    try:
+        yield
+    except (Exception, asyncio.CancelledError):
+        if session.is_closed:
+            raise SignInNeeded from None
+        raise
 
 
 def check_may(session: Session, method: str) -> None:

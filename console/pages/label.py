@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -10,7 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError
-from quercus.client.keys import CLASS_KEYS, COMMANDS, UNSEEN_S
+from quercus.client.keys import COMMANDS, KEY_RULE, UNSEEN_S, LabellingKeys, labelling_keys
 from quercus.client.labelling_results import ANY
 from quercus.client.query_results import AnswerReport, Query
 from quercus.client.results import Model
@@ -20,7 +21,8 @@ from quercus.console.describe import describe_query
 from quercus.console.display import value_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
-from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of
+from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of, waiting
+from quercus.files.schema import finite_number
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
@@ -69,6 +71,7 @@ async def label(request: Request) -> Response:
     model = await model_of(request, session)
     queue = queue_of(request, session)
     query = await queue.first_query()
+    keys = labelling_keys(() if model is None else tuple(model.specification.classes))
     return render_page(
         request,
         "label.html",
@@ -77,7 +80,10 @@ async def label(request: Request) -> Response:
         article="" if query is None else await query_article(request, session, query, model),
         idle=_idle_text(request, queue),
         progress=progress(model),
-        commands=[each for each in COMMANDS if each.name != "neighbours"],  # of the terminal only
+        commands=keys.commands,
+        commands_json=_commands_json(keys),
+        explained=[each for each in COMMANDS if each.name != "neighbours"],  # the page may not show them
+        key_rule=KEY_RULE,
         terms=TERMS,
         unseen_s=UNSEEN_S,
         config=console_of(request).config,
@@ -89,18 +95,27 @@ async def label(request: Request) -> Response:
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
     """Return a query as a piece of a page."""
     of = model or await session.client.get_model(query.model)
+    keys = labelling_keys(query.classes)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
     return render_fragment(
         "query.html",
         query=query,
         base=f"/m/{request.path_params['model']}/label",
         form_token=session.form_token,
-        keys=list(zip(CLASS_KEYS, query.classes, strict=False)),
+        classes=list(zip(keys.classes, keys.names, strict=True)),
+        commands=keys.commands,
+        commands_json=_commands_json(keys),
+        uid=of.uid,
         shown=describe_query(query, of, console_of(request).config.media, data_url),
         may_compare=_may_compare(session, of),
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
+
+
+def _commands_json(keys: LabellingKeys) -> str:
+    """Return the keys of the commands for scripts."""
+    return json.dumps(dict(keys.commands), ensure_ascii=False)
 
 
 def _may_compare(session: Session, model: Model) -> bool:
@@ -159,7 +174,8 @@ async def next_query(request: Request) -> Response:
     session = session_of(request)
     given = await read_posted(request, session)
     queue = queue_of(request, session)
-    query = await queue.next_query(_check_have(given.get("have", [])), _wait_s(given))
+    with waiting(session):
+        query = await queue.next_query(_check_have(given.get("have", [])), _wait_s(given))
     return await _query_response(request, session, queue, query)
 
 
@@ -167,7 +183,9 @@ async def newer_tree(request: Request) -> Response:
     """Report whether a newer tree may select another query than the unseen one."""
     session = session_of(request)
     given = await read_posted(request, session)
-    return JSONResponse({"newer": await queue_of(request, session).has_newer_tree(_wait_s(given))})
+    with waiting(session):
+        newer = await queue_of(request, session).has_newer_tree(_wait_s(given))
+    return JSONResponse({"newer": newer})
 
 
 async def exchange(request: Request) -> Response:
@@ -213,7 +231,10 @@ async def labelling_action(request: Request) -> Response:
         raise InvalidInput(
             "query", f"is {name[:80]!r}, must be one of the model {request.path_params['model']}"
         )
-    classes = tuple((await session.client.get_model(model_name)).specification.classes)
+    model = await session.client.get_model(model_name)
+    if "model_uid" in given and _text_field(given, "model_uid") != model.uid:
+        raise HTTPException(409, f"{model_name} is another model now: the one of this query was deleted.")
+    classes = tuple(model.specification.classes)
     action = PendingAnswer(
         what,
         name,
@@ -226,10 +247,13 @@ async def labelling_action(request: Request) -> Response:
     queue = queue_of(request, session)
     if not is_form:
         return JSONResponse(_report_json(await queue.submit_action(action, classes)))
-    try:
-        session.flash = _outcome_sentence(action, await queue.submit_action(action, classes))
-    except QuercusError as error:
-        session.flash = f"Not taken: {error}"
+    if queue.is_unseen(action.lease_token):  # where scripts run, they do not let it come this far
+        session.flash = "Not taken: this query was shown only at your second click. Look at it, then answer."
+    else:
+        try:
+            session.flash = _outcome_sentence(action, await queue.submit_action(action, classes))
+        except QuercusError as error:
+            session.flash = f"Not taken: {error}"
     back = _text_field(given, "back") if "back" in given else ""
     target = "/history" if back == "history" else ""
     return RedirectResponse(f"/m/{request.path_params['model']}/label{target}", 303)
@@ -313,13 +337,15 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
         return label_of(_text_field(given, "class"), classes)
     if "several" in given:
         return label_of(given["several"], classes)
-    plausibilities = {}
-    for k, name in enumerate(classes):
-        text = _text_field(given, f"plausibility-{k}") if f"plausibility-{k}" in given else ""
-        try:
-            plausibilities[name] = float(text or 0)
-        except ValueError:
-            raise InvalidInput(
-                "label", f"the plausibility of {name!r} is {text[:40]!r}, must be a number"
-            ) from None
-    return label_of(plausibilities, classes)
+    return label_of({name: _plausibility(given, k, name) for k, name in enumerate(classes)}, classes)
+
+
+def _plausibility(given: dict[str, Any], k: int, name: str) -> float:
+    """Return the plausibility of class ``k`` in a form; an empty field is 1, which it shows."""
+    text = _text_field(given, f"plausibility-{k}").strip() or "1"
+    value = finite_number(text.replace(",", "."))
+    if value is None:
+        raise InvalidInput(
+            "label", f"the plausibility of {name!r} is {text[:40]!r}, must be a number from 0 to 1"
+        )
+    return value

@@ -3,22 +3,22 @@
 import { tookSeconds } from "./clock.js";
 import { Outbox } from "./outbox.js";
 import { closePanels } from "./panels.js";
-import { announce, show, showIdle, showTrouble } from "./stage.js";
-import { base, by, delayMs, formToken, labeller, state, strict } from "./state.js";
+import { announce, show, showIdle, showRefused, showTrouble } from "./stage.js";
+import { base, by, delayMs, formToken, keyOf, labeller, state, strict } from "./state.js";
 import { fetchNext, refreshUnseen } from "./supply.js";
 
-state.outbox = new Outbox(`quercus-outbox:${labeller}:${base}`, formToken, {
+state.outbox = new Outbox(labeller, formToken, {
   onTaken: taken,
   onRefused(entry, reason) {
-    const line = document.createElement("li");
-    line.textContent = `${entry.description} was not taken: ${reason}`;
-    by("refused").append(line);
-    by("refused").hidden = false;
+    showRefused(entry, reason, () => state.outbox.dismiss(entry));
     fetchNext();
   },
   onTrouble: showTrouble,
   onWell() {
     by("away").hidden = true;
+  },
+  onUnkept() {
+    by("unkept").hidden = false;
   },
 });
 
@@ -34,21 +34,23 @@ function wordsOf(label) {
 
 export function sendAnswer(act, label = null) {
   const article = state.current;
+  const corrects = state.correcting;
+  if (state.outbox.isFull) return announce(`${state.outbox.size} answers wait for the server: no more are taken until it is back.`);
+  if (corrects && (act === "skip" || act === "postpone")) return leaveCorrection();
   const comment = article.querySelector(".comment-text").value.trim();
-  const body = { query: article.dataset.name, lease_token: article.dataset.token, shown: article.dataset.shown, comment };
+  const { name, token, uid, shown, instance } = article.dataset;
+  const body = { query: name, lease_token: token, model_uid: uid, shown, comment };
   if (label !== null) body.label = label;
-  if (!state.correcting) body.took_s = tookSeconds();
-  const doing = state.correcting ? (act === "refuse" ? "undo" : "correct") : act;
-  const description = `${label === null ? WORDS[doing] : wordsOf(label)}, ${article.dataset.instance}`;
+  if (!corrects) body.took_s = tookSeconds();
+  const doing = corrects ? (act === "refuse" ? "undo" : "correct") : act;
+  const description = `${label === null ? WORDS[doing] : wordsOf(label)}, ${instance}`;
   state.outbox.flush(); // the answer before this one is final
-  const waits = state.correcting ? 0 : delayMs;
+  const waits = corrects ? 0 : delayMs;
   const entry = state.outbox.add(`${base}/${doing}`, body, description, waits);
   if (doing === "skip" || doing === "postpone") state.latest = { entry, article, undoable: true };
   else state.latest = { entry, article, label: doing === "undo" ? null : label, correctable: doing !== "undo" };
   by("back").hidden = false;
   closePanels(article);
-  const seconds = (waits / 1000).toLocaleString("en");
-  announce(state.correcting ? `${description}. Sent as a correction.` : `${description}. Sending in ${seconds} s; b takes it back at no cost.`);
   state.current = null;
   if (state.held !== null) {
     state.upcoming.unshift(state.held);
@@ -61,6 +63,10 @@ export function sendAnswer(act, label = null) {
     if (strict) state.outbox.flush();
     showIdle("The next query is on its way.");
   }
+  const seconds = (waits / 1000).toLocaleString("en");
+  announce(
+    corrects ? `${description}. Sent as a correction.` : `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.`,
+  );
   fetchNext();
 }
 
@@ -91,7 +97,7 @@ export function back() {
   if (state.current !== null) state.held = state.current;
   show(article);
   state.correcting = true;
-  note.textContent = `You said: ${entry.description}. Give another answer, or r to take it back; Escape leaves it as it is.`;
+  note.textContent = `You said: ${entry.description}. Give another answer, or ${keyOf("refuse")} to take it back; Escape leaves it as it is.`;
   note.hidden = false;
   announce(note.textContent);
 }

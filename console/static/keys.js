@@ -2,10 +2,10 @@
 
 const SETTING = "quercus-keys";
 
-/** The key of an event: digits by their place, since some keyboards want Shift for them. */
-export function keyOf(event) {
+/** What an event may mean, the likeliest first: a digit by its place, since some keyboards want Shift for digits. */
+export function keysOf(event) {
   const digit = /^(?:Digit|Numpad)([0-9])$/.exec(event.code);
-  return digit && !event.shiftKey ? digit[1] : event.key;
+  return digit && !event.shiftKey ? [digit[1], event.key] : [event.key];
 }
 
 /** Whether an event is a single key for the page: no shortcut, no repeat, nothing that is typed into a field. */

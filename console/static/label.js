@@ -2,13 +2,16 @@
 
 import { back, leaveCorrection, sendAnswer } from "./answers.js";
 import { clockOn } from "./clock.js";
-import { isSingle, keyOf, keysAreOn, switchKeys } from "./keys.js";
-import { answerOf, closePanels, openPanel, panel, showNear } from "./panels.js";
+import { isUnseen, notePress } from "./glance.js";
+import { isSingle, keysAreOn, keysOf, switchKeys } from "./keys.js";
+import { answerOf, closePanels, openPanel, opensPanel, panel, sayInvalid, selectNumber, showNear } from "./panels.js";
 import { quit, startPresence } from "./presence.js";
+import { askBeforeSignOut } from "./sign_out.js";
 import { announce, show, showIdle } from "./stage.js";
-import { base, by, state, unseenMs } from "./state.js";
+import { base, by, commands, state } from "./state.js";
 import { fetchNext } from "./supply.js";
 
+const SETTLE_MS = 2000;
 const stage = by("stage");
 
 function sendForm(form) {
@@ -17,18 +20,55 @@ function sendForm(form) {
 }
 
 stage.addEventListener("toggle", showNear, true);
+stage.addEventListener("toggle", opensPanel, true);
+stage.addEventListener("invalid", sayInvalid, true);
+for (const each of ["pointerdown", "focusin", "click"]) stage.addEventListener(each, selectNumber);
+for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, notePress, true);
 
 stage.addEventListener("submit", (event) => {
   event.preventDefault();
   const chosen = event.submitter?.name === "class" ? event.submitter.value : null;
-  if (state.current === null) return;
+  if (state.current === null || isUnseen()) return;
   if (chosen !== null) sendAnswer("answer", chosen);
   else sendForm(event.target);
 });
 
+/** The class, or the name of the command, that a key means beside the shown query. */
+function meaningOf(event) {
+  const named = Object.entries(commands());
+  for (const key of keysOf(event)) {
+    const button = [...(state.current?.querySelectorAll("button.class") ?? [])].find((each) => each.dataset.keys.split(" ").includes(key));
+    if (button) return { button };
+    const command = named.find(([, keys]) => keys.includes(key));
+    if (command) return { command: command[0] };
+  }
+  return {};
+}
+
+const ACTIONS = {
+  set: () => openPanel("set"),
+  plausibilities: () => openPanel("plausibilities"),
+  comment: () => openPanel("comment"),
+  refuse: () => clickAct("refuse"),
+  skip: () => clickAct("skip"),
+  postpone: () => clickAct("postpone"),
+  neighbours() {
+    const near = state.current.querySelector(".near");
+    if (near !== null) near.open = !near.open;
+  },
+  words() {
+    openHelp();
+    by("words").scrollIntoView();
+  },
+  quit,
+};
+
+function clickAct(act) {
+  state.current.querySelector(`form[data-act="${act}"] button`).click();
+}
+
 function pressed(event) {
   state.seenAt = Date.now();
-  const key = keyOf(event);
   if (event.key === "Escape" && state.current !== null && !by("help").open) {
     const open = state.current.querySelector("details.panel[open]");
     if (open) {
@@ -44,44 +84,31 @@ function pressed(event) {
     return announce("The comment goes with your next answer.");
   }
   if (!isSingle(event) || !keysAreOn() || by("help").open) return;
-  if (key === "?") return openHelp();
-  if (key === "a" && !base.startsWith("/m/-/")) return location.assign(`${base}/history`);
-  if (state.current === null) {
-    if (key === "b" || key === "z") back();
-    return;
-  }
-  const set = panel("s");
-  if (set.open) {
-    const box = [...set.querySelectorAll("input[type=checkbox]")].find((each) => each.dataset.key === key);
-    if (box) {
-      box.checked = !box.checked;
-      event.preventDefault();
-      return;
-    }
-    if (event.key === "Enter" && !event.target.closest("button, summary, a")) return sendForm(set.querySelector("form"));
-  }
-  if (key === "b" || key === "z") return back(); // it is about the query before, so it may come at once
-  if (performance.now() - state.shownAt < unseenMs) return;
-  const button = [...state.current.querySelectorAll("button[data-key]")].find((each) => each.dataset.key === key);
-  if (button) {
-    event.preventDefault();
-    if (state.correcting && key === "k") return leaveCorrection();
-    button.click();
-  } else if (key === "s" || key === "u" || key === "c") {
-    event.preventDefault();
-    openPanel(key);
-  } else if (key === "n") {
-    const near = state.current.querySelector(".near");
-    if (near !== null) near.open = !near.open;
-  } else if (key === "w") {
-    openHelp();
-    by("words").scrollIntoView();
-  } else if (key === "q") {
-    quit();
-  }
+  const { button, command } = meaningOf(event);
+  if (button || command) event.preventDefault();
+  if (command === "help") return openHelp();
+  if (command === "own_answers") return base.startsWith("/m/-/") ? undefined : location.assign(`${base}/history`);
+  if (command === "back") return back(); // it is about the query before, so it may come at once
+  if (state.current === null) return;
+  const set = panel("set");
+  if (set.open && event.key === "Enter" && !event.target.closest("button, summary, a")) return sendForm(set.querySelector("form"));
+  if ((!button && !command) || isUnseen()) return;
+  if (command) return ACTIONS[command]();
+  if (!set.open) return button.click();
+  const box = set.querySelector(`input[value="${CSS.escape(button.value)}"]`);
+  box.checked = !box.checked;
 }
 
 function openHelp() {
+  const rows = [...(state.current?.querySelectorAll("button.class") ?? [])].map((each) => {
+    const row = document.createElement("tr");
+    const head = row.appendChild(document.createElement("th"));
+    head.scope = "row";
+    head.append(Object.assign(document.createElement("kbd"), { textContent: each.querySelector("kbd").textContent }));
+    row.append(Object.assign(document.createElement("td"), { textContent: each.value }));
+    return row;
+  });
+  by("class-keys").replaceChildren(...rows);
   by("help").showModal();
   by("help-title").focus();
 }
@@ -96,23 +123,30 @@ by("keys-switch").addEventListener("click", () => {
   switchKeys(!keysAreOn());
   showKeys();
 });
-by("back").addEventListener("click", back);
+by("back").addEventListener("click", (event) => event.detail < 2 && back()); // a double click goes back once
 by("help-open").addEventListener("click", openHelp);
 by("help-close").addEventListener("click", () => by("help").close());
 document.addEventListener("keydown", pressed);
 document.addEventListener("visibilitychange", clockOn);
 addEventListener("pagehide", () => state.outbox.leave());
+addEventListener("beforeunload", (event) => {
+  if (state.outbox.isStuck && !state.mayLeave) event.preventDefault();
+});
+askBeforeSignOut(
+  () => state.outbox.settle(SETTLE_MS),
+  () => (state.mayLeave = true),
+);
 addEventListener("focus", clockOn);
 addEventListener("blur", clockOn);
 
 by("keys-switch").hidden = by("help-open").hidden = false;
 showKeys();
+await state.outbox.start(); // what was answered on an earlier page is not asked again
 const first = stage.querySelector("article");
 if (first !== null && !state.outbox.names().includes(first.dataset.name)) show(first);
 else if (first !== null) {
   stage.replaceChildren();
   showIdle("The next query is on its way.");
 }
-state.outbox.start();
 fetchNext();
 startPresence();

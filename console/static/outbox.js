@@ -1,7 +1,12 @@
-// Answers of a labeller, kept until the server has them; they survive a reload, a lost server and a lost console.
+// Answers of a labeller, kept until the server has them; they survive the page, a lost server and a lost console.
+
+import { forget, keep, openStore, takeOver } from "./unsent.js";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30000;
+const TAKE_OVER_MS = 5000;
+const OPEN_MS = 2000;
+const MOST_ENTRIES = 200;
 const TEMPORARY = new Set([0, 408, 429, 500, 502, 503, 504]);
 
 /** A failed request; status 0: nobody answered. */
@@ -35,18 +40,22 @@ export async function post(url, value, formToken) {
   return reply;
 }
 
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
 /** Unsent answers, in the order in which they were given. */
 export class Outbox {
   /**
-   * @param key where in sessionStorage; one labeller's answers are never sent as another's
-   * @param events onTaken(entry, report), onRefused(entry, reason), onTrouble(status, count), onWell()
+   * @param labeller one labeller's answers are never sent as another's
+   * @param events onTaken(entry, report), onRefused(entry, reason), onTrouble(status, count), onWell(), onUnkept()
    */
-  constructor(key, formToken, events) {
-    this.key = key;
+  constructor(labeller, formToken, events) {
+    this.labeller = labeller;
     this.formToken = formToken;
     this.events = events;
-    this.entries = JSON.parse(sessionStorage.getItem(key) ?? "[]");
-    for (const entry of this.entries) entry.due = 0; // from the previous page: it cannot be taken back here
+    this.entries = [];
+    this.isKept = false; // whether entries outlive the page
+    this.isInTrouble = false; // whether the last entry could not be sent
+    this.numbers = new Map(); // by id: the promise of an entry's number on the disk
     this.pauseMs = FIRST_PAUSE_MS;
     this.sending = null;
     this.timer = 0;
@@ -56,15 +65,38 @@ export class Outbox {
     return this.entries.length;
   }
 
+  get isFull() {
+    return this.entries.length >= MOST_ENTRIES;
+  }
+
+  /** Whether something would stay behind if the page were closed now: it is sent while the page closes, but not to nobody. */
+  get isStuck() {
+    return this.size > 0 && (this.isInTrouble || !this.isKept || !navigator.onLine);
+  }
+
   names() {
     return this.entries.map((entry) => entry.body.query);
   }
 
+  /** Take over what earlier pages left, now and later. */
+  async start() {
+    try {
+      await Promise.race([openStore(), sleep(OPEN_MS).then(() => Promise.reject(new Error("it does not answer")))]);
+      this.isKept = true;
+      await this.#takeOver();
+      setInterval(() => this.#takeOver().catch(() => this.#loseStore()), TAKE_OVER_MS);
+    } catch {
+      this.isKept = true;
+      this.#loseStore();
+    }
+  }
+
   /** Keep an action of the labeller, which is sent after delayMs, with the words that describe it. */
   add(url, body, description, delayMs) {
-    const entry = { id: crypto.randomUUID(), url, body, description, due: Date.now() + delayMs };
+    const entry = { id: crypto.randomUUID(), labeller: this.labeller, url, body, description };
+    this.#keep(entry);
+    entry.due = Date.now() + delayMs;
     this.entries.push(entry);
-    this.#store();
     this.#wake();
     return entry;
   }
@@ -74,7 +106,7 @@ export class Outbox {
     const entry = this.entries.find((each) => each.id === id);
     if (entry === undefined || entry === this.sending || entry.tried) return false;
     this.entries.splice(this.entries.indexOf(entry), 1);
-    this.#store();
+    this.#forget(entry);
     return true;
   }
 
@@ -84,19 +116,17 @@ export class Outbox {
     this.#wake();
   }
 
-  #store() {
-    sessionStorage.setItem(this.key, JSON.stringify(this.entries));
+  /** Send all entries; return how many are left when that fails, or after some time. */
+  async settle(longestMs) {
+    this.isInTrouble = false; // try again, though it failed before
+    this.flush();
+    for (const end = Date.now() + longestMs; this.size > 0 && !this.isStuck && Date.now() < end; ) await sleep(50);
+    return this.size;
   }
 
-  #wake(afterMs = null) {
-    clearTimeout(this.timer);
-    if (this.sending !== null || this.entries.length === 0) return;
-    const wait = afterMs ?? Math.max(0, this.entries[0].due - Date.now());
-    this.timer = setTimeout(() => this.#send(), wait);
-  }
-
-  start() {
-    this.#wake();
+  /** The labeller has read why an entry was refused. */
+  dismiss(entry) {
+    this.#forget(entry);
   }
 
   /** On unload, send every pending answer. Keep the entries: no response will arrive, and the server ignores duplicates. */
@@ -107,14 +137,50 @@ export class Outbox {
       const headers = { "Content-Type": "application/json", Accept: "application/json", "X-Form-Token": this.formToken };
       fetch(entry.url, { method: "POST", headers, body: JSON.stringify(entry.body), keepalive: true }).catch(() => null);
     }
-    this.#store();
+  }
+
+  async #takeOver() {
+    for (const { number, page: _, ...entry } of await takeOver(this.labeller)) {
+      this.numbers.set(entry.id, Promise.resolve(number));
+      if (entry.refused) this.events.onRefused(entry, entry.refused);
+      else this.entries.push({ ...entry, due: 0, tried: true, blind: true }); // its page may have sent it when it went
+    }
+    this.#wake();
+  }
+
+  /** Write an entry to the disk, in the place of what was written of it before. */
+  #keep(entry) {
+    if (!this.isKept) return;
+    const before = this.numbers.get(entry.id) ?? Promise.resolve(undefined);
+    const content = { id: entry.id, labeller: entry.labeller, url: entry.url, body: entry.body, description: entry.description };
+    if (entry.refused) content.refused = entry.refused;
+    const kept = this.numbers.has(entry.id) ? before.then((number) => keep({ ...content, number })) : keep(content);
+    this.numbers.set(entry.id, kept);
+    kept.catch(() => this.#loseStore());
+  }
+
+  #forget(entry) {
+    const number = this.numbers.get(entry.id);
+    this.numbers.delete(entry.id);
+    number?.then(forget).catch(() => this.#loseStore());
+  }
+
+  #loseStore() {
+    if (this.isKept) this.events.onUnkept();
+    this.isKept = false;
+  }
+
+  #wake(afterMs = null) {
+    clearTimeout(this.timer);
+    if (this.sending !== null || this.entries.length === 0) return;
+    const wait = afterMs ?? Math.max(0, this.entries[0].due - Date.now());
+    this.timer = setTimeout(() => this.#send(), wait);
   }
 
   /** Move the entries of a query behind those of the others: a request that the console fails at may never succeed. */
   #postpone(query) {
     const own = this.entries.filter((each) => each.body.query === query);
     this.entries = [...this.entries.filter((each) => each.body.query !== query), ...own];
-    this.#store();
   }
 
   async #send() {
@@ -125,26 +191,38 @@ export class Outbox {
     let outcome;
     try {
       const report = await post(entry.url, entry.body, this.formToken);
-      outcome = () => this.events.onTaken(entry, report);
+      outcome = () => {
+        this.#forget(entry);
+        this.events.onTaken(entry, report);
+      };
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       if (error.status === 401 || error.status === 403 || TEMPORARY.has(error.status)) {
         this.sending = null;
+        this.isInTrouble = true;
         if (error.status === 500) this.#postpone(entry.body.query);
         this.events.onTrouble(error.status, this.entries.length);
         this.#wake(this.pauseMs * (0.5 + Math.random() / 2));
         this.pauseMs = Math.min(LONGEST_PAUSE_MS, this.pauseMs * 2);
         return;
       }
-      const counted = entry.blind && !/\/(answer|refuse)$/.test(entry.url); // it was sent when the page was unloaded
-      outcome = () => (counted ? null : this.events.onRefused(entry, error.message));
+      outcome = () => this.#refuse(entry, error.message);
     }
     this.entries.splice(this.entries.indexOf(entry), 1);
-    this.#store();
     this.sending = null;
+    this.isInTrouble = false;
     this.pauseMs = FIRST_PAUSE_MS;
     this.events.onWell();
     outcome();
     this.#wake();
+  }
+
+  /** The server does not take an entry: it is kept, with the reason, until the labeller has read it. */
+  #refuse(entry, reason) {
+    const counted = entry.blind && /\/(skip|postpone)$/.test(entry.url); // it was sent when its page was left
+    if (counted) return this.#forget(entry);
+    entry.refused = reason;
+    this.#keep(entry);
+    this.events.onRefused(entry, reason);
   }
 }

@@ -15,7 +15,16 @@ export function openPanel(name) {
   const opened = panel(name);
   const others = state.current.querySelectorAll("details.panel");
   for (const each of others) each.open = each === opened && !each.open;
-  if (opened.open) opened.querySelector("input:not([type=hidden])").focus();
+  if (opened.open) focusPanel(opened);
+}
+
+function focusPanel(opened) {
+  opened.querySelector("input:not([type=hidden])").focus();
+}
+
+/** A panel that was opened by a click is ready for what is typed, as one that was opened by its key. */
+export function opensPanel(event) {
+  if (event.target.matches(".panel") && event.target.open && !event.target.contains(document.activeElement?.closest("input"))) focusPanel(event.target);
 }
 
 /** The answer in a form: an act, and a label where the act is an answer; null: the form is not filled in yet. */
@@ -29,10 +38,28 @@ export function answerOf(form) {
     return null;
   }
   const grades = {};
-  for (const input of form.querySelectorAll("input[data-class]")) grades[input.dataset.class] = Number(input.value);
+  for (const input of form.querySelectorAll("input[data-class]")) {
+    const text = input.value.trim() || input.placeholder;
+    grades[input.dataset.class] = Number(text.replace(",", "."));
+  }
   if (Object.values(grades).some((value) => value !== 0)) return { act, label: grades };
   announce("All are 0, but some class must be possible. If nobody can tell, refuse.");
   return null;
+}
+
+/** Say which number of a form is none, beside what the browser says at its field. */
+export function sayInvalid(event) {
+  if (!event.target.matches("input[data-class]")) return;
+  const { value, dataset } = event.target;
+  announce(`The plausibility of ${dataset.class} is ${JSON.stringify(value)}, must be a number from 0 to 1, as .2`);
+}
+
+let touched = null; // the field that had the focus when the pointer came down
+
+/** What is typed into a number replaces it, however the field was reached. */
+export function selectNumber(event) {
+  if (event.type === "pointerdown") touched = document.activeElement;
+  else if (event.target.matches("input[data-class]") && (event.type === "focusin" || touched !== event.target)) event.target.select();
 }
 
 export async function showNear(event) {

@@ -1,5 +1,6 @@
 // Leases are kept while somebody is here, and given back when nobody is.
 
+import { interruptTyping } from "./glance.js";
 import { post } from "./outbox.js";
 import { announce, showIdle } from "./stage.js";
 import { base, by, formToken, leaseMs, state } from "./state.js";
@@ -31,6 +32,7 @@ async function beat() {
   if (state.current !== null && !state.correcting && reply.lost.includes(state.current.dataset.name)) {
     state.gone = `${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more. `;
     state.current = null;
+    interruptTyping();
     announce(state.gone.trim());
     showIdle("The next query is on its way.");
     showNext();

@@ -1,7 +1,8 @@
 // What is seen: the query, why there is none, how far the labelling is, and what happened.
 
 import { clockReset } from "./clock.js";
-import { by, state } from "./state.js";
+import { startGlance } from "./glance.js";
+import { by, commands, state } from "./state.js";
 
 export function read(html) {
   const holder = document.createElement("template");
@@ -15,9 +16,16 @@ export function show(article) {
   by("idle").hidden = true;
   by("stage").replaceChildren(article);
   clockReset();
-  state.shownAt = performance.now();
+  startGlance();
+  showCommandKeys();
   article.querySelector("h1").focus({ preventScroll: false });
   scrollTo(0, 0);
+}
+
+/** Say the keys of the commands outside of the query too: each model has its own. */
+function showCommandKeys() {
+  const keys = commands();
+  for (const each of document.querySelectorAll("kbd[data-command]")) each.textContent = keys[each.dataset.command][0];
 }
 
 export function showIdle(why) {
@@ -43,19 +51,38 @@ export function announce(text) {
   by("status").textContent = text;
 }
 
+/** An answer that the server does not take, until the labeller has read why. */
+export function showRefused(entry, reason, onDismiss) {
+  const line = document.createElement("li");
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Dismiss" });
+  button.setAttribute("aria-label", `Dismiss: ${entry.description}`);
+  button.addEventListener("click", () => {
+    line.remove();
+    by("refused").hidden = by("refused").children.length === 0;
+    onDismiss();
+  });
+  line.append(`${entry.description} was not taken: ${reason} `, button);
+  by("refused").append(line);
+  by("refused").hidden = false;
+}
+
 export function showTrouble(status, count) {
   const away = by("away");
+  const { isKept } = state.outbox;
   const kept = count === 1 ? "1 answer is kept" : `${count} answers are kept`;
+  const lost = count === 1 ? "1 answer is in this page alone, and lost with it" : `${count} answers are in this page alone, and lost with it`;
   away.replaceChildren();
   if (status === 401 || status === 403) {
     const link = document.createElement("a");
     link.href = status === 401 ? `/sign-in?next=${encodeURIComponent(location.pathname)}` : location.href;
     link.textContent = status === 401 ? "Sign in again" : "Load the page again";
-    away.append(link, count ? `: ${kept} until then.` : ".");
+    link.addEventListener("click", () => (state.mayLeave = isKept));
+    away.append(link, count ? `: ${isKept ? `${kept} until then` : lost}.` : ".");
   } else {
-    away.textContent = count
-      ? `The server is away. ${kept} here and sent when it is back; you may go on.`
-      : "The server is away. The next query comes when it is back.";
+    const goOn = state.current === null ? "" : "; you may go on";
+    if (count === 0) away.textContent = "The server is away. The next query comes when it is back.";
+    else if (isKept) away.textContent = `The server is away. ${kept} here, even if you close this page, and sent when it is back${goOn}.`;
+    else away.textContent = `The server is away. ${lost}: keep it open until the server is back${goOn}.`;
   }
   away.hidden = false;
 }

@@ -4,7 +4,7 @@ export const by = (id) => document.getElementById(id);
 const { dataset } = by("labelling");
 export const { base, formToken, labeller } = dataset;
 export const delayMs = Number(dataset.delay) * 1000;
-export const unseenMs = Number(dataset.unseen) * 1000; // keys pressed sooner are no answer to a query
+export const unseenMs = Number(dataset.unseen) * 1000; // what is pressed sooner is no answer to a query
 export const leaseMs = Number(dataset.lease) * 1000;
 export const strict = dataset.strict !== "";
 
@@ -17,7 +17,16 @@ export const state = {
   correcting: false,
   paused: false,
   stopped: false,
-  shownAt: 0,
   seenAt: Date.now(), // when somebody was here last
   outbox: null,
+  mayLeave: false, // the labeller was asked, or goes to sign in: nothing is asked when the page is closed
 };
+
+/** The keys of the commands beside the shown query, by name; the first of each is the one that is shown. */
+export function commands() {
+  return JSON.parse((state.current ?? by("labelling")).dataset.commands);
+}
+
+export function keyOf(command) {
+  return commands()[command][0];
+}

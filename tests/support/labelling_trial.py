@@ -32,6 +32,7 @@ CLASSES = ("Barolo", "Grignolino", "Barbera")
 QUERIES = 60
 READ_S = 1.2
 """Median time in which a row is read; lognormal, different from row to row."""
+KEYS, BACK = "bga", "z"
 SLIP_SEEN_S = 0.6
 """A wrong key that is noticed at once is taken back."""
 SLIP_LATE_S = 2.5
@@ -135,15 +136,15 @@ def label_all(screen: Terminal | Browser) -> Trial:
     since = time.monotonic()
     for count in range(1, QUERIES + 1):
         _wait(trial, read_s(shown))
-        right = str(truth(shown) + 1)
+        right = KEYS[truth(shown)]
         kind = "" if shown in slipped or count > QUERIES - 2 else slip(shown)
         if kind:
             slipped.add(shown)
             trial.slips[kind] += 1
-            screen.press(str((truth(shown) + 1) % len(CLASSES) + 1))
+            screen.press(KEYS[(truth(shown) + 1) % len(CLASSES)])
             screen.next()
             _wait(trial, SLIP_SEEN_S if kind == "taken back" else SLIP_LATE_S)
-            screen.press("b")
+            screen.press(BACK)
             screen.next()
             _wait(trial, max(0.4, read_s(shown) / 2))
         pressed = time.monotonic()
@@ -201,8 +202,8 @@ ANSWER = """count => new Promise((done, failed) => {
     if (article !== null && article.dataset.name !== last) {
       if (left-- === 0) return done();
       last = article.dataset.name;
-      article.querySelector(".class").click();
     }
+    article?.querySelector(".class").click(); // it counts once the query could be read
     setTimeout(look, 10);
   };
   look();

@@ -56,7 +56,7 @@ def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) 
     shown = screen.expect(PROMPT)
     assert "instance 0  ·  query 1  ·  answer 1 of 6" in shown
     assert re.search(r"X +a .*\n.*Y +e", shown)  # in declared order
-    assert re.search(r"1 +o +▯+ +0\.80", shown)
+    assert re.search(r"o +o +▯+ +0\.80", shown)
     assert "undecided at the root (21 rows)" in shown
     assert re.search(r"X +├─+┤ +gain ratio +0\.\d+ to +0\.\d+", shown)
     assert "This label tells most about the rows where X = a" in shown
@@ -67,9 +67,9 @@ def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) 
     assert "rival: An attribute that may be the best test" in screen.expect(PROMPT)
     screen.press("9")
     assert "'9' means nothing here" in screen.expect(PROMPT)
-    screen.press("s1")
-    assert "[x] 1 o   [ ] 2 s" in screen.expect("[x] 1 o   [ ] 2 s")
-    screen.press("3\n")
+    screen.press("+o")  # s is a class
+    assert "[x] o o   [ ] s s" in screen.expect("[x] o o   [ ] s s")
+    screen.press("x\n")
     screen.expect("→ o or x")
     screen.expect(PROMPT)
     screen.press("u")
@@ -81,7 +81,7 @@ def test_a_person_answers_in_every_way(screen: Screen, server: str, model: str) 
     screen.expect(PROMPT)
     screen.press("u\x1b")
     screen.expect(PROMPT)
-    screen.press("2")
+    screen.press("s")
     screen.expect("→ s")
     screen.expect(PROMPT)
     screen.press("r")
@@ -120,7 +120,7 @@ def test_ctrl_c_gives_the_query_back_and_the_terminal_its_mode(
 def test_the_last_answer_of_the_budget_ends_the_session(screen: Screen) -> None:
     for _ in range(6):
         screen.expect(PROMPT)
-        screen.press("2")
+        screen.press("s")
     screen.expect("the budget of 6 answers is spent")
     screen.expect("ann: 6 answered")
     assert screen.ended() == 0
@@ -132,7 +132,7 @@ def test_an_answer_is_taken_back_before_it_is_sent(screen: Screen, server: str, 
     screen.press("c")
     screen.press("a twin\r")
     screen.expect(PROMPT)
-    screen.press("1")
+    screen.press("o")
     screen.expect("→ o")
     assert "answer 2 of 6" in screen.expect(PROMPT)
     screen.press("b")
@@ -141,7 +141,7 @@ def test_an_answer_is_taken_back_before_it_is_sent(screen: Screen, server: str, 
     assert first is not None
     assert f"instance {first[1]} " in shown
     assert "answer 1 of 6" in shown
-    screen.press("2")
+    screen.press("s")
     screen.expect("→ s")
     screen.interrupt()  # it is sent all the same
     screen.expect("ann: 1 answered")
@@ -155,7 +155,7 @@ def test_an_answer_is_taken_back_before_it_is_sent(screen: Screen, server: str, 
 
 def test_keys_before_a_query_can_be_read_are_no_answer(screen: Screen, server: str, model: str) -> None:
     screen.expect(PROMPT)
-    screen.press("2222")  # a key that was held for too long
+    screen.press("ssss")  # a key that was held for too long
     screen.expect("→ s")
     assert "answer 2 of 6" in screen.expect(PROMPT)
     screen.press("q")
@@ -170,7 +170,7 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     screen.expect("A comment for your next answer")
     screen.press("a twin of row 3\r")
     screen.expect(PROMPT)
-    screen.press("2")
+    screen.press("s")
     screen.expect("→ s")
     screen.expect("answer 2 of 6")
     screen.expect(PROMPT)
@@ -179,7 +179,7 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     screen.press("z")  # another name of b
     screen.expect("your answer was: s")
     screen.expect(PROMPT)
-    screen.press("3")
+    screen.press("x")
     screen.expect("corrected")
     screen.expect(PROMPT)
     screen.press("a")
@@ -190,7 +190,7 @@ def test_comments_corrections_skips_and_postponements(screen: Screen, server: st
     screen.press("a")
     screen.expect("finish this correction first")
     screen.expect(PROMPT)
-    screen.press("1")
+    screen.press("o")
     screen.expect("corrected")
     screen.expect(PROMPT)
     screen.press("k")
@@ -224,7 +224,7 @@ def test_keys_work_after_the_program_was_stopped(screen: Screen) -> None:
     screen.expect(PROMPT)
     screen.stop_and_continue()
     screen.expect(PROMPT)
-    screen.press("2")  # without Enter
+    screen.press("s")  # without Enter
     screen.expect("→ s")
     assert "answer 2 of 6" in screen.expect(PROMPT)
     screen.press("q")
@@ -259,7 +259,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
             with Client(address) as client:
                 await_count(client, "m", "queries_leased", 2)  # the next one is held too
             serving.kill()
-            screen.press("2")
+            screen.press("s")
             killed_at = time.monotonic()
             screen.expect("→ s")
             assert "answer 2 of 6" in screen.expect(PROMPT)  # the next one was there
@@ -269,7 +269,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
             )  # the line ends at a blank, not where the screen does
             assert time.monotonic() - killed_at < 30  # not when the client has given up, after a minute
             screen.expect(PROMPT)
-            screen.press("3")
+            screen.press("x")
             screen.expect("→ x")
             serving = Serving(tmp_path / "store", port)
             assert "answer 3 of 6" in screen.expect(PROMPT)
@@ -339,7 +339,7 @@ def test_a_terminal_without_utf_8_gets_ascii(
             screen.close()
         if command == "label":
             assert "instance 0  |  query 1  |  answer 1 of 6" in shown
-            assert re.search(r"1 +o +o+ +0\.80", shown)
+            assert re.search(r"o +o +o+ +0\.80", shown)
             assert re.search(r"X +\+-+\+ +gain ratio +0\.\d+ to +0\.\d+", shown)
             shown = shown.replace("class?", "").replace("? help", "")
         assert "?" not in shown

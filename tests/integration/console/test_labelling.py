@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 
 import pytest
@@ -12,6 +13,7 @@ from support.consoles import ConsoleProcess, Visitor
 
 from quercus.client import AttributeView, Client, Nominal, Presentation, Specification
 from quercus.client.aio import Client as AsyncClient
+from quercus.client.keys import UNSEEN_S
 from quercus.console.labeller_queue import LabellerQueue, PendingAnswer
 
 CLASSES = ["x", "s", "o"]
@@ -43,6 +45,13 @@ def fields(text: str) -> dict[str, str]:
     return found
 
 
+def look_at(ann: Visitor, base: str) -> str:
+    """Load the page with the query, and look at it."""
+    page = ann.get(base).text
+    time.sleep(UNSEEN_S)
+    return page
+
+
 def said(client: Client, model: str) -> list[tuple[str, str]]:
     return [(each.kind, each.text) for each in client.answers(model)]
 
@@ -57,9 +66,8 @@ def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) 
         ("skip", {}),
         ("postpone", {}),
     ):
-        shown = ann.get(base)
-        assert shown.status == 200
-        assert ann.form(f"{base}/{path}", fields(shown.text) | more).headers["location"] == base
+        shown = look_at(ann, base)
+        assert ann.form(f"{base}/{path}", fields(shown) | more).headers["location"] == base
     assert said(client, model) == [
         ("answered", "s"),
         ("answered", "x|o"),
@@ -73,6 +81,31 @@ def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) 
     steps = [step.kind for step in client.query_history(model)]
     assert (steps.count("skipped"), steps.count("postponed")) == (1, 1)
     assert "Postponed" in ann.get(base).text
+
+
+def test_a_second_click_on_a_form_answers_no_query_that_nobody_has_seen(
+    ann: Visitor, client: Client, model: str
+) -> None:
+    """The first page goes on to the next query, and the second click finds the button of that one."""
+    base = f"/m/{model}/label"
+    expected = []
+    for act in ("answer", "refuse", "skip"):
+        first = fields(look_at(ann, base))
+        ann.form(f"{base}/answer", first | {"class": "s"})
+        ann.form(
+            f"{base}/answer", first | {"class": "s"}
+        )  # before the next page is there: the same answer, once
+        expected.append(("answered", "s"))
+        since = time.monotonic()
+        second = fields(ann.get(base).text)
+        ann.form(f"{base}/{act}", second | {"class": "x"})
+        if time.monotonic() - since > UNSEEN_S:  # the machine is busy: this was no double click
+            expected += {"answer": [("answered", "x")], "refuse": [("refused", "")], "skip": []}[act]
+            continue
+        page = ann.get(base).text
+        assert "shown only at your second click" in page
+        assert fields(page) == second
+    assert said(client, model) == expected
 
 
 def test_the_time_of_a_lease_that_was_lost_does_not_count(shared_server: Serving, client: Client) -> None:
@@ -110,7 +143,7 @@ def test_what_was_shown_is_kept_with_the_answer(ann: Visitor, client: Client, mo
     for look in (None, Presentation([AttributeView("X", title="side")]), Presentation(withheld=["reason"])):
         if look is not None:
             client.update_model(model, presentation=look)
-        page = ann.get(base).text
+        page = look_at(ann, base)
         ann.form(f"{base}/answer", fields(page) | {"class": "s"})
         client.wait_grown(model)
         versions.append(client.get_model(model).specification.presentation)
@@ -119,7 +152,7 @@ def test_what_was_shown_is_kept_with_the_answer(ann: Visitor, client: Client, mo
     assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=\d+", second)
     assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=-", third)
     assert second.split()[0] != third.split()[0]
-    lease = fields(ann.get(base).text) | {"class": "s", "shown": "x" * 201, "back": "history"}
+    lease = fields(look_at(ann, base)) | {"class": "s", "shown": "x" * 201, "back": "history"}
     ann.form(f"{base}/answer", lease)
     assert "shown: has 201 characters, must have at most 200" in ann.get(f"{base}/history").text
 
@@ -175,7 +208,7 @@ def test_what_another_console_leased_is_answered(
 
 def test_own_answers_are_listed_and_corrected(ann: Visitor, client: Client, model: str) -> None:
     base = f"/m/{model}/label"
-    lease = fields(ann.get(base).text)
+    lease = fields(look_at(ann, base))
     ann.form(f"{base}/answer", lease | {"class": "s"})
     page = ann.get(f"{base}/history").text
     assert "You said s." in page
@@ -201,6 +234,7 @@ def test_own_answers_are_listed_and_corrected(ann: Visitor, client: Client, mode
         ({"label": "x", "query": "x"}, "must be one of the model"),
         ({"label": "x", "lease_token": 3}, "lease_token: is missing"),
         ({"label": "x", "lease_token": "none"}, ""),
+        ({"label": "x", "model_uid": "another"}, "is another model now"),
     ],
 )
 def test_a_wrong_answer_names_what_is_wrong(
@@ -211,6 +245,30 @@ def test_a_wrong_answer_names_what_is_wrong(
     assert 400 <= answer.status < 500
     assert says in answer.json["error"]
     assert said(client, model) == []
+
+
+def test_numbers_of_a_form_are_those_that_it_shows(ann: Visitor, client: Client, model: str) -> None:
+    """An empty field is the 1 that it shows, a comma is a point, and what is no such number is refused."""
+    base = f"/m/{model}/label"
+    lease = fields(look_at(ann, base))
+    for wrong in ("1.5", "-.1", "0,5 ,", "1e400", "1_0", "nan", "½"):
+        numbers = {"plausibility-0": "1", "plausibility-1": wrong, "plausibility-2": ""}
+        refused = ann.form(f"{base}/answer", lease | numbers)
+        assert refused.status == 400
+        assert "the plausibility of &#39;s&#39; is" in refused.text
+    assert ann.form(f"{base}/answer", lease | {"plausibility-0": "1"}).status == 400  # half a form
+    ann.form(f"{base}/answer", lease | {"plausibility-0": ",2", "plausibility-1": "0", "plausibility-2": ""})
+    assert said(client, model) == [("answered", "x:0.2 s:0.0 o:1.0")]
+
+
+def test_who_signs_out_while_the_page_waits_for_a_query_has_to_sign_in(ann: Visitor, client: Client) -> None:
+    """The console's log, in which a traceback fails the tests, says nothing of it."""
+    client.create_model("c-nothing-to-ask", Specification([Nominal("X", "abc")], CLASSES, budget=2))
+    with ThreadPoolExecutor(1) as pool:
+        page = pool.submit(ann.script, "/m/c-nothing-to-ask/label/next", {"have": [], "wait_s": 15})
+        time.sleep(1)
+        assert ann.form("/sign-out", {}).status == 303
+        assert page.result(30).status == 401
 
 
 def test_a_script_needs_the_secret_and_json(ann: Visitor, model: str) -> None:

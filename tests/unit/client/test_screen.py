@@ -10,10 +10,10 @@ from rich.console import Console
 from quercus.cli.common import bar
 from quercus.cli.label_person import parse_plausibilities
 from quercus.cli.label_screen import (
-    HELP,
     _evidence_text,
     answer_list,
     answer_screen,
+    help_text,
     print_parts,
     prompt_line,
     query_screen,
@@ -38,6 +38,7 @@ from quercus.client import (
     TextItem,
 )
 from quercus.client.convert import to_datetime
+from quercus.client.keys import KEY_RULE
 
 
 def model(attributes: list[Nominal | Numeric], classes: tuple[str, ...]) -> Model:
@@ -62,28 +63,40 @@ def screen(asked: Query, of: Model, width: int = 110) -> str:
 
 
 def test_paragraphs_of_the_help_wrap_where_the_terminal_ends() -> None:
-    assert "\n" not in HELP.rsplit("\n\n", 1)[1]
+    assert "\n" not in help_text(("yes", "no")).rsplit("\n\n", 1)[1]
+
+
+def test_the_help_lists_every_class_and_command_with_its_key() -> None:
+    shown = help_text(("skunk", "4", "black"))
+    assert [line.split() for line in shown.splitlines()[2:5]] == [["s", "skunk"], ["4", "4"], ["b", "black"]]
+    assert "\n  +   It is one of several classes" in shown
+    assert "\n  z   Go back to your last answer" in shown
+    assert KEY_RULE in shown
 
 
 def test_plausibilities_of_some_of_many_classes_are_typed_by_key() -> None:
+    classes = (*map(str, range(63)), "=")
     expected = [0.0] * 64
-    expected[0], expected[9], expected[63] = 1.0, 0.5, 0.25
-    assert parse_plausibilities("1=1 d=.5 ,=.25", 64) == expected  # a comma is a key too
+    expected[5], expected[10], expected[63] = 1.0, 0.5, 0.25
+    assert parse_plausibilities("5=1 d=.5 ==.25", classes) == expected  # as on the screen: 5 is the key of 5
+    assert parse_plausibilities("5=1 10=.5 ==.25", classes) == expected
 
 
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("1=1 4=.5", "'4=.5' is not the key of a class with its number, as in 1=0.5"),
-        ("1=1 .5", "'.5' is not the key of a class with its number, as in 1=0.5"),
-        ("1=", "'' is not a number"),
-        ("1=nan", "nan is not between 0 and 1"),
-        ("1=0", "all are 0, but some class must be possible; press r (after Escape) if nobody can tell"),
+        ("o=1 4=.5", "'4=.5' is not the key of a class with its number, as in o=0.5"),
+        ("o=1 .5", "'.5' is not the key of a class with its number, as in o=0.5"),
+        ("o=1 r=.5 O=.2", "'O=.2' is the second number of o"),
+        ("o=", "'' is not a number"),
+        ("o=nan", "nan is not between 0 and 1"),
+        ("o=0_1", "'0_1' is not a number"),
+        ("o=0", "all are 0, but some class must be possible; press / (after Escape) if nobody can tell"),
         ("", "3 numbers are needed, there are 0"),
     ],
 )
 def test_plausibilities_that_cannot_be_meant_are_named(line: str, fault: str) -> None:
-    assert parse_plausibilities(line, 3) == fault
+    assert parse_plausibilities(line, ("o", "red", "x")) == fault
 
 
 def test_a_query_deep_in_the_tree() -> None:
@@ -105,7 +118,7 @@ def test_a_query_deep_in_the_tree() -> None:
     assert "The tree is undecided where hue < 0.9 and 1 ≤ ash < 2 (1,234 rows)." in shown
     assert "No label of this row yet." in shown
     assert "plausibility" not in shown  # ignorance is no bar
-    assert "[x] 1 yes   [ ] 2 no" in shown
+    assert "[x] y yes   [ ] n no" in shown
 
 
 def test_a_query_that_stands_for_a_leaf() -> None:
@@ -233,7 +246,7 @@ def test_keys_are_never_parted_from_their_names() -> None:
     for width in (30, 50, 80):
         lines = prompt_line(asked.classes, width).plain.splitlines()
         assert max(map(len, (line.rstrip() for line in lines))) <= width
-        for key, name in enumerate(names, 1):
+        for key, name in enumerate(names):
             assert any(f" {key}  {name}" in line for line in lines)
         assert any("q quit" in line for line in lines)
 
@@ -244,9 +257,9 @@ def test_many_classes_have_their_keys_in_the_list_alone() -> None:
     chosen = set_line(asked.classes, ["class-03", "class-19"], 80).plain
     assert (
         chosen.splitlines()[0].rstrip()
-        == "one of:  [x] 4 class-03   [x] t class-19   · Enter sends, Escape goes back"
+        == "one of:  [x] 3 class-03   [x] i class-19   · Enter sends, Escape goes back"
     )
-    assert "t  class-19" in wide_screen(["a"], 20, 80)
+    assert "i  class-19" in wide_screen(["a"], 20, 80)
 
 
 class Typed(Keys):

@@ -1,0 +1,43 @@
+// A press answers a query that could be read before it: the query is there for a while, and the hands are at rest.
+
+import { state, unseenMs } from "./state.js";
+
+const INTERRUPTED_MS = 2000;
+const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
+
+let readableAt = Infinity; // from here on a press counts
+let isEarly = false; // the press that goes on now began before
+let isInterrupted = false;
+
+/** The query went away by itself. Whoever types into it types on: the next one waits longer for hands at rest. */
+export function interruptTyping() {
+  isInterrupted = document.activeElement?.matches("input:not([type=checkbox])") ?? false;
+}
+
+/** A query is put on the page: it can be read when it is painted, and some time later. */
+export function startGlance() {
+  const shown = state.current;
+  const restMs = isInterrupted ? INTERRUPTED_MS : unseenMs;
+  isInterrupted = false;
+  readableAt = Infinity;
+  isEarly = false;
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      if (state.current === shown) readableAt = performance.now() + restMs;
+    }),
+  );
+}
+
+/** Note a press of a key, a button or a finger. One that comes too early delays those behind it: a double click, a held key. */
+export function notePress(event) {
+  if (MODIFIERS.has(event.key)) return;
+  isEarly = event.timeStamp < readableAt;
+  if (isEarly) readableAt = Math.max(readableAt, event.timeStamp + unseenMs);
+}
+
+/** Whether what is done now was meant for something that was on the page before. */
+export function isUnseen() {
+  const early = isEarly || performance.now() < readableAt;
+  isEarly = false;
+  return early;
+}

@@ -1,0 +1,48 @@
+// On pages other than that for labelling: send what a labeller left unsent, and say what still waits in this browser.
+
+import { Outbox } from "./outbox.js";
+import { askBeforeSignOut } from "./sign_out.js";
+import { readUnsent } from "./unsent.js";
+
+const SETTLE_MS = 2000;
+const line = document.getElementById("unsent");
+const form = document.querySelector("form.who");
+
+function say(...content) {
+  line.replaceChildren(...content);
+  line.hidden = content.length === 0;
+}
+
+function answers(count, one, several) {
+  return count === 1 ? `1 answer ${one}` : `${count} answers ${several}`;
+}
+
+async function unsentOf(labeller) {
+  const waiting = (await readUnsent()).filter((each) => !each.refused);
+  return waiting.filter((each) => labeller === null || each.labeller === labeller);
+}
+
+async function sayWhoseWait() {
+  const waiting = await unsentOf(null);
+  if (waiting.length === 0) return;
+  const names = [...new Set(waiting.map((each) => each.labeller))].join(", ");
+  say(`${answers(waiting.length, "waits", "wait")} in this browser, of ${names}. What a labeller said is sent when that labeller signs in again.`);
+}
+
+async function sendOwn() {
+  const { labeller } = form.dataset;
+  const outbox = new Outbox(labeller, form.elements.form_token.value, {
+    onTaken: () => say(),
+    onRefused: (_, reason) => say(`An answer was not taken: ${reason} The page to label lists it.`),
+    onTrouble: (_, count) => say(`${answers(count, "waits", "wait")} in this browser to be sent.`),
+    onWell: () => say(),
+    onUnkept: () => null,
+  });
+  askBeforeSignOut(async () => {
+    await outbox.settle(SETTLE_MS);
+    return (await unsentOf(labeller)).length;
+  });
+  await outbox.start();
+}
+
+await (form === null ? sayWhoseWait() : sendOwn());
