@@ -145,11 +145,8 @@ def _sound_records(
 
 def read_names(connection: Connection) -> list[str]:
     """Return the names of all models in order; names that cannot be read as text are left out."""
-    names = connection.execute(
-        select(type_coerce(model.c.name, NullType())).where(LIVE).order_by(model.c.name)
-    )
-    found: list[object] = list(names.scalars())
-    return [name for name in found if isinstance(name, str)]
+    statement: Select[Any] = select(type_coerce(model.c.name, NullType())).where(LIVE).order_by(model.c.name)
+    return [name for name in connection.execute(statement).scalars() if isinstance(name, str)]
 
 
 def count_models(connection: Connection) -> int:
