@@ -100,9 +100,16 @@ class Peer:
         self._ended: set[int] = set()
         self._unread = b""
         if greets:
-            self.socket.sendall(PREFACE + frame(SETTINGS))
-            while self.take_frame()[:2] != (SETTINGS, 0):
-                pass
+            try:
+                self._greet()
+            except BaseException:
+                self.close()
+                raise
+
+    def _greet(self) -> None:
+        self.socket.sendall(PREFACE + frame(SETTINGS))
+        while self.take_frame()[:2] != (SETTINGS, 0):
+            pass
 
     def __enter__(self) -> Self:
         return self
