@@ -35,8 +35,9 @@ class ActiveForestClassifier(AskingClassifier):
         Number of trees.
     prediction_level
         Level of the likelihood cuts of leaves, from 1 to 0: the bounds of a class are its least and greatest
-        probability over them. A lower level makes the bounds of `predict_belief` and `predict_contour` wider and `predict_set` more
-        cautious. At any level, the forest as a whole is trusted to ``T / (T + l)`` after T told rows.
+        probability over them. A lower level makes the bounds of `predict_belief` and `predict_contour` wider and
+        `predict_set` more cautious. At any level, the forest as a whole is trusted to ``T / (T + l)`` after T told
+        rows.
     strategy
         Strategy of `query`, a name of `quercus.specification.strategies.FOREST_STRATEGIES`.
     missing_label

@@ -36,7 +36,8 @@ def with_bounds(
     level
         Level of the cut, in [0, 1].
     """
-    opinions, wanted = [], []
+    opinions: list[Floats] = []
+    wanted: list[Ints] = []
     for grove in groves:
         known = grove.opinions
         if grove.level != level:

@@ -135,7 +135,7 @@ def test_a_format_of_another_version_is_refused() -> None:
     assert (snapshots.is_readable(data), snapshots.is_readable(other)) == (True, False)
     assert not snapshots.is_readable(data[:5])
     for read in (snapshots.read_snapshot, snapshots.read_classifier):
-        with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 2; this version reads format 4"):
+        with pytest.raises(snapshots.UnreadableSnapshotError, match=r"format 2; this version reads format 5"):
             read(other)
 
 

@@ -37,7 +37,7 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
     named = np.array([True, False, False])
     values = np.column_stack([rng.integers(0, 5, 90), rng.normal(size=(90, 2))])
     values[rng.random(values.shape) < 0.1] = np.nan
-    book = Codebook.of(values, named)
+    book = Codebook.of(values, named, np.arange(len(named)))
     codes, rows = book.codes(values), np.arange(0, 90, 2)
     cache, others = DistanceCache(book, rows, codes), ordered_codes(codes[rows], book.bin_counts())
     for _ in range(60):
@@ -62,7 +62,7 @@ def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() ->
     rng = np.random.default_rng(5)
     values = np.column_stack([rng.integers(0, 5, 90), rng.normal(size=(90, 2))])
     values[rng.random(values.shape) < 0.1] = np.nan
-    book = Codebook.of(values, np.array([True, False, False]))
+    book = Codebook.of(values, np.array([True, False, False]), np.arange(3))
     codes, rows = book.codes(values), np.arange(10)
     apart = DistanceCache(book, rows, codes)
     for _ in range(40):
@@ -88,7 +88,7 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
     """All distances would else be counted again for each agenda while rows arrive."""
     rng = np.random.default_rng(6)
     values = rng.normal(size=(301, 4))
-    book = Codebook.of(values[:200], np.zeros(4, dtype=np.bool_))
+    book = Codebook.of(values[:200], np.zeros(4, dtype=np.bool_), np.arange(4))
     codes, candidates = book.codes(values), np.arange(100)
     apart = DistanceCache(book, np.arange(300), codes)
     apart.candidate_distances(candidates, codes)
