@@ -179,7 +179,9 @@ def _leap(trail: Sequence[_Parameters], most: int) -> _Parameters:
     shape, size = trail[0].cells.shape, trail[0].prevalence.size
     x, y, z = (np.log(np.append(each.cells, each.prevalence)) for each in trail)
     step, bend = y - x, z - 2.0 * y + x
-    length = max(1.0, float(np.sqrt((step @ step) / max(bend @ bend, np.finfo(np.float64).tiny))))
+    length = max(
+        1.0, float(np.sqrt((step * step).sum() / max((bend * bend).sum(), np.finfo(np.float64).tiny)))
+    )
     least = CELL * min(size * LEAST, size * LEAST / (size - 1))
     found = np.exp(np.clip(x + 2.0 * length * step + length**2 * bend, np.log(least), np.log(most + size)))
     return _Parameters.rounded(found[:-size].reshape(shape), found[-size:])

@@ -47,7 +47,8 @@ class PlainEntropyTree:
     def __post_init__(self) -> None:
         self.size = len(self.contours[0])
         self.floors = [self.lower_bound(k) for k in range(len(self.arities))]
-        self.root = self.grow(list(range(len(self.rows))), list(range(len(self.arities))), [])
+        varying = [k for k in range(len(self.arities)) if len({row[k] for row in self.rows}) > 1]
+        self.root = self.grow(list(range(len(self.rows))), varying, [])
 
     def lower_bound(self, k: int) -> float:
         vague = sum(w * min(pl) / max(pl) for w, pl in zip(self.weights, self.contours, strict=True)) / sum(
@@ -63,8 +64,9 @@ class PlainEntropyTree:
         """Return ``π`` and ``ln φ`` of an attribute at a node."""
         known = [i for i in rows if self.rows[i][k] is not None]
         possible = [any(self.contours[i][c] > 0 for i in rows) for c in range(self.size)]
-        seen = [any(self.contours[i][c] > 0 for i in known) for c in range(self.size)]
         arity = self.arities[k]
+        tells = arity is None or len({self.rows[i][k] for i in known}) > 1
+        seen = [tells and any(self.contours[i][c] > 0 for i in known) for c in range(self.size)]
         fit = self.fit_numbers(known, k) if arity is None else self.fit_names(known, k, arity)
         prior, logs_of = fit
         whole = self.of_all(known, k, arity)

@@ -134,9 +134,8 @@ class ServedMembers:
         opinions = self._opinion_table[self._opinion_numbers[leaves]]  # (T, m, 3, l)
         weights, doubt = self.weights[: len(self.keys)], self._doubts[leaves]
         means: Floats = np.einsum("t,tmkc->mkc", weights, opinions)
-        of_class = np.einsum("t,tm,tmc->mc", weights, doubt, opinions[:, :, 0])
-        means[:, 1] -= of_class
-        means[:, 2] += np.einsum("t,tm->m", weights, doubt)[:, np.newaxis] - of_class
+        means[:, 1] -= np.einsum("t,tm,tmc->mc", weights, doubt, opinions[:, :, 0])
+        means[:, 2] += np.einsum("t,tm,tmc->mc", weights, doubt, 1.0 - opinions[:, :, 0])
         return means
 
     def _row_leaves(self, codes: NDArray[np.uint16]) -> Ints:

@@ -43,11 +43,13 @@ def _greatest_shares(p: Floats, depth: float) -> Floats:
     mine = p[inner]
     entropy = mine * np.log(mine) + (1.0 - mine) * np.log1p(-mine)
     u = np.log(mine) - np.log1p(-mine) + np.sqrt(-2.0 * depth / (mine * (1.0 - mine)))
+    moving = np.ones(len(mine), np.bool_)
     for _ in range(STEPS):
         x = np.exp(-u)
         move = (-np.log1p(x) - (1.0 - mine) * u - entropy - depth) / (1.0 / (1.0 + x) - mine)
-        u += move
-        if (np.abs(move) <= STILL * (1.0 + np.abs(u))).all():
+        u += np.where(moving, move, 0.0)  # an end does not depend on the other ends that are sought
+        moving &= np.abs(move) > STILL * (1.0 + np.abs(u))
+        if not moving.any():
             break
     end[inner] = np.minimum(1.0 / (1.0 + np.exp(-u)) + ROUNDING, 1.0)
     return end

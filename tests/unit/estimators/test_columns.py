@@ -224,7 +224,9 @@ def test_what_is_no_value_names_row_and_column(column: str, cell: Any, said: str
             model.fit(known, ["x", "y"]).predict(rows)
 
 
-@pytest.mark.parametrize("cell", [{"a", "b"}, frozenset({"a"}), (1, 2), Between(1, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "cell", [{"a", "b"}, frozenset({"a"}), (1, 2), Between(1, 2)], ids=["set", "frozenset", "pair", "range"]
+)
 @pytest.mark.parametrize("column", ["c", "n"])
 def test_uncertain_values_are_refused_where_rows_are_learned(column: str, cell: Any) -> None:
     known = pd.DataFrame({"c": ["a", "b"], "n": [1.0, 2.0]})
