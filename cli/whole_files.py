@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import typer
 
 from quercus.cli.common import err, fail
 from quercus.client.durable import replace_durably, sync_folder
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a file that cannot grow."""
 
 
 def refuse_existing(file: Path, force: bool) -> None:
@@ -47,6 +51,11 @@ def written_whole(file: Path) -> Iterator[Path]:
         fail(f"cannot write {file}: {error.strerror}")
     try:
         yield part
+    except OSError as error:
+        if error.errno in _FULL:  # a library's error names no file
+            fail(f"cannot write {file}: {os.strerror(error.errno)}")
+        raise
+    else:
         try:
             replace_durably(part, file)
         except OSError as error:

@@ -254,6 +254,8 @@ def _empty_log(path: Path) -> None:
 
 
 def _explained_error(error: Exception, dialect: SqliteDialect, target: Path) -> StoreError:
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return StoreError(f"{target} cannot be written: no space is left on its disk")
     if isinstance(error, sqlite3.Error):
         translated = dialect.translate_error(error)
         translated.add_note(f"while copying to {target}")

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from integration.client.serving import CONTOURS_T, TABLE_T, Serving
 from pyarrow import parquet
 from support.command_line import quercus
+from support.mounts import fill, small_disk
 from support.published import published_model
 
 from quercus.belief.codec import encode
@@ -190,6 +192,39 @@ def test_a_table_has_what_is_believed(tmp_path: Path) -> None:
     said = run("export", "t", str(file), "--store", str(tmp_path / "quercus.db"), code=2)
     assert "give --force" in said
     assert "must end in" in run("export", "t", str(tmp_path / "t.xlsx"), code=2)
+
+
+FILES = ("t.jsonl.gz", "t.csv", "t.parquet")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("export", "t", f"DISK/{name}", "--store", "STORE") for name in FILES),
+        ("backup", "DISK/backup.db", "--store", "STORE"),
+        ("restore", "STORE", "--store", "DISK/restored.db"),
+        ("import", "LOG", "--store", "DISK/imported.db", "--create"),
+        ("migrate", "--from", "STORE", "--to", "DISK/moved.db", "--regrow", "0"),
+        ("archive", "t", "--out", "DISK/archive", "--store", "STORE"),
+    ],
+    ids=lambda arguments: "-".join(arguments[:3:2]).replace("/", ""),
+)
+def test_a_full_disk_is_named_and_the_same_command_works_when_there_is_room(
+    lesson: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    run("export", "t", str(log), "--store", str(lesson))
+    with small_disk(tmp_path / "disk", megabytes=32) as disk:
+        places = {"DISK": str(disk), "STORE": str(lesson), "LOG": str(log)}
+        command = [re.sub("|".join(places), lambda found: places[found[0]], each) for each in arguments]
+        filler = fill(disk)
+        said = run(*command, code=1)
+        assert str(disk) in said
+        assert "no space" in said.lower()
+        assert str(lesson) not in said
+        filler.unlink()
+        run(*command)
 
 
 @pytest.mark.slow
