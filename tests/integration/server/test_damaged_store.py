@@ -308,6 +308,15 @@ def test_a_server_serves_what_is_well(
         assert "grown" in run.output
 
 
+def test_damaged_models_do_not_shorten_a_page(copy: Path) -> None:
+    """A page with fewer models than it may have is taken for the last one."""
+    assert DamagedCell(copy, "model", "budget", "forest").damage("damaged")
+    with Store.open(file_url(copy)) as store:
+        assert [each.name for each in store.list_models(limit=2)] == ["grown", "well"]
+        assert [each.name for each in store.list_models(limit=1)] == ["grown"]
+        assert [each.name for each in store.list_models("grown", limit=1)] == ["well"]
+
+
 def test_a_restricted_token_learns_nothing_of_other_models(
     start_live: Callable[..., Any], copy: Path
 ) -> None:
