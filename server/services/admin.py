@@ -135,7 +135,7 @@ def _read_status(
         except NotFound:
             continue
         except (StoreError, *UNREADABLE) as error:
-            if not isinstance(error, StoreBusy):
+            if name not in damaged and not isinstance(error, StoreBusy):
                 damaged.note_damage(name, find_damage(store, name) or str(error))
             continue
         if principal.may_touch(name):
