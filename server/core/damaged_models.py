@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from quercus.server.transfer.stored_contents import StoredModel
-from quercus.storage import NotFound, StorageError, Store
+from quercus.storage import CorruptStore, NotFound, StorageError, Store
 
 _log = logging.getLogger(__name__)
 MOST_NAMED: Final = 100
@@ -78,5 +78,7 @@ def find_damage(store: Store, model: str) -> str:
         return store.find_damage(model, StoredModel).removeprefix(f"model {model}: ")
     except NotFound:
         return ""
-    except StorageError as error:
+    except CorruptStore as error:
         return str(error)
+    except StorageError:  # of the store, as a lost connection: it says nothing about this model
+        return ""
