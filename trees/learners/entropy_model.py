@@ -150,8 +150,8 @@ class BeliefEntropyModel(LearnedModel):
                 return self.commonalities[nodes]
             masses = self.flat.masses or to_mass_function(self.flat)
             distinct, index = disjunction_of_ends(masses, part.owner, nodes, count)
-            found = np.array([log_commonalities_of(mass) for mass in distinct])
-            logs = found.reshape(-1, 1 << self.size)[index]
+            of_each = np.array([log_commonalities_of(mass) for mass in distinct])
+            logs = of_each.reshape(-1, 1 << self.size)[index]
             if len(self.commonalities):
                 # a row that ends in one node gets the same bits as if no uncertain row stood beside it
                 starts = np.searchsorted(part.owner, np.arange(count))
