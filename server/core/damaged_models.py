@@ -37,7 +37,7 @@ class DamagedModels:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """What is damaged, by name of the model; at most `MOST_NAMED`."""
+        """The damage of each model, by its name; at most `MOST_NAMED`."""
         return dict(sorted(self._reasons.items())[:MOST_NAMED])
 
     def __contains__(self, model: str) -> bool:
