@@ -26,7 +26,7 @@ _WORDS = {
     FieldDescriptor.CPPTYPE_ENUM: "the number of a choice",
 }
 REFUSALS = (TypeError, ValueError, OverflowError)
-"""What protobuf raises for a value that does not fit."""
+"""Errors of protobuf for a value that does not fit."""
 
 
 def filled(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:

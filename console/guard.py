@@ -19,7 +19,7 @@ MAX_SIGN_IN_BYTES = 16 * 1024
 SIGN_IN = "/sign-in"
 """The only path whose body is read before it is known who sends it."""
 SIGN_IN_S = 10.0
-"""Longest wait for more of the form that signs in."""
+"""Longest time in which the form that signs in arrives."""
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -149,13 +149,19 @@ def _longest_body(path: str) -> int:
 
 
 def _timely_body(receive: Receive) -> Receive:
-    """Return a source of a request's body that ends with an error if it does not arrive in time."""
+    """Return a source of a request's body that ends with an error if not all of it arrives in time."""
+    deadline: float | None = asyncio.get_running_loop().time() + SIGN_IN_S
 
     async def receive_in_time() -> Message:
+        nonlocal deadline
         try:
-            return await asyncio.wait_for(receive(), SIGN_IN_S)
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
         except TimeoutError:
             raise HTTPException(408, "the request did not arrive in time") from None
+        if not message.get("more_body", False):
+            deadline = None  # from here on the end of the connection is waited for
+        return message
 
     return receive_in_time
 

@@ -1,4 +1,4 @@
-"""What the columns of a file become in a new model, as guessed and as chosen; said before the model is made."""
+"""The plan of a new model: what the columns of its file become, as guessed and as chosen, in words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class UploadedColumn:
 
     @property
     def content(self) -> ColumnContent:
-        """What rules about columns of labels look at."""
+        """The part that rules about columns of labels look at."""
         return ColumnContent(self.name, self.values, self.kind == "number")
 
 
@@ -200,7 +200,7 @@ class ModelPlan:
 
     @property
     def choices(self) -> Mapping[str, str]:
-        """What may become of the labels, in words."""
+        """The choices about the labels, in words."""
         return LABELS
 
     def suspects(self) -> tuple[str, ...]:

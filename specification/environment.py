@@ -25,7 +25,7 @@ VARIABLES = frozenset(PREFIX + name for name in (*CLIENT, *BRIDGES, *CONSOLE, *S
 _OF_KUBERNETES = re.compile(
     r"QUERCUS_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
-"""What Kubernetes sets in every container beside a service of this name."""
+"""Variables that Kubernetes sets in every container beside a service of this name."""
 
 
 def check_environment(environ: Mapping[str, str]) -> None:

@@ -117,28 +117,40 @@ def read_page(connection: Connection, after: str, limit: int, now: Timestamps) -
     """Models in order of name, those behind `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
-    return _sound_records(connection, wanted, {}, now)
+    return _sound_records(connection, wanted, {}, now, limit)
 
 
 def _sound_records(
-    connection: Connection, wanted: Select[Any], values: Mapping[str, Any], now: Timestamps
+    connection: Connection,
+    wanted: Select[Any],
+    values: Mapping[str, Any],
+    now: Timestamps,
+    limit: int | None = None,
 ) -> list[ModelRecord]:
-    """Return the records of a statement without damaged models, each of which would make the list unreadable."""
+    """Return the records of a statement without damaged models, each of which would make the list unreadable.
+
+    `limit`: that of the statement; models behind it take the places of damaged ones, since a short page is the last.
+    """
     try:
         return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
     except (CorruptStore, SQLAlchemyError, TypeError, ValueError) as error:
         if connection.dialect.name != "sqlite":  # whose cells alone may hold what they like
             raise
         cause = error
-    found = []
-    keys = (
-        connection.execute(wanted.with_only_columns(model.c.id), {"now": now.clock, **values}).scalars().all()
-    )
-    for key in keys:
-        with suppress(CorruptStore, sqlite3.Error, TypeError, ValueError):
-            if (row := _by_key().run(connection, now=now.clock, wanted=key)) is not None:
-                found.append(_to_record(row, now))
-    if len(found) == len(keys):
+    found, is_damaged = [], False
+    keys = wanted.with_only_columns(model.c.id).limit(None)
+    for key in connection.execute(keys, {"now": now.clock, **values}).scalars().all():
+        try:
+            row = _by_key().run(connection, now=now.clock, wanted=key)
+            record = None if row is None else _to_record(row, now)
+        except (CorruptStore, sqlite3.Error, TypeError, ValueError):
+            is_damaged = True
+            continue
+        if record is not None:
+            found.append(record)
+        if len(found) == limit:
+            break
+    if not is_damaged:
         raise cause
     return found
 

@@ -11,7 +11,6 @@ import { announce, show, showIdle } from "./stage.js";
 import { base, by, commands, state } from "./state.js";
 import { fetchNext } from "./supply.js";
 
-const SETTLE_MS = 2000;
 const stage = by("stage");
 
 function sendForm(form) {
@@ -133,7 +132,8 @@ addEventListener("beforeunload", (event) => {
   if (state.outbox.isStuck && !state.mayLeave) event.preventDefault();
 });
 askBeforeSignOut(
-  () => state.outbox.settle(SETTLE_MS),
+  state.outbox,
+  () => state.outbox.size,
   () => (state.mayLeave = true),
 );
 addEventListener("focus", clockOn);

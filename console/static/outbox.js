@@ -71,7 +71,11 @@ export class Outbox {
 
   /** Whether something would stay behind if the page were closed now: it is sent while the page closes, but not to nobody. */
   get isStuck() {
-    return this.size > 0 && (this.isInTrouble || !this.isKept || !navigator.onLine);
+    return this.size > 0 && (this.#isUnheard || !this.isKept);
+  }
+
+  get #isUnheard() {
+    return this.isInTrouble || !navigator.onLine;
   }
 
   names() {
@@ -116,12 +120,11 @@ export class Outbox {
     this.#wake();
   }
 
-  /** Send all entries; return how many are left when that fails, or after some time. */
+  /** Send all entries; return when that is done or fails, or after some time. */
   async settle(longestMs) {
     this.isInTrouble = false; // try again, though it failed before
     this.flush();
-    for (const end = Date.now() + longestMs; this.size > 0 && !this.isStuck && Date.now() < end; ) await sleep(50);
-    return this.size;
+    for (const end = Date.now() + longestMs; this.size > 0 && !this.#isUnheard && Date.now() < end; ) await sleep(50);
   }
 
   /** The labeller has read why an entry was refused. */

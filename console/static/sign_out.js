@@ -1,17 +1,22 @@
 // Who signs out while answers wait is asked: they are sent only after this labeller signs in again.
 
+const SETTLE_MS = 2000;
+
 /**
- * @param countLeft tries to send all, and returns how many answers are left
+ * @param outbox tries to send all first
+ * @param countLeft returns how many answers are left then
  * @param onAgreed called before the page goes
  */
-export function askBeforeSignOut(countLeft, onAgreed = () => null) {
+export function askBeforeSignOut(outbox, countLeft, onAgreed = () => null) {
   const form = document.querySelector("form.who");
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    await outbox.settle(SETTLE_MS);
     const left = await countLeft();
-    const waiting = left === 1 ? "1 answer is not sent yet. It stays" : `${left} answers are not sent yet. They stay`;
-    const question = `${waiting} in this browser, and can be sent only when ${form.dataset.labeller} signs in again. Sign out all the same?`;
-    if (left > 0 && !confirm(question)) return;
+    const waiting = left === 1 ? "1 answer is not sent yet. It" : `${left} answers are not sent yet. They`;
+    const kept = `${left === 1 ? "stays" : "stay"} in this browser, and can be sent only when ${form.dataset.labeller} signs in again`;
+    const fate = outbox.isKept ? kept : `${left === 1 ? "is" : "are"} in this page alone, and lost with it`;
+    if (left > 0 && !confirm(`${waiting} ${fate}. Sign out all the same?`)) return;
     onAgreed();
     form.submit();
   });

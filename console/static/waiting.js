@@ -4,7 +4,6 @@ import { Outbox } from "./outbox.js";
 import { askBeforeSignOut } from "./sign_out.js";
 import { readUnsent } from "./unsent.js";
 
-const SETTLE_MS = 2000;
 const line = document.getElementById("unsent");
 const form = document.querySelector("form.who");
 
@@ -38,10 +37,7 @@ async function sendOwn() {
     onWell: () => say(),
     onUnkept: () => null,
   });
-  askBeforeSignOut(async () => {
-    await outbox.settle(SETTLE_MS);
-    return (await unsentOf(labeller)).length;
-  });
+  askBeforeSignOut(outbox, async () => (await unsentOf(labeller)).length);
   await outbox.start();
 }
 

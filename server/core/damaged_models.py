@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from quercus.server.transfer.stored_contents import StoredModel
-from quercus.storage import NotFound, StorageError, Store
+from quercus.storage import CorruptStore, NotFound, StorageError, Store
 
 _log = logging.getLogger(__name__)
 MOST_NAMED: Final = 100
@@ -37,7 +37,7 @@ class DamagedModels:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """What is damaged, by name of the model; at most `MOST_NAMED`."""
+        """The damage of each model, by its name; at most `MOST_NAMED`."""
         return dict(sorted(self._reasons.items())[:MOST_NAMED])
 
     def __contains__(self, model: str) -> bool:
@@ -78,5 +78,7 @@ def find_damage(store: Store, model: str) -> str:
         return store.find_damage(model, StoredModel).removeprefix(f"model {model}: ")
     except NotFound:
         return ""
-    except StorageError as error:
+    except CorruptStore as error:
         return str(error)
+    except StorageError:  # of the store, as a lost connection: it says nothing about this model
+        return ""

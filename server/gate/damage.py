@@ -1,4 +1,4 @@
-"""What a call cannot read of a damaged model is no fault of the server: it ends with DATA_LOSS, and says what it is."""
+"""Calls of damaged models end with DATA_LOSS and say what is damaged, not with an internal error of the server."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class Guard(aio.ServerInterceptor):
 
 
 _refusal: ContextVar[Exception | None] = ContextVar("quercus_refusal", default=None)
-"""Why the current call is refused before anything of it is read; None: it is not."""
+"""The error that refuses the current call before anything of it is read; None: it is let in."""
 
 
 def _raise_refusal() -> None:

@@ -66,7 +66,8 @@ class Grower:
     agenda_share : share of the time for choosing the queries of a model.
     learners : learners that learn from all evidence each time; None: processes of the grower.
     notify : called with the name of a model before each step of it, with nothing after it.
-    notify_damage : called with the name of a model that cannot be read, and the reason.
+    notify_damage : called with the name of a model that cannot be read, and the reason; without one when it can be read
+        again, or is gone.
     share : which models are this grower's, where several share the store; None: all are.
     """
 
@@ -93,6 +94,7 @@ class Grower:
         self._members: Sequence[str] = ()  # of the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
+        self._damaged: dict[int, str] = {}  # the names that were reported
         self._seen = 0  # number of the newest change that was read
         self._busy: set[int] = set()  # changed, or worked on in the last round
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
@@ -148,6 +150,7 @@ class Grower:
             self._share.return_later(key)
         self._busy.discard(key)
         self._drop_folder(key)
+        self._forget_damage(key)
         for known in (self._failures, self._wake_at):
             known.pop(key, None)
 
@@ -158,6 +161,10 @@ class Grower:
         self._forget_model(key)
         if self._share is not None:
             self._share.drop_model(key)
+
+    def _forget_damage(self, key: int) -> None:
+        if (name := self._damaged.pop(key, None)) is not None:
+            self._notify_damage(name, "")
 
     def _drop_folder(self, key: int) -> None:
         """Drop the folded state of a model, and stop learning it."""
@@ -180,6 +187,7 @@ class Grower:
             self._retry_later(record, error)
         else:
             self._failures.pop(key, None)
+            self._forget_damage(key)
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
         self._notify("")
@@ -254,6 +262,7 @@ class Grower:
                     "model %s cannot be grown, it is damaged: %s; see quercus check", record.name, found
                 )
             self._wake_at[record.key] = time.monotonic() + LAST_RETRY_S
+            self._damaged[record.key] = record.name
             self._notify_damage(record.name, found)
             return
         _log.error("model %s cannot be grown; trying again in %.1f s", record.name, delay, exc_info=error)

@@ -97,9 +97,10 @@ class HeartbeatWriter:
             self._write_changed(at=model, **told)
 
     def report_damage(self, model: str, reason: str) -> None:
-        """Report a model that cannot be read."""
-        known = dict(self._last.damaged) | {model: reason[:MOST_REASON]}
-        self._write_changed(damaged=tuple(known.items())[-MOST_NAMES:])
+        """Report a model that cannot be read; without a reason: one that can be read again, or is gone."""
+        others = [each for each in self._last.damaged if each[0] != model]
+        found = [*others, (model, reason[:MOST_REASON])] if reason else others
+        self._write_changed(damaged=tuple(found[-MOST_NAMES:]))
 
     def report_compiling(self, ready: int, total: int, trees: bool) -> None:
         """Report the completed steps of compiling (0 of 0: none is needed), and whether trees can grow meanwhile."""

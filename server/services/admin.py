@@ -60,12 +60,10 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             log_level=logs.current_level(),
         )
         principal = current_caller() or EVERYBODY
-        for name, reason in self._supervisor.damaged.items():
-            core.damaged.note_damage(name, reason)
         if not core.changes.trouble:
             await core.read(_read_status, core.store, core.damaged, principal, status)
             await core.read(_read_growers, core.store, self._supervisor.member, status)
-        for name, reason in core.damaged.reasons.items():
+        for name, reason in (self._supervisor.damaged | core.damaged.reasons).items():
             status.damaged.add(model=name, reason=reason)
         if principal.models is not None:
             _restrict_status(status, principal)
@@ -135,7 +133,7 @@ def _read_status(
         except NotFound:
             continue
         except (StoreError, *UNREADABLE) as error:
-            if not isinstance(error, StoreBusy):
+            if name not in damaged and not isinstance(error, StoreBusy):
                 damaged.note_damage(name, find_damage(store, name) or str(error))
             continue
         if principal.may_touch(name):

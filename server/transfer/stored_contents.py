@@ -33,7 +33,7 @@ UNREADABLE: Final = (
     zlib.error,
     UnreadableSnapshotError,
 )
-"""What reading bytes raises that are not what they should be."""
+"""Errors in reading bytes that are not what they should be."""
 
 
 @contextmanager

@@ -43,7 +43,7 @@ from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
 NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading raises where the rows contradict each other in a way that no check names."""
+"""Errors in reading rows that contradict each other in a way that no check names."""
 CHUNK = 1_000  # rows that are read at once
 CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label events applies
 ALONE = (model.c.report, snapshot.c.data, query.c.reason)

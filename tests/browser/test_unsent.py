@@ -246,6 +246,11 @@ def test_a_browser_that_stores_nothing_is_named(visit: Visit, client: Client, wi
     page.close(run_before_unload=True)
     page.wait_for_timeout(500)
     assert asked == ["beforeunload "]
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_timeout(500)
+    assert asked[1:] == [
+        "confirm 1 answer is not sent yet. It is in this page alone, and lost with it. Sign out all the same?"
+    ]
     page.context.set_offline(False)
     for _ in range(100):
         if texts(client, wine):

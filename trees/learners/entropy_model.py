@@ -150,12 +150,10 @@ class BeliefEntropyModel(LearnedModel):
                 return self.commonalities[nodes]
             masses = self.flat.masses or to_mass_function(self.flat)
             distinct, index = disjunction_of_ends(masses, part.owner, nodes, count)
-            logs = np.array([log_commonalities_of(mass) for mass in distinct]).reshape(-1, 1 << self.size)[
-                index
-            ]
-            if len(
-                self.commonalities
-            ):  # of a row that ends in one node as finely as without others beside it
+            of_each = np.array([log_commonalities_of(mass) for mass in distinct])
+            logs = of_each.reshape(-1, 1 << self.size)[index]
+            if len(self.commonalities):
+                # a row that ends in one node gets the same bits as if no uncertain row stood beside it
                 starts = np.searchsorted(part.owner, np.arange(count))
                 first, last = np.minimum.reduceat(nodes, starts), np.maximum.reduceat(nodes, starts)
                 sole = np.flatnonzero(first == last)

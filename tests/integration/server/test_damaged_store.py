@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -306,6 +307,44 @@ def test_a_server_serves_what_is_well(
         run = CliRunner().invoke(app, ["status", "--server", live.api.address])
         assert run.exit_code == 1
         assert "grown" in run.output
+
+
+@pytest.mark.slow
+def test_a_damaged_model_that_is_deleted_is_reported_no_more(
+    start_live: Callable[..., Any], copy: Path
+) -> None:
+    """Another may have its name, and is well."""
+    assert DamagedCell(copy, "log", "label", "grown").damage(b"\x77damaged")
+    with closing(sqlite3.connect(copy)) as raw, raw:  # nothing of it is grown
+        raw.execute("UPDATE model SET sequence_grown = 0, tree_version = 0 WHERE name = 'grown'")
+        raw.execute("DELETE FROM snapshot WHERE model_id = (SELECT id FROM model WHERE name = 'grown')")
+    live = start_live(copy)
+    with Client(live.api.address) as client:
+
+        def is_reported(expected: bool) -> bool:
+            for _ in range(200):
+                if (list(client.status().damaged) == ["grown"]) is expected:
+                    return True
+                time.sleep(0.1)
+            return False
+
+        assert is_reported(True)
+        made = client.get_model("well").specification
+        client.delete_model("grown")
+        client.create_model("grown", made)
+        assert is_reported(False)
+        time.sleep(0.5)
+        assert client.status().damaged == {}
+        assert "grown" in [each.name for each in client.models()]
+
+
+def test_damaged_models_do_not_shorten_a_page(copy: Path) -> None:
+    """A page with fewer models than it may have is taken for the last one."""
+    assert DamagedCell(copy, "model", "budget", "forest").damage("damaged")
+    with Store.open(file_url(copy)) as store:
+        assert [each.name for each in store.list_models(limit=2)] == ["grown", "well"]
+        assert [each.name for each in store.list_models(limit=1)] == ["grown"]
+        assert [each.name for each in store.list_models("grown", limit=1)] == ["well"]
 
 
 def test_a_restricted_token_learns_nothing_of_other_models(

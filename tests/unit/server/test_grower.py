@@ -47,6 +47,7 @@ class Unlucky(Store):
 
     after_reading: Any = None
     publishes_that_fail = 0
+    is_strange = False
     records_read = 0
     reads: tuple[tuple[int, LogSegment], ...] = ()
 
@@ -59,6 +60,8 @@ class Unlucky(Store):
         return found
 
     def read_log(self, model: str, after: int = 0, **bounds: int) -> LogSegment:
+        if self.is_strange:
+            raise RuntimeError("nobody expected this")
         found = super().read_log(model, after, **bounds)
         self.reads = (*self.reads, (after, found))
         return found
@@ -94,25 +97,48 @@ def until_published(running: Grower) -> None:
         time.sleep(max(0.0, running.wake_at - time.monotonic()))
 
 
-def test_a_poisoned_model_is_logged_once_a_try(
+def test_a_damaged_model_is_logged_and_reported_once(
+    store: Unlucky, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, told = [0.0], list[tuple[str, str]]()
+    monkeypatch.setattr(grower.time, "monotonic", lambda: now[0])
+    store.create_model("poisoned", POISON, budget=0)
+    store.create_model("sound", specification(), budget=0)
+    running = Grower(store, notify_damage=lambda *damage: told.append(damage))
+    damage = "specification: is not a serialised quercus.v1.Specification"
+    for _ in range(2):
+        for _ in range(10):
+            rounds(running)
+        assert messages(caplog) == [
+            f"model poisoned cannot be grown, it is damaged: {damage}; see quercus check"
+        ]
+        assert set(told) == {("poisoned", damage)}
+        assert (store.get_model("sound").tree_version, running.wake_at) == (1, now[0] + grower.LAST_RETRY_S)
+        now[0] += grower.LAST_RETRY_S
+    store.delete_model("poisoned")
+    rounds(running)
+    assert running.wake_at == math.inf  # nothing is left that would wake it up
+    assert told[-1] == ("poisoned", "")
+
+
+def test_a_model_that_fails_for_no_known_reason_is_logged_once_a_try(
     store: Unlucky, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(grower.time, "monotonic", lambda: now[0])
-    store.create_model("poisoned", POISON, budget=0)
-    store.create_model("sound", specification(), budget=0)
+    store.create_model("m", specification(), budget=0)
+    push(store, "m", 1)
+    store.is_strange = True
     running = Grower(store)
-    for _ in range(10):
-        rounds(running)
-    assert messages(caplog) == ["model poisoned cannot be grown; trying again in 0.5 s"]
-    now[0] += 0.5
-    for _ in range(10):
-        rounds(running)
-    assert messages(caplog)[1:] == ["model poisoned cannot be grown; trying again in 1.0 s"]
-    assert (store.get_model("sound").tree_version, running.wake_at) == (1, now[0] + 1.0)
-    store.delete_model("poisoned")
+    for delay in (0.5, 1.0):
+        for _ in range(10):
+            rounds(running)
+        assert messages(caplog)[-1:] == [f"model m cannot be grown; trying again in {delay} s"]
+        now[0] += delay
+    assert len(messages(caplog)) == 2
+    store.is_strange = False
     rounds(running)
-    assert running.wake_at == math.inf  # nothing is left that would wake it up
+    assert store.get_model("m").tree_version == 1
 
 
 def test_a_model_that_is_deleted_meanwhile_is_no_failure(
