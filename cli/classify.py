@@ -35,6 +35,7 @@ from quercus.client.results import Classifications
 from quercus.files import FileError, FileRecord, open_table
 from quercus.files.schema import Binding, class_of
 from quercus.files.writing import shielded_cell
+from quercus.specification.shares import decimal_text
 
 CHUNK_ROWS = 5000
 _Stream = IO[str] | StandardOutput
@@ -220,12 +221,12 @@ class _TableWriter:
         for row, each in enumerate(answers, start):
             k = each.classes.index(each.label)
             low, high = each.belief[k], each.plausibility[k]
-            interval = f"[{low:.3f}, {high:.3f}]"
+            interval = f"[{decimal_text(low, 3)}, {decimal_text(high, 3)}]"
             self._table.add_row(
                 str(row),
                 each.label,
                 bar(each.theta[k], 12),
-                f"{each.theta[k]:.3f}",
+                decimal_text(each.theta[k], 3),
                 interval,
                 "|".join(each.label_set),
                 *([_mass_text(each.mass)] if self._masses else []),

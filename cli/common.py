@@ -21,6 +21,7 @@ from quercus.client.client import Client
 from quercus.client.results import Model, RecentAccuracy
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.specification.attributes import Attribute, Nominal, plain_number
+from quercus.specification.shares import percent_text
 
 SPARKS = "▁▂▃▄▅▆▇█"
 
@@ -274,8 +275,8 @@ def accuracy_text(recent: RecentAccuracy | None) -> str:
     line = sparkline([block.expected / block.rows for block in recent.blocks])
     rows = f"of the last {recent.rows:,} labels that came after a prediction"
     if recent.accuracy is None or recent.precise_rows < recent.rows:
-        return f"{recent.expected:.1%} expected right {rows}  {line}"
-    return f"{recent.accuracy:.1%} right {rows}  {line}"
+        return f"{percent_text(recent.expected, 1)} expected right {rows}  {line}"
+    return f"{percent_text(recent.accuracy, 1)} right {rows}  {line}"
 
 
 def sparkline(values: Sequence[float]) -> str:

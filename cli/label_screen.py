@@ -22,6 +22,7 @@ from quercus.client.reasons import place_text, why_text
 from quercus.client.results import Model
 from quercus.client.words import TERMS, is_vacuous, known_text
 from quercus.specification.attributes import Nominal
+from quercus.specification.shares import decimal_text
 
 MOST_RIVALS = 8
 MOST_KEYS = 9
@@ -153,7 +154,7 @@ def _evidence_text(classes: Sequence[str], contour: Sequence[float]) -> Renderab
     for title in ("", "", "plausibility", ""):
         table.add_column(title, header_style="dim")
     for key, name, value in zip(CLASS_KEYS, classes, contour, strict=False):
-        drawn = () if vacuous else (Text(f"{hollow_bar(value):<20}", style="green"), f"{value:.2f}")
+        drawn = () if vacuous else (Text(f"{hollow_bar(value):<20}", style="green"), decimal_text(value))
         table.add_row(Text(key, style="bold"), Text(name), *drawn)
     return Group(text, table)
 
@@ -182,7 +183,7 @@ def _rival_table(reason: Reason, width: int) -> list[RenderableType]:
         return []
     low = min(rival.lower for rival in reason.rivals)
     high = max(rival.upper for rival in reason.rivals)
-    texts = [f"gain ratio {rival.lower:6.3f} to {rival.upper:6.3f}" for rival in shown]
+    texts = [_gain_text(rival) for rival in shown]
     taken = max(map(cell_len, texts)) + max(cell_len(rival.name) for rival in shown) + 6
     room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - taken))
     grid = RichTable.grid(padding=(0, 2))
@@ -192,6 +193,13 @@ def _rival_table(reason: Reason, width: int) -> list[RenderableType]:
     if len(reason.rivals) <= MOST_RIVALS:
         return [grid]
     return [grid, Text(f"  and {len(reason.rivals) - MOST_RIVALS:,} more", style="dim")]
+
+
+def _gain_text(rival: Rival) -> str:
+    """Return the gain ratio of a test; how far it lies below 0, that is below chance, tells a labeller nothing."""
+    if rival.lower >= 0:
+        return f"gain ratio {rival.lower:.3f} to {rival.upper:.3f}"
+    return f"gain ratio at most {rival.upper:.3f}" if rival.upper >= 0 else "gain ratio below 0"
 
 
 def _interval_drawing(rival: Rival, low: float, high: float, width: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,8 @@ from quercus.cli.options import option, server_option
 from quercus.cli.specfile import read_presentation
 from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
-from quercus.files.schema import class_column, infer_schema
+from quercus.files.schema import FileSchema, class_column, infer_schema
+from quercus.files.words import typed_classes
 from quercus.specification import parameters
 from quercus.specification.attributes import Nominal, Numeric
 
@@ -126,7 +128,9 @@ def create_model(
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option("--classes", metavar="A,B,C", help="Names of the classes, if no column contains them."),
+        typer.Option(
+            "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
+        ),
     ] = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
@@ -161,13 +165,14 @@ def create_model(
         quercus models create wine wine.csv --class class --budget 40
         quercus models create triage triage.toml
     """
+    labelled = ""
     if file.suffix.lower() in {".toml", ".json"}:
         specification = _from_spec_file(
             file,
             (class_name, classes, ignore, nominal, attribute, missing, bins is not None, cuts is not None),
         )
     else:
-        specification = _from_data(
+        specification, schema = _from_data(
             class_name=class_name,
             classes=classes,
             ignore=ignore or [],
@@ -177,6 +182,7 @@ def create_model(
             cuts=cuts,
             table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
         )
+        labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""
     options = {
         "alpha": alpha,
         "prediction_level": prediction_level,
@@ -200,6 +206,10 @@ def create_model(
     print_model(model)
     _warn_of_commas(model.specification, nominal or [])
     out.print(f"\ncreated; push rows with: quercus push {name} FILE")
+    if labelled:
+        flags = "--labels" if class_name is None else f"--labels --class {shlex.quote(class_name)}"
+        hint = f"{labelled} rows of {file.name} are labelled; their labels are sent only with {flags}"
+        out.print(hint, soft_wrap=True, markup=False)
     if not model.budget:
         hint = f"give it one with: quercus models update {name} --budget N"
         out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
@@ -241,8 +251,8 @@ def _from_data(
     kept: list[str],
     bins: int,
     cuts: int | None,
-) -> Specification:
-    frame = () if classes is None else tuple(name.strip() for name in classes.split(","))
+) -> tuple[Specification, FileSchema]:
+    frame = () if classes is None else typed_classes(classes)
     column = class_name if classes is not None and class_name is None else class_column(table, class_name)
     if column is None and classes is None:
         raise typer.BadParameter(
@@ -254,7 +264,7 @@ def _from_data(
     attributes = [
         replace(a, bins=bins, cuts=cuts) if isinstance(a, Numeric) else a for a in schema.attributes
     ]
-    return Specification(attributes, frame or schema.classes)
+    return Specification(attributes, schema.classes), schema
 
 
 @app.command("update")

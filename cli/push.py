@@ -190,13 +190,20 @@ def push(
                     on_progress=advance,
                 )
             except AlreadyExists as error:
-                fail(
-                    f"{error}\n  was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
-                )
+                fail(f"{error}\n  {_already_there(str(error), model)}")
     if not report.rows:
         raise FileError(file, "has a header but no rows")
     unused = [name for name in binding.unused if name not in {column.title for column in shown}]
     _print_report(report, [] if labels or label_file is not None else unused, as_json)
+
+
+def _already_there(error: str, model: str) -> str:
+    """Return what to do about rows that are there already, and differ."""
+    other = f"was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
+    if "with another label" not in error:
+        return other
+    answers = f"quercus push {model} FILE --labels --item COLUMN --answer-column COLUMN"
+    return f"{other}. Rows that are there keep their labels; to add some, push them as answers: {answers}"
 
 
 def _push_annotations(

@@ -14,6 +14,7 @@ from rich.tree import Tree as Branches
 from quercus.cli.common import accuracy_text, bar, lag_text, sparkline
 from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+from quercus.specification.shares import percent_text
 
 MAX_MOMENTS: Final = 40
 """Most trees in one line of a picture; older ones leave it."""
@@ -117,7 +118,7 @@ def _node_text(node: TreeNode, branch: str) -> Text:
     text = Text(f"{branch}: " if branch else "", no_wrap=True, overflow="ellipsis")
     text.append(node.class_name, style="bold")
     share = max(node.theta)
-    text.append(f" {bar(share, 8):<8} {share:.0%} of {node.count:,}", style="green")
+    text.append(f" {bar(share, 8):<8} {percent_text(share)} of {node.count:,}", style="green")
     if node.attribute is not None:
         text.append(f", by {node.attribute}")
     if node.undecided:

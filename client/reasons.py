@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quercus.client.conditions import condition_of, path_text
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
+from quercus.specification.shares import percent_text
 from quercus.specification.strategies import MEMORY_DISAGREEMENT
 
 if TYPE_CHECKING:  # its module imports numpy
@@ -17,7 +18,9 @@ MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""
 
 NEGLIGIBLE_SHARE: Final = 0.005
-"""A share below this is not named: it would be shown as 0 %."""
+"""A class with a smaller share is not named, and shares that differ by less are alike."""
+NOTABLE_DISAGREEMENT: Final = 0.05
+"""Memories that are nearer than this to their mean do not disagree: mean total variation, in [0, 1]."""
 
 _CHILD_SENTENCES: Final = {
     "published": "This label tells most about the rows where {child}.",
@@ -58,9 +61,9 @@ def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
     if not reason.node_count:
         return "The reason is withheld."
     if reason.forest is not None:
-        return _forest_text(reason.forest, query.classes, reason.strategy)
+        return _forest_text(reason.forest, query, reason.strategy)
     if reason.committee is not None:
-        return _committee_text(reason.committee, query.classes)
+        return _committee_text(reason.committee, query)
     if reason.attribute:
         return _rivals_text(reason, nominal)
     return _LEAF_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
@@ -84,43 +87,82 @@ def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
 
 
 def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
-    """Return the foremost classes of an estimate with their shares.
+    """Return the foremost classes of an estimate with their shares, the likeliest first.
 
     Examples
     --------
     >>> shares_text(("Barolo", "Grignolino", "Barbera"), (0.44, 0.552, 0.002))
-    'Grignolino 55 %, Barolo 44 %'
+    'Grignolino (55 %), then Barolo (44 %)'
+    >>> shares_text(("edible", "poisonous"), (0.998, 0.002))
+    'edible (over 99 %)'
     """
     foremost = sorted(zip(theta, classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
-    return ", ".join(
-        f"{name} {share:.0%}".replace("%", " %") for share, name in foremost if share >= NEGLIGIBLE_SHARE
-    )
+    first, *others = [
+        f"{name} ({percent_text(share)})" for share, name in foremost if share >= NEGLIGIBLE_SHARE
+    ]
+    return f"{first}, then {' and '.join(others)}" if others else first
 
 
-def _committee_text(reason: CommitteeReason, classes: Sequence[str]) -> str:
+def _likely_shares(theta: Sequence[float], contour: Sequence[float]) -> tuple[float, ...]:
+    """Return an estimate given what is known of the row: in proportion to the plausibility of each class."""
+    if not contour:  # withheld
+        return tuple(theta)
+    joint = [share * plausibility for share, plausibility in zip(theta, contour, strict=True)]
+    total = sum(joint)
+    return tuple(value / total for value in joint) if total > 0 else tuple(theta)
+
+
+def _guess_text(who: str, query: Query, theta: Sequence[float]) -> str:
+    """Return what somebody thinks of the class. It never speaks of doubt, since a guess may be certain."""
+    possible = [k for k in range(len(theta)) if not query.contour or query.contour[k] > 0]
+    among = [theta[k] for k in possible]
+    if len(possible) > 1 and max(among) - min(among) < NEGLIGIBLE_SHARE:
+        which = (
+            "the classes" if len(possible) == len(theta) else " and ".join(query.classes[k] for k in possible)
+        )
+        return f"{who} cannot tell {which} apart here."
+    return f"{who} guesses {shares_text(query.classes, theta)}."
+
+
+def _committee_text(reason: CommitteeReason, query: Query) -> str:
     stands = _coverage_text(reason.stands_for)
     if not reason.theta:
         return stands or "No row is known yet, so the first ones are drawn by lot."
     if reason.by_cover:
-        return f"It is unlike the rows that are known. {stands}"
-    sentence = f"The committee of trees is most in doubt about it: {shares_text(classes, reason.theta)}."
-    return f"{sentence} {stands}".rstrip()
+        return f"It is unlike the rows that are known. {stands}".rstrip()
+    theta = _likely_shares(reason.theta, query.contour)
+    return f"{_guess_text('The committee of trees', query, theta)} {stands or _check_text(theta)}".rstrip()
 
 
-def _forest_text(reason: ForestReason, classes: Sequence[str], strategy: str) -> str:
-    shares = shares_text(classes, reason.theta)
-    sentence = f"The forest is in doubt about it: {shares}."
-    if strategy == MEMORY_DISAGREEMENT and reason.disagreement >= NEGLIGIBLE_SHARE:
-        sentence = f"What was learned lately and what was learned before disagree about it: {shares}."
-    elif max(reason.theta) - min(reason.theta) < NEGLIGIBLE_SHARE:
-        sentence = "The forest cannot tell the classes apart here."
-    return f"{sentence} {_coverage_text(reason.stands_for)}".rstrip()
+def _forest_text(reason: ForestReason, query: Query, strategy: str) -> str:
+    theta = _likely_shares(reason.theta, query.contour)
+    disagrees = reason.disagreement >= NOTABLE_DISAGREEMENT and not _is_sure(theta)
+    if strategy == MEMORY_DISAGREEMENT and disagrees:
+        sentence = (
+            "What was learned lately and what was learned before disagree about it: together they guess "
+            f"{shares_text(query.classes, theta)}."
+        )
+    else:
+        sentence = _guess_text("The model", query, theta)
+    return f"{sentence} {_coverage_text(reason.stands_for) or _check_text(theta)}".rstrip()
+
+
+def _is_sure(theta: Sequence[float]) -> bool:
+    """Return whether one class has all but a negligible share."""
+    return max(theta) > 1 - NEGLIGIBLE_SHARE
+
+
+def _check_text(theta: Sequence[float]) -> str:
+    """Return what an answer is good for where the class is clear and no similar row waits."""
+    return "Your answer checks that." if _is_sure(theta) else ""
 
 
 def _coverage_text(count: int) -> str:
     if count <= 0:
         return ""
-    return f"It stands for {count:,} unlabelled row{'' if count == 1 else 's'} like it."
+    if count == 1:
+        return "1 similar row waits; your answer helps with that too."
+    return f"{count:,} similar rows wait; your answer helps with all."
 
 
 def _rivals_text(reason: Reason, nominal: Collection[str]) -> str:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from quercus.belief.errors import InvalidInput
 from quercus.client import errors
 from quercus.console.config import ConsoleConfig
+from quercus.console.draw.classes import class_styles
 from quercus.console.guard import RequestGuard
 from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
 from quercus.console.sessions import Sessions
@@ -42,6 +43,11 @@ async def healthz(_: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
+async def classes(_: Request) -> Response:
+    """Return the style sheet of the marks of classes."""
+    return Response(class_styles(), media_type="text/css")
+
+
 ROUTES = [
     Route("/", models.models),
     Route("/sign-in", sign_in.sign_in, methods=["GET", "POST"]),
@@ -64,6 +70,7 @@ ROUTES = [
     Route("/m/{model}/classify", classify.classify, methods=["GET", "POST"]),
     Route("/create", create.create, methods=["GET", "POST"]),
     Route("/healthz", healthz),
+    Route("/static/classes.css", classes),
     Mount("/static", StaticFiles(directory=FOLDER / "static")),
 ]
 

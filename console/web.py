@@ -17,8 +17,10 @@ from quercus.belief.errors import InvalidInput
 from quercus.client import errors
 from quercus.client.aio import Client
 from quercus.console.config import ConsoleConfig
+from quercus.console.draw.classes import mark_name
 from quercus.console.sessions import FailureThrottle, Session, Sessions
 from quercus.specification.attributes import plain_number
+from quercus.specification.shares import decimal_text
 
 FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
@@ -97,6 +99,8 @@ def places_text(value: float) -> str:
 
 _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
+_templates.filters["share"] = decimal_text
+_templates.filters["mark"] = mark_name
 
 
 def console_of(request: Request) -> Console:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.class_marks import CLASS_MARKS, OTHER_CLASSES, ClassMark
 from quercus.trees import (
     BeliefEntropyModel,
     Edges,
@@ -16,7 +17,9 @@ from quercus.trees import (
 )
 
 
-def named_trees(model: LearnedModel, classes: Sequence[str]) -> Iterator[tuple[FlatTree, TreeNames]]:
+def named_trees(
+    model: LearnedModel, classes: Sequence[str], marks: tuple[ClassMark, ...] = ()
+) -> Iterator[tuple[FlatTree, TreeNames]]:
     """Yield the trees of a model, each with its names, in the order of ``model.flat_trees``.
 
     Parameters
@@ -25,21 +28,23 @@ def named_trees(model: LearnedModel, classes: Sequence[str]) -> Iterator[tuple[F
         The model.
     classes
         (l,) names of the classes.
+    marks
+        (l,) their marks; empty: those of a frame.
     """
     attributes = tuple(attribute.name for attribute in model.attributes)
     match model:
         case ForestModel():
             for each in model.models:
-                yield from named_trees(each, classes)
+                yield from named_trees(each, classes, marks)
         case OneAgainstRest():
-            for each, name in zip(model.models, classes, strict=True):
-                yield from named_trees(each, (name, f"not {name}"))
+            for each, name, mark in zip(model.models, classes, CLASS_MARKS, strict=False):
+                yield from named_trees(each, (name, f"not {name}"), (mark, OTHER_CLASSES))
         case BeliefEntropyModel():
             branches = tuple(f"most like {name}" for name in classes)
-            yield model.flat, TreeNames(tuple(classes), attributes, (branches,) * len(attributes))
+            yield model.flat, TreeNames(tuple(classes), attributes, (branches,) * len(attributes), marks)
         case TreeModel():
             branches_of_each = tuple(_branch_names(model.attributes, model.edges))
-            yield model.flat, TreeNames(tuple(classes), attributes, branches_of_each)
+            yield model.flat, TreeNames(tuple(classes), attributes, branches_of_each, marks)
 
 
 def _branch_names(attributes: Sequence[Attribute], edges: Edges) -> Iterator[tuple[str, ...]]:

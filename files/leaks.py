@@ -27,7 +27,11 @@ def set_parts(text: str) -> tuple[str, ...]:
 
 
 class LeakError(FileError):
-    """Labels would become an attribute."""
+    """Labels would become an attribute: those of ``columns``."""
+
+    def __init__(self, path: Path, reason: str, columns: tuple[str, ...]) -> None:
+        super().__init__(path, reason)
+        self.columns = columns
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,9 @@ def refuse_labels(
     choice += f"leave {'it' if one else 'each'} out with --ignore {first!r}, "
     choice += f"or say that {'it' if one else 'each'} is an attribute with --attribute {first!r}"
     raise LeakError(
-        path, f"{what} {why}, and would become {'an attribute' if one else 'attributes'}: {choice}"
+        path,
+        f"{what} {why}, and would become {'an attribute' if one else 'attributes'}: {choice}",
+        tuple(each.name for each in found),
     )
 
 

@@ -44,11 +44,15 @@ def no_number(cell: str) -> str:
 
 @dataclass(frozen=True)
 class FileSchema:
-    """The schema of a file: its attributes, and the classes of the class column in sorted order."""
+    """The schema of a file: its attributes, its classes, the number of its rows, and of those with a label.
+
+    The classes are the given ones, or those of the class column in sorted order.
+    """
 
     attributes: tuple[Attribute, ...]
     classes: tuple[str, ...]
     rows: int
+    labelled: int = 0
 
 
 class _ColumnGuess:
@@ -115,13 +119,14 @@ def infer_schema(
     attributes
         Columns that are attributes although they look like labels.
     frame
-        The classes, where something else than the class column says them.
+        The classes, where something else than the class column says them; the column may have fewer, or none.
 
     Raises
     ------
     FileError
         When a column named is not there, has no value at all, or has too many distinct ones; when a cell
-        should be a number and is none; when labels would become an attribute.
+        should be a number and is none; when labels would become an attribute; when the class column names a
+        class that is not in the frame.
     """
     for flag, names in (("--ignore", ignore), ("--nominal", nominal), ("--attribute", attributes)):
         for name in names:
@@ -129,9 +134,10 @@ def infer_schema(
     wanted = [k for k, name in enumerate(table.names) if name not in ignore]
     at = None if class_column is None else table.position(class_column, "--class")
     guesses = {k: _ColumnGuess(table, k, table.names[k] in nominal or k == at) for k in wanted}
-    rows = 0
+    rows = labelled = 0
     for record in table:
         rows += 1
+        labelled += at is not None and record.cells[at] is not None
         for k in wanted:
             cell = record.cells[k]
             if cell is not None:
@@ -143,15 +149,29 @@ def infer_schema(
     others = {k: guess for k, guess in guesses.items() if k != at}
     if not others:
         raise FileError(table.path, "has no column left to learn from")
-    classes = () if at is None else frame_of(table, at, _class_values(table, guesses[at]))
+    classes = tuple(frame)
+    if at is not None and frame:
+        _refuse_strangers(table, at, classes)
+    elif at is not None:
+        classes = frame_of(table, at, _class_values(table, guesses[at]))
     cells = {
         k: ColumnContent(guess.column.name, guess.values, guess.numeric)
         for k, guess in others.items()
         if guess.column.name not in attributes
     }
-    refuse_labels(table.path, cells.values(), frame or classes, class_column)
+    refuse_labels(table.path, cells.values(), classes, class_column)
     found = tuple(_checked_attribute(table, guess) for guess in others.values())
-    return FileSchema(found, classes, rows)
+    return FileSchema(found, classes, rows, labelled)
+
+
+def _refuse_strangers(table: FileTable, at: int, frame: tuple[str, ...]) -> None:
+    """Refuse labels of classes that are not in the frame, at the first of them."""
+    for record in table:
+        cell = record.cells[at]
+        names = () if cell is None or cell in frame else set_parts(cell)
+        for name in names:
+            if name not in frame:
+                raise table.error(record, at, f"{name!r} is none of the classes {listed_names(frame)}")
 
 
 def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
@@ -203,6 +223,8 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     if not 2 <= len(classes) <= MAX_CLASSES:
         count = f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}"
         reason = f"class column {column.name!r} has {count}; 2 to {MAX_CLASSES} are possible"
+        if len(classes) < 2:
+            reason += ". If it names not all of them yet, name them all with --classes A,B,C"
         raise FileError(table.path, reason)
     return tuple(classes if column.values else sorted(classes))
 

@@ -6,9 +6,12 @@ A class ``a``, a set ``a|b``, plausibilities ``a:1 b:0.4`` (a class left out is 
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import Frame
 from quercus.client.labels import LabelLike
 from quercus.files.leaks import SET, set_parts
 from quercus.files.schema import finite_number
@@ -47,6 +50,39 @@ def label_in_words(text: str, classes: Sequence[str]) -> LabelLike:
         names = _class_names(text, classes)
         return names if len(names) > 1 else next(iter(names))
     raise ValueError(f"{text!r} is not a class; the classes are {', '.join(classes)}")
+
+
+def typed_classes(text: str) -> tuple[str, ...]:
+    r"""Read the names of classes: one a line, or several between commas; in double quotes a name may have commas.
+
+    Raises
+    ------
+    InvalidInput
+        When a name is missing or comes twice, a quote has no end, or there are fewer than 2 or more than 64 names.
+
+    Examples
+    --------
+    >>> typed_classes('edible, poisonous'), typed_classes('yes\n"no, or not yet"\n')
+    (('edible', 'poisonous'), ('yes', 'no, or not yet'))
+    """
+    try:
+        lines = list(csv.reader(text.splitlines(), skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        reason = f"{shown(text)} cannot be read ({error}): a quote inside of a quoted name is written twice"
+        raise InvalidInput("classes", reason) from None
+    names = [name.strip() for line in lines if any(map(str.strip, line)) for name in line]
+    for place, name in enumerate(names):
+        if not name:
+            raise InvalidInput(
+                "classes", f"name {place + 1} of {len(names)} is empty: is there a comma too much?"
+            )
+        if name == NOTHING:
+            raise InvalidInput("classes", f"name {place + 1} is {NOTHING}, which stands for an unknown class")
+        if name in names[:place]:
+            raise InvalidInput(
+                "classes", f"{shown(name)} comes twice: it is name {names.index(name) + 1} too"
+            )
+    return Frame(tuple(names)).classes
 
 
 def _class_names(text: str, classes: Sequence[str]) -> frozenset[str]:

@@ -9,9 +9,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.class_marks import CLASS_MARKS, ink_on
 
 PIXELS = 96.0  # an inch, as SVG has it
 POINTS = 72.0
+DENSITY = 6  # of the strokes of a pattern
+_PATTERNED = {f"url(#{mark.pattern_id})": mark for mark in CLASS_MARKS if mark.pattern}
 
 
 def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, member: int = 0) -> Axes:
@@ -77,8 +80,13 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
 def _box_patch(element: ET.Element, scale: float) -> Patch:
     x, y, width, height = (float(element.attrib[name]) for name in ("x", "y", "width", "height"))
     fill, stroke = element.attrib["fill"], element.get("stroke")
+    mark = _PATTERNED.get(fill)
+    fill = fill if mark is None else mark.light
+    strokes = None if mark is None else DENSITY * mark.pattern
     if stroke is None:
-        return Rectangle((x, y), width, height, facecolor=fill, linewidth=0)
+        return Rectangle(
+            (x, y), width, height, facecolor=fill, hatch=strokes, hatchcolor=ink_on(fill), linewidth=0
+        )
     style = f"round,pad=0,rounding_size={element.get('rx', '0')}"
     dashed = "--" if "stroke-dasharray" in element.attrib else "-"
     line = float(element.get("stroke-width", "1")) * scale
@@ -86,5 +94,7 @@ def _box_patch(element: ET.Element, scale: float) -> Patch:
     box = FancyBboxPatch(
         (x, y), width, height, boxstyle=style, edgecolor=stroke, linewidth=line, linestyle=dashed
     )
+    box.set_hatch(strokes)
     box.set_facecolor((fill, alpha))
+    box.set_hatchcolor((fill, 2 * alpha))
     return box

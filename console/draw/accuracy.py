@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from quercus.client.results import RecentAccuracy
+from quercus.specification.shares import decimal_text
 
 WIDTH, HEIGHT = 600, 120
 GRID = (0.25, 0.5, 0.75)
@@ -59,7 +60,7 @@ def _block_shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
 def accuracy_text(recent: RecentAccuracy) -> str:
     """Return the accuracy in words."""
     shares = [share for _, share in _block_shares(recent)]
-    text = f"Accuracy {recent.expected:.2f} on the last {recent.rows:,} rows"
+    text = f"Accuracy {decimal_text(recent.expected)} on the last {recent.rows:,} rows"
     if len(shares) > 1:
-        text += f": from {shares[0]:.2f} in the oldest block to {shares[-1]:.2f} in the newest"
+        text += f": from {decimal_text(shares[0])} in the oldest block to {decimal_text(shares[-1])} in the newest"
     return text

@@ -51,7 +51,7 @@ def draw_curves(given: Sequence[Curve]) -> str:
     least, most = (min(known), max(known)) if known else (0.0, 0.0)
     first, last = min(curve.start for curve in given), max(curve.end for curve in given)
     lines = [
-        f'<polyline class="line k{k % 4}" points="{points}"/>'
+        f'<polyline class="line mark-{k}" points="{points}"/>'
         for k, curve in enumerate(given)
         for points in _runs_of_points(curve, (first, last), (least, most))
     ]

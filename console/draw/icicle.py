@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
+from quercus.console.draw.classes import has_pattern, pattern_definitions
+
 WIDTH, LEVEL = 1000.0, 26
 MAX_LEVELS = 16
 LEAST_WIDTH = 2.0
 NARROW_LEVEL = 16
 """Height of a level where the page gives none: on a phone."""
-COLOURS = 8
-"""Classes beyond these share colours; the text names them."""
 CHAR_WIDTH = 7.2
 
 
@@ -29,11 +29,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Box:
-    """The appearance of a node: its text, title and colour, and whether it is undecided."""
+    """The appearance of a node: its text, title and mark, and whether it is undecided."""
 
     text: str
     title: str
-    colour: int
+    mark: str
     undecided: bool
 
 
@@ -45,7 +45,7 @@ def draw_icicle(
     Examples
     --------
     >>> cells = [Cell(0, None, 4, 0), Cell(1, 0, 1, 1)]
-    >>> picture = draw_icicle(cells, lambda number: Box("a", "<a>", 1, True), lambda number: f"?node={number}")
+    >>> picture = draw_icicle(cells, lambda number: Box("a", "<a>", "mark-1", True), lambda number: f"?node={number}")
     >>> 'data-node="1"' in picture, "&lt;a&gt;" in picture, 'width="250.0"' in picture
     (True, True, True)
     """
@@ -53,6 +53,7 @@ def draw_icicle(
     width: dict[int, float] = {}
     used: dict[int, float] = {}
     drawn: list[str] = []
+    marks: set[str] = set()
     levels = 1
     for cell in cells:
         number, parent = cell.number, cell.parent
@@ -67,14 +68,14 @@ def draw_icicle(
             continue
         levels = max(levels, cell.depth + 1)
         place = start[number], cell.depth * LEVEL, width[number]
-        drawn.append(_draw_box(number, box_of(number), place, href(number), is_selected=number == selected))
+        box = box_of(number)
+        marks.add(box.mark)
+        drawn.append(_draw_box(number, box, place, href(number), is_selected=number == selected))
     height = levels * LEVEL
     return (
         f'<svg class="icicle" viewBox="0 0 {WIDTH:.0f} {height}" height="{levels * NARROW_LEVEL}" '
         'preserveAspectRatio="none" aria-hidden="true">'
-        '<defs><pattern id="undecided" width="7" height="7" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)">'
-        '<line class="hatch" x1="0" y1="0" x2="0" y2="7"/></pattern></defs>' + "".join(drawn) + "</svg>"
+        f"<defs>{pattern_definitions(marks)}</defs>{''.join(drawn)}</svg>"
     )
 
 
@@ -85,10 +86,17 @@ def _draw_box(
     room = int((width - 8) / CHAR_WIDTH)
     text = box.text if len(box.text) <= room else box.text[: max(0, room - 1)] + "…"
     at = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LEVEL - 2}"'
-    hatched = f'<rect class="hatched" {at}/>' if box.undecided else ""
+    strokes = f'<rect class="strokes" {at} fill="url(#strokes-{box.mark})"/>' if has_pattern(box.mark) else ""
+    inset = min(2.5, width / 4)
+    dashed = (
+        f'<rect class="undecided" x="{x + inset:.1f}" y="{y + 2.5}" width="{width - 2 * inset:.1f}" '
+        f'height="{LEVEL - 7}"/>'
+        if box.undecided
+        else ""
+    )
     written = f'<text x="{x + 5:.1f}" y="{y + 16}">{escape(text)}</text>' if room >= 3 else ""
-    kind = f"box c{box.colour % COLOURS}{' selected' if is_selected else ''}"
+    kind = f"box {box.mark}{' selected' if is_selected else ''}"
     return (
         f'<a href="{escape(href)}" tabindex="-1" data-node="{number}" class="{kind}">'
-        f"<title>{escape(box.title)}</title><rect {at}/>{hatched}{written}</a>"
+        f"<title>{escape(box.title)}</title><rect {at}/>{strokes}{dashed}{written}</a>"
     )

@@ -131,6 +131,7 @@ def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> di
     """Return the prediction for a row in the form for the page."""
     return {
         "label": prediction.label,
+        "classes": prediction.classes,
         "set": prediction.label_set,
         "bars": [
             (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))

@@ -1,8 +1,9 @@
-"""Creation of a model from a file: the console guesses the kinds of the columns, and the user decides."""
+"""Creation of a model from a file: the console says what becomes of its columns and labels, and the user decides."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,27 +14,34 @@ from typing import Any
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.results import Specification
+from quercus.console.model_plan import KEEP, LEFT_OUT, MAX_ROWS, NO_ROWS, FileGuess, ModelPlan, guess_file
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
+from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of
 from quercus.files.csv_format import likely_delimiter
 from quercus.files.errors import FileError
+from quercus.files.labels import label_of
+from quercus.files.leaks import LeakError
 from quercus.files.opening import open_table
-from quercus.files.schema import Binding, FileSchema, class_column, finite_number, infer_schema
-from quercus.files.table import FileTable
+from quercus.files.schema import Binding, FileSchema, finite_number, infer_schema
+from quercus.files.table import FileTable, listed_names
+from quercus.files.words import typed_classes
 from quercus.specification import parameters
-from quercus.specification.attributes import Numeric
+from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameter import Parameter
 
-MAX_COLUMNS = 500
-MAX_ROWS = 200_000
 PARSE_S = 60.0
-EXAMPLES = 4
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
+_ADVICE = (
+    (r" with --ignore '.*'", ""),
+    (r"; take the column as names with --nominal '.*'", "; or choose names as its kind"),
+    (r"name them all with --classes A,B,C", "type them all"),
+)
+"""Advice of `quercus models create` in errors of files, and what it is on this page."""
 
 
 @dataclass(frozen=True)
@@ -43,57 +51,67 @@ class Upload:
     folder: tempfile.TemporaryDirectory[str]
     path: Path
     name: str
+    guess: FileGuess
 
     def remove(self) -> None:
         """Delete it."""
         self.folder.cleanup()
 
 
-@dataclass(frozen=True)
-class UploadedColumn:
-    """A column, the kind that is guessed, and its first values."""
-
-    name: str
-    kind: str
-    examples: str
-
-
 async def create(request: Request) -> Response:
-    """Take a file, show the likely kinds of its columns, then create the model."""
+    """Take a file, show what becomes of its columns, then create the model."""
     session = session_of(request)
     check_may(session, "ModelService/CreateModel")
     if request.method == "GET":
         left = session.making.left
         fault = "" if left is None else left.describe_left()
-        return render_page(request, "create.html", upload=None, fault=fault, columns=[], given={})
+        return render_page(request, "create.html", upload=None, fault=fault)
     given = await read_posted(request, session)
     files = given.get("file", [])
+    chosen = {name: str(values[0]) for name, values in given.items() if values and isinstance(values[0], str)}
+    chosen["attributes"] = [str(each) for each in given.get("attribute", [])]
     try:
         if files and isinstance(files[0], UploadFile) and files[0].filename:
             upload = await _keep_upload(session, files[0])
-            return await _columns_page(request, upload, {})
+            return _columns_page(request, upload, {})
         if session.upload is None:
             raise HTTPException(409, "the file is not here any more: choose it again")
-        return await _make_model(session, session.upload, given)
+        plan = ModelPlan.of(session.upload.guess, chosen)
+        if chosen.get("act") == "plan":  # a script shows what the choices mean
+            return HTMLResponse(render_fragment("create_plan.html", plan=plan))
+        made = await _in_thread(_read_plan, session.upload, plan)
+        if chosen.get("act") == "check":
+            return _columns_page(request, session.upload, chosen)
+        return await _make_model(session, session.upload, plan, made)
     except Unauthenticated:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
-        return await _show_again(request, session, given, error)
+        return _show_again(request, session, chosen, error)
 
 
-async def _show_again(
-    request: Request, session: Session, given: dict[str, Any], error: Exception
-) -> Response:
+def _show_again(request: Request, session: Session, chosen: dict[str, Any], error: Exception) -> Response:
     """Show the form again, with the error, and what is left of the model."""
     status = status_of(error) if isinstance(error, QuercusError) else 400
     if session.upload is None:
-        return render_page(
-            request, "create.html", status, upload=None, fault=str(error), columns=[], given={}
-        )
-    reason = str(error).replace(str(session.upload.path), session.upload.name)
+        return render_page(request, "create.html", status, upload=None, fault=str(error))
+    reason = _on_this_page(error).replace(str(session.upload.path), session.upload.name)
     if session.making.left is not None:
         reason = f"{reason}. {session.making.left.describe_left()}"
-    return await _columns_page(request, session.upload, given, reason, status)
+    return _columns_page(request, session.upload, chosen, reason, status)
+
+
+def _on_this_page(error: Exception) -> str:
+    """Return an error with its advice for this page; `quercus models create` has flags in its place."""
+    if isinstance(error, LeakError):
+        named = listed_names([repr(name) for name in error.columns])
+        return (
+            f"{named} would become an attribute, and looks like a column of labels: choose it as the column of the "
+            "class, leave it out, or say below that it is an attribute"
+        )
+    reason = str(error)
+    for flag, advice in _ADVICE:
+        reason = re.sub(flag, advice, reason)
+    return reason
 
 
 async def _keep_upload(session: Session, file: UploadFile) -> Upload:
@@ -108,12 +126,12 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     with path.open("wb") as target:
         while piece := await file.read(1024 * 1024):
             await asyncio.to_thread(target.write, piece)
-    session.upload = Upload(folder, path, name)
     try:
-        await _in_thread(_guess_columns, path)
+        guess = await _in_thread(guess_file, _open_file(path))
     except (FileError, InvalidInput) as error:
-        session.drop_upload()
+        folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
+    session.upload = Upload(folder, path, name, guess)
     return session.upload
 
 
@@ -134,88 +152,63 @@ def _open_file(path: Path) -> FileTable:
     return open_table(path, delimiter=likely_delimiter(path))
 
 
-def _guess_columns(path: Path) -> tuple[list[UploadedColumn], str | None, int]:
-    """Return the columns of a file with their likely kinds, the class column, and the number of rows."""
-    table = _open_file(path)
-    if len(table.names) > MAX_COLUMNS:
-        raise InvalidInput(
-            "file", f"has {len(table.names):,} columns, the console takes at most {MAX_COLUMNS}"
-        )
-    is_number, seen, rows = [True] * len(table.names), [list[str]() for _ in table.names], 0
-    for record in table:
-        rows += 1
-        if rows > MAX_ROWS:
-            raise InvalidInput(
-                "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
-            )
-        for k, cell in enumerate(record.cells):
-            if cell is None:
-                continue
-            is_number[k] = is_number[k] and finite_number(cell) is not None
-            if len(seen[k]) < EXAMPLES and cell not in seen[k]:
-                seen[k].append(cell[:40])
-    kinds = [
-        "number" if numeric and values else "names" for numeric, values in zip(is_number, seen, strict=True)
-    ]
-    columns = [
-        UploadedColumn(name, kind if values else "leave out", ", ".join(values))
-        for name, kind, values in zip(table.names, kinds, seen, strict=True)
-    ]
-    return columns, class_column(table, None), rows
-
-
-async def _columns_page(
-    request: Request, upload: Upload, given: dict[str, Any], fault: str = "", status: int = 200
+def _columns_page(
+    request: Request, upload: Upload, chosen: dict[str, Any], fault: str = "", status: int = 200
 ) -> Response:
-    """Show the columns of the file."""
-    columns, class_name, rows = await _in_thread(_guess_columns, upload.path)
-    chosen = {name: str(values[0]) for name, values in given.items() if values and isinstance(values[0], str)}
+    """Show the columns of the file, and what becomes of them."""
     stem = upload.name.split(".")[0].lower()
     defaults = {
         "model": "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:63]
         or "model",
-        "class": class_name or "",
         "budget": "40",
         "cuts": "32",
-        "labels": "ask",
-        "id": next((each.name for each in columns if each.name.lower() == "id"), ""),
     }
+    try:
+        plan = ModelPlan.of(upload.guess, chosen or None)
+    except InvalidInput:  # no choice that the page offers
+        plan, chosen = ModelPlan.of(upload.guess, None), {}
     return render_page(
-        request,
-        "create.html",
-        status,
-        upload=upload,
-        fault=fault,
-        columns=columns,
-        rows=rows,
-        given=defaults | chosen,
+        request, "create.html", status, upload=upload, fault=fault, plan=plan, given=defaults | chosen
     )
 
 
-async def _make_model(session: Session, upload: Upload, given: dict[str, Any]) -> Response:
+def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
+    """Return the attributes and classes that a plan makes of the file."""
+    kinds = plan.kinds
+    if plan.class_column is None and not plan.typed:
+        raise InvalidInput(
+            "class", "choose the column that holds the class, or type the names of the classes"
+        )
+    if plan.id_column is not None and plan.id_column == plan.class_column:
+        raise InvalidInput("id", f"is {plan.id_column!r}, which is the column of the class")
+    schema = infer_schema(
+        _open_file(upload.path),
+        class_column=plan.class_column,
+        ignore={name for name, kind in kinds.items() if kind == LEFT_OUT},
+        nominal={name for name, kind in kinds.items() if kind == "names"},
+        attributes=[name for name in plan.attributes if kinds.get(name) in ("number", "names")],
+        frame=typed_classes(plan.typed) if plan.typed else (),
+    )
+    for each in schema.attributes:
+        if isinstance(each, Nominal) and kinds[each.name] == "number":
+            text = next(value for value in each.values if finite_number(value) is None)
+            raise InvalidInput(
+                each.name, f"has {text!r}, which is not a number: choose names, or leave it out"
+            )
+    return schema
+
+
+async def _make_model(session: Session, upload: Upload, plan: ModelPlan, schema: FileSchema) -> Response:
     """Create the model, and push the rows."""
-    one = {name: str(values[0]) for name, values in given.items() if values}
-    name = one.get("model", "")
-    table = _open_file(upload.path)
-    kinds = {column: one.get(f"kind-{k}", "") for k, column in enumerate(table.names)}
-    class_name, id_name = one.get("class") or None, one.get("id") or None
-    if class_name is None:
-        raise InvalidInput("class", "choose the column that holds the class; its values name the classes")
-    ignore = {column for column, kind in kinds.items() if kind == "leave out" and column != class_name}
-    ignore |= {id_name} if id_name and id_name != class_name else set()
-    nominal = {column for column, kind in kinds.items() if kind == "names"} - ignore
-    kept = set(table.names) - ignore - {class_name}
-    schema: FileSchema = await _in_thread(_infer_schema, table, class_name, ignore, nominal, kept)
-    cuts = _parse_integer(one, "cuts", parameters.CUTS)
+    name, cuts = plan.given.get("model", ""), _parse_integer(plan.given, "cuts", parameters.CUTS)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
-    budget = _parse_integer(one, "budget", parameters.BUDGET)
+    budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget)
     model = await session.making.create_model(session.client, name, specification)
-    if one.get("labels") != "none":
-        rows = _Rows(table, specification, class_name, id_name, upload.name)
-        labels = rows.labels() if one.get("labels") == "known" else None
+    if plan.labels != NO_ROWS:
+        rows = _Rows(_open_file(upload.path), specification, plan, upload.name)
         try:
-            await session.client.push(name, rows.values(), labels, rows.ids())
+            await session.client.push(name, rows.values(), rows.labels(), rows.ids())
         except (FileError, InvalidInput, QuercusError, ValueError):
             await session.making.remove_model(
                 session.client, model
@@ -226,42 +219,34 @@ async def _make_model(session: Session, upload: Upload, given: dict[str, Any]) -
     return RedirectResponse(f"/m/{name}", 303)
 
 
-def _infer_schema(
-    table: FileTable, class_name: str, ignore: set[str], nominal: set[str], kept: set[str]
-) -> FileSchema:
-    return infer_schema(table, class_column=class_name, ignore=ignore, nominal=nominal, attributes=kept)
-
-
 @dataclass(frozen=True)
 class _Rows:
     """The rows of a file for a push."""
 
     table: FileTable
     specification: Specification
-    class_name: str
-    id_name: str | None
+    plan: ModelPlan
     file: str
 
     def values(self) -> Iterator[list[Any]]:
         """Yield the values."""
         return iter(Binding(self.table, self.specification))
 
-    def labels(self) -> Iterator[Any]:
-        """Yield the classes of the class column; sets where there are several."""
-        at = self.table.position(self.class_name, "class")
-        for record in self.table:
-            cell = record.cells[at]
-            names = None if cell is None else cell.split("|")
-            yield None if names is None else names[0] if len(names) == 1 else frozenset(names)
+    def labels(self) -> Iterator[Any] | None:
+        """Return the labels of the class column, sets where there are several; None if there are none to send."""
+        if self.plan.class_column is None or self.plan.labels != KEEP:
+            return None
+        at = self.table.position(self.plan.class_column, "class")
+        return (label_of(self.table, record, at, self.specification.classes) for record in self.table)
 
     def ids(self) -> Iterator[str]:
         """Yield an id for each row: of its column, else the number of its line."""
-        if self.id_name is None:
+        if self.plan.id_column is None:
             yield from (
                 f"{self.file.split('.')[0]}-{k}" for k, _ in enumerate(islice(self.table, MAX_ROWS), 1)
             )
             return
-        at = self.table.position(self.id_name, "id")
+        at = self.table.position(self.plan.id_column, "id")
         for record in self.table:
             cell = record.cells[at]
             if cell is None:

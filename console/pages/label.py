@@ -115,7 +115,6 @@ async def neighbours(request: Request) -> Response:
     """Show the rows of known class that are most similar to the row of a held query."""
     session = session_of(request)
     query = _held_query(request, session)
-    model = await session.client.get_model(query.model)
     similar = await session.client.neighbours(query)
     rows = [
         (
@@ -127,7 +126,7 @@ async def neighbours(request: Request) -> Response:
         )
         for each in similar
     ]
-    return HTMLResponse(render_fragment("neighbours.html", rows=rows, model=model.name))
+    return HTMLResponse(render_fragment("neighbours.html", rows=rows, classes=query.classes))
 
 
 async def media_item(request: Request) -> Response:

@@ -18,11 +18,13 @@ from quercus.client.convert_trees import RenderFormat
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model
 from quercus.client.treeview import Tree, TreeNode
-from quercus.console.draw.icicle import COLOURS, Box, Cell, draw_icicle
+from quercus.console.draw.classes import mark_name
+from quercus.console.draw.icicle import Box, Cell, draw_icicle
 from quercus.console.draw.intervals import interval_bar, interval_bars
 from quercus.console.sessions import Session
 from quercus.console.web import number_text, render_fragment, render_page, session_of
 from quercus.specification.attributes import Nominal
+from quercus.specification.shares import percent_text
 
 PING_S = 15.0
 MAX_STREAMS = 4
@@ -179,7 +181,7 @@ def _page_context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any
         "panel": _node_panel(tree, selected, nominal),
         "oldest": max(1, model.tree_version - LISTED_VERSIONS + 1),
         "newest": max(model.tree_version, tree.version),
-        "colours": list(enumerate(tree.classes[:COLOURS])),
+        "legend": _shown_classes(tree),
         "leaves": len(tree.leaves),
         "undecided": len(tree.undecided),
     }
@@ -217,11 +219,11 @@ def _list_context(tree: Tree, model: Model, listed: Sequence[int], opened: froze
 
 def _node_box(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> Box:
     place = _branch_text(tree, node, nominal)
-    title = f"{place}: {node.count:,} rows, {node.class_name} {max(node.theta):.0%}".replace("%", " %")
+    title = f"{place}: {node.count:,} rows, {node.class_name} {percent_text(max(node.theta))}"
     return Box(
         place if node.parent is not None else f"all rows · {node.class_name}",
         title + ("; undecided" if node.undecided else ""),
-        tree.classes.index(node.class_name) if node.class_name in tree.classes else 0,
+        mark_name(node.class_name, tree.classes),
         node.undecided,
     )
 
@@ -236,11 +238,11 @@ def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
 
 def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the description of one node."""
-    classes = tree.members[tree.member].classes if tree.members else tree.classes
-    believed = zip(classes, node.theta, node.belief, node.plausibility, strict=True)
+    believed = zip(_shown_classes(tree), node.theta, node.belief, node.plausibility, strict=True)
     intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))
     return {
         "node": node,
+        "classes": tree.classes,
         "where": path_text(tree.path(node), nominal),
         "believed": [
             (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
@@ -251,6 +253,11 @@ def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str
         "test": None if node.attribute is None else _test_text(node),
         "stop": STOPS.get(node.stop or "", ""),
     }
+
+
+def _shown_classes(tree: Tree) -> tuple[str, ...]:
+    """Return the classes that a tree distinguishes: the frame, or one class and all the others."""
+    return tree.members[tree.member].classes if tree.members else tree.classes
 
 
 def _test_text(node: TreeNode) -> str:

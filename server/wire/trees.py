@@ -17,6 +17,7 @@ from quercus.server.wire import snapshots
 from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import tree_name
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.class_marks import CLASS_MARKS, OTHER_CLASSES
 from quercus.specification.model import Specification
 from quercus.storage import Snapshot
 from quercus.trees import (
@@ -137,10 +138,13 @@ def member_classes(classes: Sequence[str], flat: FlatTree, member: int) -> tuple
 
 def names_of(message: tree_pb2.Tree, flat: FlatTree, member: int) -> TreeNames:
     """Return the names that the numbers in a tree stand for."""
+    classes = member_classes(message.classes, flat, member)
+    is_frame = len(classes) == len(message.classes)
     return TreeNames(
-        member_classes(message.classes, flat, member),
+        classes,
         tuple(each.attribute for each in message.attributes),
         tuple(tuple(each.branches) for each in message.attributes),
+        () if is_frame else (CLASS_MARKS[member % len(message.classes)], OTHER_CLASSES),
     )
 
 

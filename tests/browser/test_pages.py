@@ -331,6 +331,7 @@ def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Pat
     expect(page.get_by_label("Kind of length")).to_have_value("number")
     page.get_by_label("Column of the class").select_option("kind")
     page.get_by_label("Name of the model").fill("b-flowers")
+    page.get_by_label("The labels in that column").select_option("ask")
     page.get_by_role("button", name="Create the model").click()
     page.get_by_role("heading", name="b-flowers").wait_for()
     model = client.wait_grown("b-flowers")
@@ -339,3 +340,58 @@ def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Pat
     assert (model.instance_count, model.budget) == (20, 40)
     assert client.get_instance("b-flowers", "f3").values == {"length": 0.75, "colour": "b"}
     assert client.get_instance("b-flowers", "f3").contour == (1.0, 1.0)
+
+
+def choose_file(page: Page, content: str) -> None:
+    page.get_by_label("File").set_input_files(
+        {"name": "f.csv", "mimeType": "text/csv", "buffer": content.encode()}
+    )
+    page.get_by_role("button", name="Continue").click()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_a_model_is_made_without_a_label(visit: Visit, client: Client, scripts: bool) -> None:
+    page, name = visit("/create", java_script_enabled=scripts), f"b-typed-{scripts}".lower()
+    choose_file(page, "size,colour\n1,red\n2,blue\n3,red\n")
+    planned = page.get_by_role("list", name="What will be created")
+    expect(planned).to_contain_text("3 rows, none of them labelled")
+    page.get_by_label("Name of the model").fill(name)
+    page.get_by_label("Names of the classes").fill("ripe\nunripe\nripe")
+    if not scripts:
+        page.get_by_role("button", name="Check").click()
+        expect(page.get_by_role("alert")).to_contain_text("'ripe' comes twice")
+    expect(planned).to_contain_text("classes: 'ripe' comes twice")
+    page.get_by_label("Names of the classes").fill("ripe\nunripe")
+    page.get_by_label("Kind of colour").select_option("leave out")
+    if not scripts:
+        page.get_by_role("button", name="Check").click()
+    expect(planned).to_contain_text("Classes (2): ripe, unripe.")
+    expect(planned).to_contain_text("Left out (1): colour.")
+    page.get_by_role("button", name="Create the model").click()
+    page.get_by_role("heading", name=name).wait_for()
+    model = client.wait_grown(name)
+    assert model.specification.classes == ("ripe", "unripe")
+    assert [each.name for each in model.specification.attributes] == ["size"]
+    page.goto(page.url + "/label")
+    page.get_by_role("button", name="unripe").wait_for()
+
+
+def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visit, client: Client) -> None:
+    page = visit("/create")
+    choose_file(page, "size,kind\n1,x\n2,y\n3,\n4,?\n5,x\n")
+    planned = page.get_by_role("list", name="What will be created")
+    expect(planned).to_contain_text("none of them labelled")
+    page.get_by_label("Names of the classes").fill("x,y")
+    box = page.get_by_label("kind is an attribute, not a label")
+    expect(box).to_be_visible()  # it looks like labels
+    page.get_by_label("Column of the class").select_option("kind")
+    expect(planned).to_contain_text("5 rows; 3 labelled in the column kind, 2 not. The labels are kept.")
+    expect(box).to_have_count(0)
+    page.get_by_label("The labels in that column").select_option("ask")
+    expect(planned).to_contain_text("The labels are NOT sent")
+    page.get_by_label("The labels in that column").select_option("known")
+    page.get_by_label("Name of the model").fill("b-half")
+    page.get_by_role("button", name="Create the model").click()
+    page.get_by_role("heading", name="b-half").wait_for()
+    known = [each.contour for each in client.instances("b-half")]
+    assert known == [(1, 0), (0, 1), (1, 1), (1, 1), (1, 0)]

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.class_marks import ClassMark, ink_on, pattern_path
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.folding import FoldedTree, fold_tree
 from quercus.trees.tree.node import Node
-from quercus.trees.tree.text_drawing import TreeNames, class_colours, node_lines, shortened_text
+from quercus.trees.tree.text_drawing import TreeNames, node_lines, shortened_text
 
 MAX_NODES = 5_000  # of a picture that anybody can read
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -32,6 +33,7 @@ LABEL_GAP = 6.0  # around the name of a branch
 SWATCH = 10.0
 MARGIN = 24.0
 LEGEND_WIDTH = 1_200.0  # then it continues in the next line
+TILE = 5.0  # side of the square that a pattern repeats
 GREY = "#555555"
 
 Rows = NDArray[np.float64]
@@ -57,7 +59,7 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     """Return the picture of a tree, without a background.
 
     A node shows its split (a leaf its class), class, number of instances, and class probabilities, also as a
-    bar; its colour is its class's; an undecided node has a dashed border and says so. The group of a node has its
+    bar; it has the mark of its class; an undecided node has a dashed border and says so. The group of a node has its
     number in the whole tree as ``data-node``, and a title with its words in full.
 
     Parameters
@@ -81,13 +83,15 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     legend = _legend_entries(names)
     layout = _place_boxes(flat, lines, names, legend)
     root = empty_picture(layout.size, f"Decision tree of {flat.size + int(folded.hidden.sum()):,} nodes")
-    for x, y, name, colour in legend:
-        draw_rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=colour)
+    _define_patterns(root, names)
+    for klass, (x, y, name) in enumerate(legend):
+        fill = _fill_of(names.mark_of(klass))
+        draw_rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=fill)
         write_text(root, x + SWATCH + LABEL_GAP, y, name)
     for index in range(flat.size):
         if index:
             _draw_branch(root, flat, index, names, layout)
-        _draw_node(root, folded, index, lines[index], layout)
+        _draw_node(root, folded, index, lines[index], layout, names=names)
     return ET.tostring(root, encoding="unicode")
 
 
@@ -113,23 +117,41 @@ def text_width(text: str, *, bold: bool = False) -> float:
     return ems / 1000 * FONT_SIZE * (1.2 if bold else 1.0)
 
 
-def _legend_entries(names: TreeNames) -> list[tuple[float, float, str, str]]:
-    """Return where each class's entry begins, its name and its colour."""
+def _define_patterns(root: ET.Element, names: TreeNames) -> None:
+    """Define the fill of each class that has a pattern."""
+    marks = [names.mark_of(klass) for klass in range(len(names.classes))]
+    patterned = [mark for mark in marks if mark.pattern]
+    side = length_text(TILE)
+    definitions = ET.SubElement(root, "defs") if patterned else root
+    for mark in patterned:
+        size = {"width": side, "height": side}
+        tile = ET.SubElement(
+            definitions, "pattern", {"id": mark.pattern_id, "patternUnits": "userSpaceOnUse"} | size
+        )
+        ET.SubElement(tile, "rect", size | {"fill": mark.light})
+        strokes = {"d": pattern_path(mark.pattern, TILE), "stroke": ink_on(mark.light)}
+        ET.SubElement(tile, "path", strokes)
+
+
+def _fill_of(mark: ClassMark) -> str:
+    return f"url(#{mark.pattern_id})" if mark.pattern else mark.light
+
+
+def _legend_entries(names: TreeNames) -> list[tuple[float, float, str]]:
+    """Return where each class's entry begins, and its name."""
     entries = []
     x, y = MARGIN, MARGIN
-    for name, colour in zip(
-        map(shortened_text, names.classes), class_colours(len(names.classes)), strict=True
-    ):
+    for name in map(shortened_text, names.classes):
         width = SWATCH + text_width(name) + 4 * LABEL_GAP
         if x > MARGIN and x + width > LEGEND_WIDTH:
             x, y = MARGIN, y + LINE
-        entries.append((x, y, name, colour))
+        entries.append((x, y, name))
         x += width
     return entries
 
 
 def _place_boxes(
-    flat: FlatTree, lines: list[list[str]], names: TreeNames, legend: list[tuple[float, float, str, str]]
+    flat: FlatTree, lines: list[list[str]], names: TreeNames, legend: list[tuple[float, float, str]]
 ) -> _Layout:
     level, rows = tidy_layout(flat.parent)
     label = np.array([0.0] + [text_width(_branch_name(flat, i, names)) for i in range(1, flat.size)])
@@ -143,7 +165,7 @@ def _place_boxes(
         edge = float((left[here] + width[here]).max())
     height = max(len(text) for text in lines) * LINE + BAR + 2 * PADDING + BAR_GAP
     top = legend[-1][1] + 2 * LINE + rows * (height + ROW_GAP)
-    right = max([edge, *(x + SWATCH + LABEL_GAP + text_width(name) for x, _, name, _ in legend)])
+    right = max([edge, *(x + SWATCH + LABEL_GAP + text_width(name) for x, _, name in legend)])
     return _Layout(left, width, top, height, (right + MARGIN, float(top.max()) + height + MARGIN))
 
 
@@ -209,10 +231,11 @@ def _draw_branch(root: ET.Element, flat: FlatTree, index: int, names: TreeNames,
     write_text(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
 
 
-def _draw_node(root: ET.Element, folded: FoldedTree, index: int, lines: list[str], layout: _Layout) -> None:
+def _draw_node(
+    root: ET.Element, folded: FoldedTree, index: int, lines: list[str], layout: _Layout, *, names: TreeNames
+) -> None:
     flat, number = folded.flat, str(folded.number[index])
-    colours = class_colours(flat.theta.shape[1])
-    colour = colours[int(flat.klass[index])]
+    mark = names.mark_of(int(flat.klass[index]))
     left, top, width = layout.left[index], layout.top[index], layout.width[index]
     kinds = [
         "node",
@@ -221,7 +244,7 @@ def _draw_node(root: ET.Element, folded: FoldedTree, index: int, lines: list[str
     ]
     group = ET.SubElement(root, "g", {"class": " ".join(kinds), "data-node": number})
     ET.SubElement(group, "title").text = f"node {number}: {'; '.join(lines)}"
-    style = {"fill": colour, "fill-opacity": "0.13", "stroke": colour, "rx": length_text(PADDING)}
+    style = {"fill": _fill_of(mark), "fill-opacity": "0.13", "stroke": mark.light, "rx": length_text(PADDING)}
     if flat.undecided[index]:
         style |= {"stroke-dasharray": "6 3", "stroke-width": "2"}
     draw_rectangle(group, (left, top, width, layout.height), **style)
@@ -231,7 +254,9 @@ def _draw_node(root: ET.Element, folded: FoldedTree, index: int, lines: list[str
     ends = np.concatenate([[0.0], np.cumsum(flat.theta[index])]) * (width - 2 * PADDING)
     for klass in np.flatnonzero(np.diff(ends) > 0.05):
         bar = (left + PADDING + ends[klass], top + layout.height - PADDING - BAR)
-        draw_rectangle(group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=colours[klass])
+        draw_rectangle(
+            group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=_fill_of(names.mark_of(int(klass)))
+        )
 
 
 def draw_rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:

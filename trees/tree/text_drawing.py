@@ -1,11 +1,12 @@
 """Trees for people: as text and as DOT; `quercus.trees.tree.svg_drawing` draws them as SVG."""
 
-import colorsys
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quercus.specification.attributes import MISSING_NAME, plain_number
+from quercus.specification.class_marks import CLASS_MARKS, PATTERNS, ClassMark
+from quercus.specification.shares import decimal_text
 from quercus.trees.tree.encoding import THRESHOLD_SIDES
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.folding import fold_tree
@@ -13,9 +14,6 @@ from quercus.trees.tree.node import Node
 
 MAX_LABEL_CHARS = 28
 SHOWN_CLASSES = 4  # of a node's estimate; the likeliest ones when the frame is larger
-
-# Okabe and Ito's colours, which colour-blind people can tell apart; larger frames go round the colour wheel.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A900")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,18 @@ class TreeNames:
         Names, in declared order.
     branches
         Name of every branch code of every attribute.
+    marks
+        Mark of each class; empty: those of a frame, in order.
     """
 
     classes: tuple[str, ...]
     attributes: tuple[str, ...]
     branches: tuple[tuple[str, ...], ...]
+    marks: tuple[ClassMark, ...] = ()
+
+    def mark_of(self, klass: int) -> ClassMark:
+        """Return the mark of a class."""
+        return (self.marks or CLASS_MARKS)[klass]
 
     def branch(self, attribute: int, code: int) -> str:
         """Return the name of a branch, or its code if it has no name."""
@@ -49,14 +54,6 @@ class TreeNames:
             sides = (f"{side} {plain_number(threshold)}" for side in THRESHOLD_SIDES)
             return (*sides, MISSING_NAME)[code]
         return self.branch(int(flat.attribute[parent]), code)
-
-
-def class_colours(size: int) -> tuple[str, ...]:
-    """Return a colour for each of `size` classes, ``#rrggbb``."""
-    if size <= len(_COLOURS):
-        return _COLOURS[:size]
-    wheel = [colorsys.hls_to_rgb(i / size, 0.42 + 0.14 * (i % 2), 0.65) for i in range(size)]
-    return tuple("#" + "".join(f"{round(255 * part):02x}" for part in rgb) for rgb in wheel)
 
 
 def one_line(text: str) -> str:
@@ -95,7 +92,7 @@ def mass_text(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
     ranked = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
     if not ranked:
         return ""
-    shown = [f"{_set_text(mask, classes)} {value:.2f}" for mask, value in ranked[:SHOWN_CLASSES]]
+    shown = [f"{_set_text(mask, classes)} {decimal_text(value)}" for mask, value in ranked[:SHOWN_CLASSES]]
     more = ["…"] if len(ranked) > SHOWN_CLASSES else []
     return (
         "m: " + "  ".join([*shown, *more]) + (", a mean: the labels conflict" if flat.conflict[index] else "")
@@ -110,7 +107,7 @@ def _set_text(mask: int, classes: Sequence[str]) -> str:
 
 
 def _probability_text(value: float, name: str) -> str:
-    return f"{shortened_text(name, 12)} {value:.2f}"
+    return f"{shortened_text(name, 12)} {decimal_text(value)}"
 
 
 def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
@@ -170,29 +167,39 @@ def hidden_text(count: int) -> str:
 
 
 def to_dot(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
-    """Return the tree in Graphviz's language, coloured by class, undecided nodes dashed; down to a depth, if given."""
+    """Return the tree in Graphviz's language, down to a depth, if given.
+
+    A node has the colour of its class. Graphviz has no patterns, so the number of its border lines, one to four, tells
+    the pattern of its class. Undecided nodes are dashed.
+    """
     folded = fold_tree(tree, depth)
     flat = folded.flat
-    colours = class_colours(len(names.classes))
     lines = [
         "digraph tree {",
         '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
         '  edge [fontname="Helvetica", fontsize=9];',
     ]
     for index in range(flat.size):
-        colour = colours[int(flat.klass[index])]
+        mark = names.mark_of(int(flat.klass[index]))
         style = "rounded,filled,dashed" if flat.undecided[index] else "rounded,filled"
         label = "\\n".join(
             quoted_text(line) for line in node_lines(flat, index, names, int(folded.hidden[index]))
         )
         lines.append(
-            f'  n{index} [label="{label}", color="{colour}", fillcolor="{colour}22", style="{style}"];'
+            f'  n{index} [label="{label}", color="{mark.light}", fillcolor="{mark.light}22", style="{style}"'
+            f"{_border_lines(mark)}];"
         )
     for index in range(1, flat.size):
         parent = int(flat.parent[index])
         branch = names.step(flat, index)
         lines.append(f'  n{parent} -> n{index} [label="{quoted_text(shortened_text(branch))}"];')
     return "\n".join([*lines, "}"])
+
+
+def _border_lines(mark: ClassMark) -> str:
+    """Return the attribute of a node's border: as many lines as its pattern's place among the patterns."""
+    lines = 1 + PATTERNS.index(mark.pattern)
+    return f", peripheries={lines}" if lines > 1 else ""
 
 
 def node_lines(flat: FlatTree, index: int, names: TreeNames, hidden: int = 0) -> list[str]:

@@ -55,6 +55,28 @@ def test_help_names_every_command() -> None:
     assert quercus("--version").stdout.startswith("quercus ")
 
 
+def test_a_half_labelled_file_says_that_it_has_labels(server: str, name: str, tmp_path: Path) -> None:
+    """Its classes may be given with the column that names some of them."""
+    file = tmp_path / "half.csv"
+    file.write_text("a,kind\n1,x\n2,\n3,?\n4, \n")
+    command = ("models", "create", name, str(file), "--class", "kind")
+    done = quercus(*command, server=server)
+    assert done.returncode == 1
+    assert "name them all with --classes A,B,C" in done.stderr
+    done = quercus(*command, "--classes", 'x,"y, or z"', server=server)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "1 of 4 rows of half.csv are labelled; their labels are sent only with --labels --class kind"
+        in done.stdout
+    )
+    assert quercus("push", name, str(file), server=server).returncode == 0
+    again = quercus("push", name, str(file), "--labels", "--class", "kind", server=server)
+    assert again.returncode == 1
+    assert f"push them as answers: quercus push {name} FILE --labels --item" in " ".join(again.stderr.split())
+    with Client(server) as client:
+        assert client.get_model(name).specification.classes == ("x", "y, or z")
+
+
 def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None:
     done = quercus("models", "create", name, str(table_t), "--budget", "5", "--json", server=server)
     assert done.returncode == 0, done.stderr

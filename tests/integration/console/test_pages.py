@@ -10,6 +10,7 @@ from integration.client.serving import Serving
 from support.consoles import Visitor
 
 from quercus.client import Client, Nominal, NotFound, Numeric, Specification
+from quercus.specification.class_marks import CLASS_MARKS
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,54 @@ def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> No
     assert ann.get(f"/m/{model}/tree?version=999").status == 404
     assert ann.get(f"/m/{model}/tree?version=1e3").status == 400
     assert ann.get(f"/m/{model}/tree?node=999").status == 200  # of an earlier version: the root
+
+
+def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) -> None:
+    """Of 26 classes, in the legend, the picture and the list of a tree, on buttons, and in the style sheet."""
+    name, classes = "c-letters", [f"kind {k}" for k in range(26)]
+    grows = {"algorithm": "abc45", "split_significance": 0, "min_instances": 1}
+    client.create_model(name, Specification([Nominal("x", classes)], classes, budget=9, **grows))
+    rows = [classes[k % 26] for k in range(104)]
+    client.push(
+        name, [[value] for value in rows], [value if k < 78 else None for k, value in enumerate(rows)]
+    )
+    client.wait_grown(name)
+    tree, page = client.tree(name), ann.get(f"/m/{name}/tree").text
+    legend = re.findall(r'<span class="mark (mark-\d+)">(kind \d+)</span>', page)
+    marks = {of: mark for mark, of in legend}
+    assert list(marks) == classes
+    assert len(set(marks.values())) == 26
+    for node in tree.nodes:
+        expected = re.escape(marks[node.class_name])
+        assert re.search(rf'data-node="{node.index}" class="box {expected}[ "]', page)
+        assert re.search(rf'id="n{node.index}" .*<b class="mark {expected}">{node.class_name}<', page)
+    assert re.findall(r'<tr class="(mark-\d+)"><th scope="row"><span class="mark">(kind \d+)', page) == legend
+    assert 'id="strokes-mark-25"' in page
+    assert "strokes-mark-19" not in page  # patterns come above twenty classes
+    asked = ann.get(f"/m/{name}/label").text
+    buttons = re.findall(r'<button name="class" value="(kind \d+)" class="class mark (mark-\d+)"', asked)
+    assert dict(buttons) == marks
+    styles = ann.get("/static/classes.css")
+    assert styles.headers["content-type"].startswith("text/css")
+    light, dark = styles.text.split("@media (prefers-color-scheme: dark)")
+    for part, colour_of in ((light, "light"), (dark, "dark")):
+        found = dict(re.findall(r"\.(mark-\d+) \{ --fill: (#\w+);", part))
+        assert found == {f"mark-{k}": getattr(mark, colour_of) for k, mark in enumerate(CLASS_MARKS)}
+
+
+def test_a_tree_of_one_class_against_the_rest_has_the_mark_of_its_class(ann: Visitor, client: Client) -> None:
+    name = "c-against"
+    algorithm = {"name": "total-uncertainty"}
+    client.create_model(name, Specification([Numeric("x", cuts=8)], "abc", budget=0, algorithm=algorithm))
+    client.push(name, [[k] for k in range(30)], ["abc"[k // 10] for k in range(30)])
+    client.wait_grown(name)
+    assert client.tree(name, member=2).members[2].classes == ("c", "not c")
+    page = ann.get(f"/m/{name}/tree?member=2").text
+    legend = re.findall(r'<span class="mark (mark-\w+)">([^<]+)</span>', page)
+    assert legend == [("mark-2", "c"), ("mark-other", "not c")]
+    drawn = client.render(name, "svg", member=2)
+    assert CLASS_MARKS[2].light in drawn
+    assert CLASS_MARKS[0].light not in drawn
 
 
 def test_an_undecided_leaf_says_so_and_why(ann: Visitor, client: Client) -> None:

@@ -1,6 +1,7 @@
 """Reasons of queries in plain sentences."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,33 +64,57 @@ def test_every_strategy_has_a_plain_sentence(strategy: str) -> None:
 def test_a_committee_says_what_it_thinks_and_what_a_row_stands_for() -> None:
     found = said("covering-committee", committee=CommitteeReason((0.44, 0.55, 0.01), 0.7, 14, by_cover=False))
     assert found == (
-        "The committee of trees is most in doubt about it: Grignolino 55 %, Barolo 44 %, Barbera 1 %. "
-        "It stands for 14 unlabelled rows like it."
+        "The committee of trees guesses Grignolino (55 %), then Barolo (44 %) and Barbera (1 %). "
+        "14 similar rows wait; your answer helps with all."
     )
     by_cover = CommitteeReason((0.98, 0.01, 0.01), 0.1, 1, by_cover=True)
     assert said("covering-committee", committee=by_cover) == (
-        "It is unlike the rows that are known. It stands for 1 unlabelled row like it."
+        "It is unlike the rows that are known. 1 similar row waits; your answer helps with that too."
     )
     assert said("covering-committee", committee=CommitteeReason((), 0.0, 30, by_cover=True)) == (
-        "It stands for 30 unlabelled rows like it."
+        "30 similar rows wait; your answer helps with all."
     )
     assert "by lot" in said("committee", committee=CommitteeReason((), 0.0, 0, by_cover=False))
 
 
 def test_a_forest_says_what_it_thinks() -> None:
     assert said("margin", forest=ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)) == (
-        "The forest is in doubt about it: Barolo 50 %, Grignolino 45 %, Barbera 5 %. "
-        "It stands for 7 unlabelled rows like it."
+        "The model guesses Barolo (50 %), then Grignolino (45 %) and Barbera (5 %). "
+        "7 similar rows wait; your answer helps with all."
     )
     assert "cannot tell the classes apart" in said("margin", forest=ForestReason((1 / 3,) * 3, 0.0, 7, None))
     disagreeing = ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)
     assert said("memory-disagreement", forest=disagreeing) == (
-        "What was learned lately and what was learned before disagree about it: "
-        "Barolo 50 %, Grignolino 45 %, Barbera 5 %. "
-        "It stands for 7 unlabelled rows like it."
+        "What was learned lately and what was learned before disagree about it: together they guess "
+        "Barolo (50 %), then Grignolino (45 %) and Barbera (5 %). "
+        "7 similar rows wait; your answer helps with all."
     )
     agreeing = ForestReason((0.98, 0.01, 0.01), 0.0, 7, None)
-    assert "The forest is in doubt about it: Barolo 98 %" in said("memory-disagreement", forest=agreeing)
+    assert said("memory-disagreement", forest=agreeing).startswith("The model guesses Barolo (98 %), then")
+
+
+def test_a_class_that_is_clear_is_not_doubted() -> None:
+    """A row may be asked about for the rows that it stands for, or because no other row is left."""
+    clear = ForestReason((0.997, 0.002, 0.001), 0.0, 113, None)
+    waits = "113 similar rows wait; your answer helps with all."
+    assert said("margin", forest=clear) == f"The model guesses Barolo (over 99 %). {waits}"
+    disagreeing = ForestReason((0.997, 0.002, 0.001), 0.2, 113, None)
+    assert said("memory-disagreement", forest=disagreeing) == f"The model guesses Barolo (over 99 %). {waits}"
+    certain = ForestReason((1.0, 0.0, 0.0), 0.0, 0, None)
+    assert said("margin", forest=certain) == "The model guesses Barolo (100 %). Your answer checks that."
+
+
+def test_a_guess_is_among_the_classes_that_labels_leave() -> None:
+    found = replace(
+        query("margin", forest=ForestReason((0.8, 0.15, 0.05), 0.0, 0, None)), contour=(0.0, 1.0, 1.0)
+    )
+    assert why_text(found) == "The model guesses Grignolino (75 %), then Barbera (25 %)."
+    alike = replace(
+        query("margin", forest=ForestReason((0.8, 0.1, 0.1), 0.0, 0, None)), contour=(0.0, 1.0, 1.0)
+    )
+    assert why_text(alike) == "The model cannot tell Grignolino and Barbera apart here."
+    withheld = replace(query("margin", forest=ForestReason((0.8, 0.15, 0.05), 0.0, 0, None)), contour=())
+    assert why_text(withheld).startswith("The model guesses Barolo (80 %)")
 
 
 def test_the_place_has_one_condition_per_attribute() -> None:

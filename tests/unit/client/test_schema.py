@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.specfile import from_dict, read_presentation, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
 from quercus.files import FileError, FileTable, open_table
 from quercus.files.labels import open_labels, read_truth
 from quercus.files.schema import Binding, class_column, finite_number, infer_schema
+from quercus.files.words import typed_classes
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 
@@ -69,6 +71,62 @@ def test_columns_that_cannot_be_used(
 ) -> None:
     with pytest.raises(FileError, match=words):
         infer_schema(table(tmp_path, content), **options)  # type: ignore[arg-type]
+
+
+HALF = "a,kind\n1,x\n2,\n3,?\n4, y \n5,x | y\n6, \n"
+
+
+def test_given_classes_may_be_more_than_a_column_names(tmp_path: Path) -> None:
+    """A file in which few rows are labelled, or none: its classes are known all the same."""
+    found = infer_schema(table(tmp_path, HALF), class_column="kind", frame=("z", "y", "x"))
+    assert (found.classes, found.rows, found.labelled) == (("z", "y", "x"), 6, 3)
+    empty = infer_schema(table(tmp_path, "a,kind\n1,\n2,?\n"), class_column="kind", frame=("no", "yes"))
+    assert (empty.classes, empty.rows, empty.labelled) == (("no", "yes"), 2, 0)
+    assert [each.name for each in empty.attributes] == ["a"]
+    numbers = infer_schema(table(tmp_path, "a,kind\n1,0\n2,\n"), class_column="kind", frame=("0", "1"))
+    assert (numbers.classes, numbers.labelled) == (("0", "1"), 1)
+
+
+def test_labels_that_are_no_given_class_are_refused_at_their_line(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"line 5, column 2 \(kind\): 'y' is none of the classes x, z"):
+        infer_schema(table(tmp_path, HALF), class_column="kind", frame=("x", "z"))
+
+
+def test_a_column_without_labels_says_how_to_name_the_classes(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"has 0 classes; 2 to 64 are possible\. .*with --classes A,B,C"):
+        infer_schema(table(tmp_path, "a,kind\n1,\n2,?\n"), class_column="kind")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b", ("a", "b")),
+        (" yes \r\n\n no\n", ("yes", "no")),
+        ('a, "b, c", "d ""e"""\nf', ("a", "b, c", 'd "e"', "f")),
+        ("0\n1\n10", ("0", "1", "10")),
+    ],
+)
+def test_classes_are_typed_one_a_line_or_between_commas(text: str, names: tuple[str, ...]) -> None:
+    assert typed_classes(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "classes: has 0 names, must have 2 to 64"),
+        ("a", "classes: has 1 names"),
+        ("a,,b", "classes: name 2 of 3 is empty: is there a comma too much?"),
+        ("a,b\nc,", "classes: name 4 of 4 is empty"),
+        ("a\nb\na", "classes: 'a' comes twice: it is name 1 too"),
+        ("a,?", r"classes: name 2 is \?, which stands for an unknown class"),
+        ('a,"b', "classes: .* cannot be read"),
+        ("\n".join(map(str, range(65))), "classes: has 65 names"),
+        ("a," + "b" * 101, r"classes\[1\]: has 101 characters, at most 100"),
+    ],
+)
+def test_wrong_names_of_classes_are_named(text: str, fault: str) -> None:
+    with pytest.raises(InvalidInput, match=fault):
+        typed_classes(text)
 
 
 SPECIFICATION = Specification([Numeric("size"), Nominal("colour", ["red"])], ["no", "yes"])

@@ -9,12 +9,13 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from quercus import plot
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
-from quercus.estimators import ActiveBeliefTreeClassifier
+from quercus.estimators import ActiveBeliefTreeClassifier, C45Classifier
 from quercus.plot import cuts, style
 
 mpl.use("Agg")
@@ -168,3 +169,14 @@ def test_a_tree_down_to_a_depth() -> None:
     assert any("nodes below" in text.get_text() for text in top.texts)
     assert not any("below" in text.get_text() for text in whole.texts)
     assert plot.tree(tree.export_svg(depth=1)).get_xlim() == top.get_xlim()
+
+
+def test_a_tree_of_many_classes_has_the_patterns_of_its_picture() -> None:
+    values = np.arange(26.0)[:, None].repeat(4, axis=0)
+    tree = C45Classifier(confidence=None, min_branch=1).fit(values, [f"k{int(v):02d}" for v in values[:, 0]])
+    ax = plot.tree(tree)
+    swatches = [each for each in ax.patches if isinstance(each, Rectangle)][:26]
+    looks = [(each.get_facecolor(), each.get_hatch()) for each in swatches]
+    assert len(set(looks)) == 26
+    assert [bool(hatch) for _, hatch in looks] == [place >= 20 for place in range(26)]
+    ax.figure.canvas.draw()

@@ -7,11 +7,12 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.class_marks import CLASS_MARKS, OTHER_CLASSES
 from quercus.trees.tree import svg_drawing, text_drawing
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import TreeNames, class_colours, to_dot, to_text
+from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
 NAMES = TreeNames(
     ("yes", "no"), ("wind", "sky"), (("weak", "strong", "?"), ("sunny", "overcast", "rain", "?"))
@@ -92,11 +93,58 @@ def test_dot() -> None:
     assert all(line.count('"') % 2 == line.count('\\"') % 2 for line in text.splitlines())
 
 
-def test_colours_are_distinct() -> None:
-    for size in (2, 7, 8, 64):
-        colours = class_colours(size)
-        assert len(set(colours)) == size
-        assert all(re.fullmatch("#[0-9a-fA-F]{6}", colour) for colour in colours)
+def of_classes(size: int) -> tuple[Node, TreeNames]:
+    """A root of all classes, and a leaf of each."""
+    leaves = {
+        c: Node(None, c, count=1, **{each: tuple(float(k == c) for k in range(size)) for each in SHARES})
+        for c in range(size)
+    }
+    root = Node(0, 0, count=size, children=leaves, **dict.fromkeys(SHARES, (1 / size,) * size))
+    names = tuple(f"class {c}" for c in range(size))
+    return root, TreeNames(names, ("kind",), (tuple(f"is {c}" for c in range(size)),))
+
+
+SHARES = ("theta", "belief", "plausibility")
+
+
+@pytest.mark.parametrize("size", [2, 8, 12, 20, 26, 64])
+def test_the_legend_shows_every_class_with_a_mark_of_its_own(size: int) -> None:
+    """The bars of the root, and each leaf, have the fills that the legend gives their classes."""
+    root = ET.fromstring(to_svg(*of_classes(size)))  # noqa: S314 - our own text
+    legend = [each.get("fill") for each in root.findall(f"{SVG}rect")]
+    assert len(legend) == len(set(legend)) == size
+    words = [text.text for text in root.findall(f"{SVG}text") if text.get("text-anchor") != "end"]
+    assert words == [f"class {c}" for c in range(size)]
+    top, *leaves = root.findall(f"{SVG}g")
+    assert [bar.get("fill") for bar in top.findall(f"{SVG}rect")[1:]] == legend
+    assert [tuple(part.get("fill") for part in leaf.findall(f"{SVG}rect")) for leaf in leaves] == [
+        (fill, fill) for fill in legend
+    ]
+    drawn = {  # what a viewer sees of a fill: its colour, and the strokes across it
+        f"url(#{each.get('id')})": (each.find(f"{SVG}rect").get("fill"), each.find(f"{SVG}path").get("d"))
+        for each in root.iter(f"{SVG}pattern")
+    }
+    seen = [drawn.get(fill, (fill, "")) for fill in legend]
+    assert len(set(seen)) == size
+    assert [colour for colour, _ in seen] == [mark.light for mark in CLASS_MARKS[:size]]
+    assert [bool(strokes) for _, strokes in seen] == [place >= 20 for place in range(size)]
+
+
+@pytest.mark.parametrize("size", [12, 26, 64])
+def test_nodes_in_graphviz_differ_by_colour_or_lines(size: int) -> None:
+    text = to_dot(*of_classes(size))
+    looks = re.findall(r'n[1-9]\d* \[.*?color="(#\w+)".*?\w"(?:, peripheries=(\d))?\];', text)
+    assert len(looks) == len(set(looks)) == size
+
+
+def test_all_other_classes_have_a_mark_of_no_class() -> None:
+    names = TreeNames(("b", "not b"), NAMES.attributes, NAMES.branches, (CLASS_MARKS[1], OTHER_CLASSES))
+    root = ET.fromstring(to_svg(small(), names))  # noqa: S314 - our own text
+    assert [each.get("fill") for each in root.findall(f"{SVG}rect")] == [
+        CLASS_MARKS[1].light,
+        OTHER_CLASSES.light,
+    ]
+    assert CLASS_MARKS[0].light not in to_dot(small(), names)
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -108,7 +156,7 @@ def test_svg_shows_every_node(tree: Node) -> None:
     groups = root.findall(f"{SVG}g")
     nodes = [each for each, _, _ in tree.preorder()]
     assert len(groups) == len(nodes)
-    colours = class_colours(2)
+    colours = [mark.light for mark in CLASS_MARKS[:2]]
     for group, each in zip(groups, nodes, strict=True):
         box, *bars = group.findall(f"{SVG}rect")
         assert box.get("fill") == colours[each.klass]

@@ -1,0 +1,265 @@
+"""What the columns of a file become in a new model, as guessed and as chosen; said before the model is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quercus.belief.errors import InvalidInput
+from quercus.files.leaks import CLASS, SET, ColumnContent, names_classes, names_sets, set_parts
+from quercus.files.schema import class_column, finite_number
+from quercus.files.table import FileTable, listed_names
+from quercus.files.words import typed_classes
+from quercus.specification.parameters import MAX_CLASSES
+
+MAX_COLUMNS: Final = 500
+MAX_ROWS: Final = 200_000
+EXAMPLES: Final = 4
+MAX_SEEN: Final = 4 * MAX_CLASSES
+"""Distinct values of a column that are kept; a column with more is taken for no class."""
+LEFT_OUT: Final = "leave out"
+KINDS: Final = ("number", "names", LEFT_OUT)
+KEEP, HIDE, NO_ROWS = "known", "ask", "none"
+LABELS: Final = {
+    KEEP: "keep them: they teach the model",
+    HIDE: "hide them: ask about all rows",
+    NO_ROWS: "send no rows at all",
+}
+
+
+@dataclass(frozen=True)
+class UploadedColumn:
+    """A column: the kind that is guessed, its first values, the number of its cells with a value, distinct values."""
+
+    name: str
+    kind: str
+    examples: str
+    known: int
+    values: frozenset[str]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes that it would name; none if there are too many."""
+        names = sorted({name for value in self.values for name in set_parts(value)})
+        return tuple(names) if len(names) <= MAX_CLASSES else ()
+
+    @property
+    def content(self) -> ColumnContent:
+        """What rules about columns of labels look at."""
+        return ColumnContent(self.name, self.values, self.kind == "number")
+
+
+@dataclass(frozen=True)
+class FileGuess:
+    """The columns of a file, the likely class column, and the number of rows."""
+
+    columns: tuple[UploadedColumn, ...]
+    class_column: str | None
+    rows: int
+
+
+def guess_file(table: FileTable) -> FileGuess:
+    """Read a file, and guess the kinds of its columns.
+
+    Raises
+    ------
+    InvalidInput
+        When it has too many columns or rows.
+    FileError
+        When it cannot be read.
+    """
+    if len(table.names) > MAX_COLUMNS:
+        raise InvalidInput(
+            "file", f"has {len(table.names):,} columns, the console takes at most {MAX_COLUMNS}"
+        )
+    size, rows = len(table.names), 0
+    is_number, known, values = [True] * size, [0] * size, [set[str]() for _ in range(size)]
+    first = [list[str]() for _ in range(size)]
+    for record in table:
+        rows += 1
+        if rows > MAX_ROWS:
+            raise InvalidInput(
+                "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
+            )
+        for k, cell in enumerate(record.cells):
+            if cell is None:
+                continue
+            known[k] += 1
+            is_number[k] = is_number[k] and finite_number(cell) is not None
+            if len(first[k]) < EXAMPLES and cell not in first[k]:
+                first[k].append(cell[:40])
+            if len(values[k]) <= MAX_SEEN:
+                values[k].add(cell)
+    columns = tuple(
+        UploadedColumn(
+            name,
+            LEFT_OUT if not known[k] else "number" if is_number[k] else "names",
+            ", ".join(first[k]),
+            known[k],
+            frozenset(values[k] if len(values[k]) <= MAX_SEEN else ()),
+        )
+        for k, name in enumerate(table.names)
+    )
+    return FileGuess(columns, _likely_class(table), rows)
+
+
+def _likely_class(table: FileTable) -> str | None:
+    named = [name for name in table.names if name.casefold() == CLASS]
+    return class_column(table, None) or (named[0] if len(named) == 1 else None)
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """The model that a file becomes.
+
+    Attributes
+    ----------
+    guess
+        The file.
+    given
+        Fields of the form.
+    class_column
+        Column of the class; None: none holds it.
+    typed
+        The names of the classes as they were typed; empty: those of the column.
+    id_column
+        Column of the ids; None: rows are numbered.
+    labels
+        What becomes of the labels in the file: a key of `LABELS`.
+    attributes
+        Columns that are attributes although they look like labels.
+    """
+
+    guess: FileGuess
+    given: Mapping[str, Any]
+    class_column: str | None
+    typed: str
+    id_column: str | None
+    labels: str
+    attributes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, guess: FileGuess, given: Mapping[str, Any] | None) -> ModelPlan:
+        """Return the plan of a form; of None the one that is suggested.
+
+        Raises
+        ------
+        InvalidInput
+            When the form names no column of the file, no kind, or no choice about labels.
+        """
+        names = [each.name for each in guess.columns]
+        if given is None:
+            ids = next((name for name in names if name.lower() == "id"), None)
+            return cls(guess, {}, guess.class_column, "", ids, KEEP, ())
+        for field in ("class", "id"):
+            if given.get(field) and given[field] not in names:
+                raise InvalidInput(field, f"is {given[field][:80]!r}, which is no column of the file")
+        for k in range(len(names)):
+            kind = given.get(f"kind-{k}", LEFT_OUT)
+            if kind not in KINDS:
+                raise InvalidInput(f"kind-{k}", f"is {kind[:40]!r}, must be one of {', '.join(KINDS)}")
+        labels = given.get("labels") or KEEP
+        if labels not in LABELS:
+            raise InvalidInput("labels", f"is {labels[:40]!r}, must be one of {', '.join(LABELS)}")
+        return cls(
+            guess,
+            given,
+            given.get("class") or None,
+            given.get("classes", "").strip(),
+            given.get("id") or None,
+            labels,
+            tuple(given.get("attributes", ())),
+        )
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Kind of each column that is neither class nor id: ``number``, ``names`` or ``leave out``.
+
+        The column of ids is left out.
+        """
+        found = {}
+        for k, each in enumerate(self.guess.columns):
+            kind = self.given.get(f"kind-{k}", each.kind)
+            found[each.name] = LEFT_OUT if each.name == self.id_column else kind
+        return {name: kind for name, kind in found.items() if name != self.class_column}
+
+    @property
+    def frame(self) -> tuple[str, ...]:
+        """The classes; empty while they are not known.
+
+        Raises
+        ------
+        InvalidInput
+            When the typed names are wrong.
+        """
+        if self.typed:
+            return typed_classes(self.typed)
+        column = self._class_column()
+        return () if column is None else column.classes
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """What may become of the labels, in words."""
+        return LABELS
+
+    def suspects(self) -> tuple[str, ...]:
+        """Return the columns that would become attributes, and look like labels."""
+        looks = names_classes if self.class_column is None else names_sets
+        frame, kinds = self._known_frame(), self.kinds
+        return tuple(
+            each.name
+            for each in self.guess.columns
+            if kinds.get(each.name) in ("number", "names")
+            if each.name.casefold() == CLASS or (frame and looks(each.content, frame))
+        )
+
+    def lines(self) -> list[str]:
+        """Return what becomes of rows, labels and columns, a sentence or two for each."""
+        try:
+            frame, fault = self.frame, ""
+        except InvalidInput as error:
+            frame, fault = (), str(error)
+        quoted = [f'"{name}"' if "," in name else name for name in frame]
+        named = f"Classes ({len(frame)}): {listed_names(quoted)}." if frame else "Classes: type their names."
+        return [*self._label_lines(), fault or named, *self._column_lines()]
+
+    def _label_lines(self) -> list[str]:
+        column, rows = self._class_column(), self.guess.rows
+        said = f"{rows:,} row{'' if rows == 1 else 's'}"
+        if self.labels == NO_ROWS:
+            return [f"{said} in the file; the model gets none of them."]
+        if column is None:
+            return [f"{said}, none of them labelled: no column holds the class."]
+        labelled = (
+            f"{said}; {column.known:,} labelled in the column {column.name}, {rows - column.known:,} not."
+        )
+        if not column.known:
+            return [labelled]
+        if self.labels == HIDE:
+            return [labelled, "The labels are NOT sent to the model: labellers are asked about all rows."]
+        sets = any(SET in value for value in column.values - set(self._known_frame()))
+        more = " A cell with several classes is a set." if sets else ""
+        more += " No row is left to ask about." if column.known == rows else ""
+        return [f"{labelled} The labels are kept.{more}"]
+
+    def _column_lines(self) -> list[str]:
+        kinds = self.kinds
+        groups: list[tuple[str, Sequence[str]]] = [
+            ("Numbers", [name for name, kind in kinds.items() if kind == "number"]),
+            ("Names", [name for name, kind in kinds.items() if kind == "names"]),
+            ("Left out", [n for n, kind in kinds.items() if kind == LEFT_OUT and n != self.id_column]),
+        ]
+        found = [f"{title} ({len(names)}): {listed_names(names)}." for title, names in groups if names]
+        ids = "Rows are numbered." if self.id_column is None else f"Ids: the column {self.id_column}."
+        return [*found, ids]
+
+    def _known_frame(self) -> tuple[str, ...]:
+        """Return the classes, none if the typed names are wrong."""
+        try:
+            return self.frame
+        except InvalidInput:
+            return ()
+
+    def _class_column(self) -> UploadedColumn | None:
+        return next((each for each in self.guess.columns if each.name == self.class_column), None)

@@ -1,0 +1,44 @@
+"""Shares as people read them. Rounding never makes a share certain: 0 and 1 are written for exactly these alone."""
+
+
+def percent_text(share: float, digits: int = 0) -> str:
+    """Return a share in percent.
+
+    Parameters
+    ----------
+    share
+        In [0, 1].
+    digits
+        Decimals of the percentage.
+
+    Examples
+    --------
+    >>> [percent_text(share) for share in (0.0, 0.001, 0.5, 0.997, 1.0)]
+    ['0 %', 'under 1 %', '50 %', 'over 99 %', '100 %']
+    >>> percent_text(0.9997, 1), percent_text(0.9127, 1)
+    ('over 99.9 %', '91.3 %')
+    """
+    least = 10.0**-digits
+    text = f"{100 * share:.{digits}f}"
+    if share > 0 and text == f"{0:.{digits}f}":
+        return f"under {least:g} %"
+    if share < 1 and text == f"{100:.{digits}f}":
+        return f"over {100 - least:.{digits}f} %"
+    return f"{text} %"
+
+
+def decimal_text(share: float, digits: int = 2) -> str:
+    """Return a share as a decimal fraction, for tables.
+
+    Examples
+    --------
+    >>> [decimal_text(share) for share in (0.0, 0.001, 0.5, 0.997, 1.0)]
+    ['0.00', '<0.01', '0.50', '>0.99', '1.00']
+    """
+    least = 10.0**-digits
+    text = f"{share:.{digits}f}"
+    if share > 0 and float(text) == 0:
+        return f"<{least:.{digits}f}"
+    if share < 1 and float(text) == 1:
+        return f">{1 - least:.{digits}f}"
+    return text

@@ -1,0 +1,166 @@
+"""Models from files without labels, or with labels of some rows: nothing that somebody labelled is lost unseen."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from integration.client.serving import Serving
+from support.consoles import Response, Visitor
+
+from quercus.client import Client, Nominal, NotFound, Numeric
+
+UNLABELLED = b"size,colour\n1,red\n2.5,blue\n?,red\n4,\n"
+HALF = b"id,size,kind\na,1,x\nb,2,\nc,3,?\nd,4, y \ne,5,x | y\nf,6, \n"
+FIELDS: dict[str, Any] = {"budget": "5", "cuts": "8", "class": "", "classes": "", "id": "", "labels": "known"}
+
+
+@pytest.fixture(scope="module")
+def client(shared_server: Serving) -> Iterator[Client]:
+    with Client(shared_server.address) as client:
+        yield client
+
+
+def plan(page: Response) -> list[str]:
+    """The sentences about what will be created."""
+    found = re.search(r'<ul class="path" aria-labelledby="plan-title">(.*?)</ul>', page.text, re.DOTALL)
+    assert found is not None
+    return [unescape(each) for each in re.findall(r"<li[^>]*>(.*?)</li>", found[1])]
+
+
+def fault(page: Response) -> str:
+    found = re.search(r'role="alert">(.*?)</p>', page.text)
+    return "" if found is None else unescape(found[1])
+
+
+def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visitor, client: Client) -> None:
+    page = ann.upload("stones.csv", UNLABELLED)
+    assert plan(page) == [
+        "4 rows, none of them labelled: no column holds the class.",
+        "Classes: type their names.",
+        "Numbers (1): size.",
+        "Names (1): colour.",
+        "Rows are numbered.",
+    ]
+    fields = FIELDS | {"model": "c-stones", "kind-0": "number", "kind-1": "names"}
+    page = ann.form("/create", fields)
+    assert (page.status, fault(page)) == (
+        400,
+        "class: choose the column that holds the class, or type the names of the classes",
+    )
+    typed = 'granite\r\n"sandstone, red"\r\n'
+    page = ann.form("/create", fields | {"classes": typed, "act": "check"})
+    assert (page.status, fault(page)) == (200, "")
+    assert plan(page)[1] == 'Classes (2): granite, "sandstone, red".'
+    assert '"sandstone, red"</textarea>' in unescape(page.text)  # what was typed is still there
+    assert ann.form("/create", fields | {"classes": typed}).headers["location"] == "/m/c-stones"
+    model = client.get_model("c-stones")
+    assert model.specification.classes == ("granite", "sandstone, red")
+    assert model.specification.attributes == (Numeric("size", cuts=8), Nominal("colour", ["blue", "red"]))
+    assert [each.contour for each in client.instances("c-stones")] == [(1.0, 1.0)] * 4
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("granite", "classes: has 1 names, must have 2 to 64"),
+        ("granite,,slate", "classes: name 2 of 3 is empty: is there a comma too much?"),
+        ("granite\nslate\ngranite", "classes: 'granite' comes twice: it is name 1 too"),
+        ("granite, ?", "classes: name 2 is ?, which stands for an unknown class"),
+        ('granite, "slate', "a quote inside of a quoted name is written twice"),
+        ("\n".join(map(str, range(65))), "classes: has 65 names, must have 2 to 64"),
+    ],
+)
+def test_wrong_names_are_named(ann: Visitor, client: Client, typed: str, says: str) -> None:
+    ann.upload("stones.csv", UNLABELLED)
+    page = ann.form("/create", FIELDS | {"model": "c-wrong", "classes": typed})
+    assert page.status == 400
+    assert says in fault(page)
+    assert says in " ".join(plan(page)) or "type their names" in " ".join(plan(page))
+    with pytest.raises(NotFound):
+        client.get_model("c-wrong")
+
+
+def test_a_half_labelled_file_keeps_its_labels(ann: Visitor, client: Client) -> None:
+    """Also where the form does not say what becomes of them; ids are not attributes, and blanks are no labels."""
+    ann.upload("half.csv", HALF)
+    fields = FIELDS | {"model": "c-half", "class": "kind", "id": "id"}
+    assert plan(ann.form("/create", fields | {"act": "check"})) == [
+        "6 rows; 3 labelled in the column kind, 3 not. The labels are kept. A cell with several classes is a set.",
+        "Classes (2): x, y.",
+        "Numbers (1): size.",
+        "Ids: the column id.",
+    ]
+    del fields["labels"]
+    assert ann.form("/create", fields).headers["location"] == "/m/c-half"
+    assert [(each.id, each.contour) for each in client.instances("c-half")] == [
+        ("a", (1, 0)), ("b", (1, 1)), ("c", (1, 1)), ("d", (0, 1)), ("e", (1, 1)), ("f", (1, 1)),
+    ]  # fmt: skip
+
+
+def test_labels_are_dropped_only_by_choice(ann: Visitor, client: Client) -> None:
+    page = ann.upload("half.csv", HALF.replace(b"kind", b"Class"))
+    assert plan(page)[0].startswith("6 rows; 3 labelled in the column Class, 3 not. The labels are kept.")
+    fields = FIELDS | {"model": "c-hidden", "class": "Class", "labels": "ask"}
+    page = ann.form("/create", fields | {"act": "check"})
+    assert plan(page)[1] == "The labels are NOT sent to the model: labellers are asked about all rows."
+    assert ann.form("/create", fields).status == 303
+    assert {each.contour for each in client.instances("c-hidden")} == {(1.0, 1.0)}
+    ann.upload("half.csv", HALF)
+    page = ann.form("/create", FIELDS | {"model": "c-strange", "class": "kind", "labels": "maybe"})
+    assert (page.status, fault(page)) == (400, "labels: is 'maybe', must be one of known, ask, none")
+
+
+def test_a_column_may_name_some_of_the_classes_or_none(ann: Visitor, client: Client) -> None:
+    ann.upload("few.csv", b"size,kind\n1,x\n2,\n3,\n")
+    fields = FIELDS | {"model": "c-few", "class": "kind"}
+    page = ann.form("/create", fields)
+    assert fault(page) == (
+        "few.csv: class column 'kind' has 1 class; 2 to 64 are possible. If it names not all of them yet, type them all"
+    )
+    page = ann.form("/create", fields | {"classes": "y,z"})
+    assert fault(page) == "few.csv: line 2, column 2 (kind): 'x' is none of the classes y, z"
+    assert ann.form("/create", fields | {"classes": "z,y,x"}).status == 303
+    assert client.get_model("c-few").specification.classes == ("z", "y", "x")
+    assert [each.contour for each in client.instances("c-few")] == [(0, 0, 1), (1, 1, 1), (1, 1, 1)]
+    page = ann.upload("empty.csv", b"size,class\n1,\n2,?\n")
+    assert plan(page)[0] == "2 rows; 0 labelled in the column class, 2 not."
+    fields = FIELDS | {"model": "c-empty", "class": "class"}
+    assert "has 0 classes" in fault(ann.form("/create", fields))
+    assert ann.form("/create", fields | {"classes": "no\nyes"}).status == 303
+    assert [each.name for each in client.get_model("c-empty").specification.attributes] == ["size"]
+
+
+def test_a_column_of_labels_does_not_become_an_attribute_unseen(ann: Visitor, client: Client) -> None:
+    ann.upload("half.csv", HALF)
+    fields = FIELDS | {"model": "c-leak", "classes": "x,y", "id": "id"}
+    page = ann.form("/create", fields)
+    assert page.status == 400
+    assert "'kind' would become an attribute, and looks like a column of labels" in fault(page)
+    assert "--" not in fault(page)
+    assert '<input type="checkbox" name="attribute" value="kind">' in page.text
+    assert ann.form("/create", fields | {"attribute": "kind", "act": "check"}).status == 200
+    assert ann.form("/create", fields | {"attribute": "kind"}).status == 303
+    assert [each.name for each in client.get_model("c-leak").specification.attributes] == ["size", "kind"]
+
+
+def test_choices_that_cannot_be_meant_are_named(ann: Visitor) -> None:
+    ann.upload("half.csv", HALF)
+    fields = FIELDS | {"model": "c-odd", "class": "kind"}
+    page = ann.form("/create", fields | {"id": "kind"})
+    assert fault(page) == "id: is 'kind', which is the column of the class"
+    page = ann.form("/create", fields | {"class": "colour"})
+    assert (page.status, fault(page)) == (400, "class: is 'colour', which is no column of the file")
+    page = ann.form("/create", fields | {"kind-0": "number"})
+    assert fault(page) == "id: has 'a', which is not a number: choose names, or leave it out"
+    page = ann.form("/create", fields | {"kind-0": "picture"})
+    assert fault(page) == "kind-0: is 'picture', must be one of number, names, leave out"
+
+
+def test_a_script_gets_the_sentences_alone(ann: Visitor) -> None:
+    ann.upload("half.csv", HALF)
+    part = ann.form("/create", FIELDS | {"class": "kind", "act": "plan"})
+    assert part.status == 200
+    assert "<html" not in part.text
+    assert plan(part)[0].startswith("6 rows; 3 labelled")
