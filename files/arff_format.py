@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.schema import finite_number
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
+from quercus.specification.written_labels import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {

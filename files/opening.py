@@ -34,6 +34,9 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
         reason = "is a pipe or a device, and a table is read more than once: write it to a file first"
         raise FileError(path, f"{reason} (.csv.gz and .arff.gz are read as they are)")
     name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".json", ".jsonl")):
+        reason = "is JSON, not a table: write it as CSV, ARFF or Parquet"
+        raise FileError(path, f"{reason}. For an export of an annotation tool: quercus push --from TOOL")
     if path.name.lower().endswith(".parquet"):
         table = open_parquet(path)
     else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,29 +9,18 @@ from typing import Any
 from quercus.belief.errors import InvalidInput
 from quercus.client.results import Between, Specification
 from quercus.files.errors import FileError
-from quercus.files.leaks import ColumnContent, refuse_labels, set_parts
+from quercus.files.leaks import ColumnContent, refuse_labels
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
+from quercus.specification.written_labels import (
+    finite_number,
+    read_class_set,
+    set_parts,
+)
 
 NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
-
-
-def finite_number(cell: str) -> float | None:
-    """A cell as a finite number, or ``None`` when it is none.
-
-    Examples
-    --------
-    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
-    (1000.0, None, None, None)
-    """
-    if _NUMBER.match(cell) is None:
-        return None
-    value = float(cell)
-    return value if math.isfinite(value) else None
 
 
 def no_number(cell: str) -> str:
@@ -168,10 +155,10 @@ def _refuse_strangers(table: FileTable, at: int, frame: tuple[str, ...]) -> None
     """Refuse labels of classes that are not in the frame, at the first of them."""
     for record in table:
         cell = record.cells[at]
-        names = () if cell is None or cell in frame else set_parts(cell)
-        for name in names:
-            if name not in frame:
-                raise table.error(record, at, f"{name!r} is none of the classes {listed_names(frame)}")
+        try:
+            _ = cell is None or read_class_set(cell, frame)
+        except ValueError as error:
+            raise table.error(record, at, str(error)) from None
 
 
 def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
@@ -313,6 +300,10 @@ class Binding:
 def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> str | None:
     """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
     cell = record.cells[k]
-    if cell is not None and cell not in classes:
-        raise table.error(record, k, f"{cell!r} is not a class; the classes are {listed_names(classes)}")
-    return cell
+    try:
+        found = None if cell is None else read_class_set(cell, classes)
+    except ValueError as error:
+        raise table.error(record, k, str(error)) from None
+    if isinstance(found, frozenset):
+        raise table.error(record, k, f"{cell!r} is not a class, but one of {len(found)}")
+    return found
