@@ -120,6 +120,7 @@ def infer_schema(
             table.position(name, flag)
     wanted = [k for k, name in enumerate(table.names) if name not in ignore]
     at = None if class_column is None else table.position(class_column, "--class")
+    _refuse_faults(table, wanted)
     guesses = {k: _ColumnGuess(table, k, table.names[k] in nominal or k == at) for k in wanted}
     rows = labelled = 0
     for record in table:
@@ -149,6 +150,12 @@ def infer_schema(
     refuse_labels(table.path, cells.values(), classes, class_column)
     found = tuple(_checked_attribute(table, guess) for guess in others.values())
     return FileSchema(found, classes, rows, labelled)
+
+
+def _refuse_faults(table: FileTable, columns: Iterable[int]) -> None:
+    fault = next((table.columns[k].fault for k in columns if table.columns[k].fault is not None), None)
+    if fault is not None:
+        raise fault
 
 
 def _refuse_strangers(table: FileTable, at: int, frame: tuple[str, ...]) -> None:
@@ -255,6 +262,7 @@ class Binding:
             reason = f"has no column for the model's {listed_names(missing)}; the columns are {known}"
             raise FileError(table.path, reason)
         self._at = [table.names.index(name) for name in names]
+        _refuse_faults(table, self._at)
         self._numeric = [isinstance(attribute, Numeric) for attribute in names.values()]
         for k, numeric in zip(self._at, self._numeric, strict=True):
             kind = table.columns[k].kind

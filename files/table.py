@@ -20,11 +20,15 @@ Kind = Literal["nominal", "numeric", "unknown"]
 
 @dataclass(frozen=True)
 class FileColumn:
-    """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares."""
+    """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares.
+
+    ``fault`` says why it is no attribute, such as free text; ids and what is shown beside a row may stand in it.
+    """
 
     name: str
     kind: Kind = "unknown"
     values: tuple[str, ...] = ()
+    fault: FileError | None = None
 
 
 @dataclass(frozen=True)

@@ -52,3 +52,22 @@ def test_labels_of_a_file_of_answers() -> None:
 def test_exports_of_annotation_tools(file: str, tool: str, item: str, answers: list[Any]) -> None:
     found = read_annotations(CASES / file, tool, TREES, id_field=item)
     assert [(each.item, each.labeller, each.label) for each in found] == answers
+
+
+@pytest.mark.parametrize(
+    ("file", "ignore", "names", "rows"),
+    [
+        ("arff_trailing_comma/in.arff", (), ("x",), [[0.5], [1.5]]),
+        ("arff_range/in.arff", (), ("x",), [[0.5], [1.5]]),
+        ("arff_spaces_of_other_scripts/in.arff", (), ("stop",), [[0.0], [1.0]]),
+        ("arff_row_behind_data/in.arff", (), ("x",), [[0.5], [1.5]]),
+        ("arff_ignored_types/in.arff", ("name", "taken", "mood"), ("x",), [[0.5], [1.5]]),
+    ],
+)
+def test_attributes_and_values(
+    file: str, ignore: tuple[str, ...], names: tuple[str, ...], rows: list[list[float]]
+) -> None:
+    found = read(CASES / file, class_name="class", ignore=ignore)
+    assert tuple(each.name for each in found.attributes) == names
+    assert found.values.tolist() == rows
+    assert found.labels == ("up", "down")

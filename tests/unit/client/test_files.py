@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from quercus.client import Nominal, Numeric, Specification
 from quercus.files import FileError, FileTable, open_table
+from quercus.files.schema import Binding, infer_schema
 from quercus.files.table import MAX_LINE_BYTES
 
 ARFF = "@relation t\n@attribute a {x, y}\n@attribute b real\n@data\n"
@@ -151,23 +153,12 @@ BAD_ARFF = [
     ("a,b\n1,2\n", "line 1: expected @relation, @attribute or @data, found 'a,b'"),
     ("@relation t\n@attribute a real\n", "line 2: ends without @data"),
     ("@relation t\n@data\n", "line 2: @data before any @attribute"),
-    (
-        "@relation t\n@attribute a string\n",
-        r"line 2, column 1 \(a\): is a string attribute: free text cannot be learned from",
-    ),
-    (
-        "@attribute a real\n@attribute d date 'yyyy'\n",
-        r"line 2, column 2 \(d\): is a date attribute, which cannot be learned from",
-    ),
     ("@attribute a relational\n", "is a relational attribute: a bag of rows is not a value"),
     ("@attribute a real {2}\n", "attribute weights are not supported"),
     ("@attribute a {x,y} {2}\n", "attribute weights are not supported"),
-    ("@attribute a\n", "expected numeric, integer, real or {values}, found ''"),
-    ("@attribute a float\n", "found 'float'"),
     ("@attribute a real real\n", "'real' is too much"),
     ("@attribute a {x, y\n", "line 1, column 1.*expected ',' or '}'"),
     ("@attribute a {}\n", "no value is declared"),
-    ("@attribute a {x,}\n", "expected a value, found '}'"),
     ("@attribute a {,x}\n", "expected a value, found ','"),
     ("@attribute a {x'y'}\n", "expected ',' or '}', found '"),
     ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
@@ -176,7 +167,10 @@ BAD_ARFF = [
     ("@attribute '\\ud83c' real\n", "line 1, column 1: has half of a surrogate pair, which is no character"),
     (ARFF + "x\n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x \n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
-    (ARFF + "x,1,\n", "line 5, column 3: the row has more than the 2 declared values"),
+    (ARFF + "x,1,,\n", "line 5, column 3: the row has more than the 2 declared values"),
+    (ARFF + "x,,1\n", "line 5, column 2: expected a value, found ','"),
+    (ARFF + "x,\u00a0,1\n", "line 5, column 3: the row has more than the 2 declared values"),
+    ("@attribute a {x}\n@data x y\n", "line 2, column 2: the row has more than the 1 declared value"),
     (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
     (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values x, y"),
     (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
@@ -197,6 +191,31 @@ BAD_ARFF = [
 def test_malformed_arff(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(FileError, match=words):
         list(table(tmp_path, "bad.arff", content))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        (
+            "string",
+            r"line 2, column 2 \(d\): is a string attribute: free text .*, or leave it out with --ignore 'd'",
+        ),
+        ("date 'yyyy'", r"line 2, column 2 \(d\): is a date attribute, which cannot be learned from"),
+        ("", r"numeric, integer, real or {values}, found ''"),
+        ("float {2}", "found 'float'"),
+    ],
+)
+def test_columns_of_an_arff_file_that_are_no_attributes(tmp_path: Path, attribute: str, words: str) -> None:
+    """They are refused where they would be one, and may hold ids, or be left out."""
+    text = f"@attribute a real\n@attribute d {attribute}\n@attribute c {{p,q}}\n@data\n1,'x y',p\n2,?,q\n"
+    opened = table(tmp_path, "t.arff", text)
+    assert cells(opened) == [(5, ["1", "x y", "p"]), (6, ["2", None, "q"])]
+    with pytest.raises(FileError, match=words):
+        infer_schema(opened, class_column="c")
+    assert [each.name for each in infer_schema(opened, class_column="c", ignore=["d"]).attributes] == ["a"]
+    model = Specification([Numeric("a"), Nominal("d", "xy")], "pq")
+    with pytest.raises(FileError, match=words):
+        Binding(opened, model)
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
