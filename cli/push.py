@@ -40,6 +40,7 @@ from quercus.files.answers import AnswerColumns
 from quercus.files.displays import display_columns, display_of
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
+from quercus.files.packing import is_packed
 from quercus.files.schema import Binding, class_column
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
@@ -303,7 +304,7 @@ def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
 
 def _expected_rows(path: Path) -> int | None:
     """Line ends of the file less the header: a guess for the bar only."""
-    if path.name.lower().endswith(".gz") or not err.is_terminal:
+    if not err.is_terminal or is_packed(path):
         return None
     with path.open("rb") as stream:
         return max(1, sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) - 1)

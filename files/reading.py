@@ -90,7 +90,7 @@ def read(
     delimiter: str = ",",
     missing: Collection[str] = (),
 ) -> FileData:
-    """Read a CSV or ARFF file (``.gz`` too), with the labels of its rows.
+    """Read a CSV, ARFF or Parquet file, also a packed one, with the labels of its rows.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import Frame
 from quercus.client.results import Between, Specification
 from quercus.files.errors import FileError
 from quercus.files.leaks import ColumnContent, refuse_labels
@@ -172,7 +173,20 @@ def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
     try:
         return _guessed_attribute(table, guess)
     except InvalidInput as error:
-        raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
+        raise _error_of_value(table, table.names.index(guess.column.name), error) from None
+
+
+def _error_of_value(table: FileTable, k: int, error: InvalidInput) -> FileError:
+    """Return the error of a column at the first cell that has the fault alone, else of the column."""
+    name = table.names[k]
+    for record in table:
+        cell = record.cells[k]
+        try:
+            _ = cell is None or Nominal(name, [cell])
+        except InvalidInput as fault:
+            hint = f"leave the column out with --ignore {name!r}"
+            return table.error(record, k, f"{shown(cell)} {fault.reason}; {hint}")
+    return FileError(table.path, f"column {name!r}: {error}")
 
 
 def _guessed_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
@@ -220,7 +234,11 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         if len(classes) < 2:
             reason += ". If it names not all of them yet, name them all with --classes A,B,C"
         raise FileError(table.path, reason)
-    return tuple(classes if column.values else sorted(classes))
+    frame = tuple(classes if column.values else sorted(classes))
+    try:
+        return Frame(frame).classes
+    except InvalidInput as error:
+        raise _error_of_value(table, k, error) from None
 
 
 def class_column(table: FileTable, given: str | None) -> str | None:

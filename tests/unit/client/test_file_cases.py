@@ -54,6 +54,7 @@ def test_exports_of_annotation_tools(file: str, tool: str, item: str, answers: l
     assert [(each.item, each.labeller, each.label) for each in found] == answers
 
 
+@pytest.mark.filterwarnings("ignore:.*first column has no name")
 @pytest.mark.parametrize(
     ("file", "ignore", "names", "rows"),
     [
@@ -61,6 +62,12 @@ def test_exports_of_annotation_tools(file: str, tool: str, item: str, answers: l
         ("arff_range/in.arff", (), ("x",), [[0.5], [1.5]]),
         ("arff_spaces_of_other_scripts/in.arff", (), ("stop",), [[0.0], [1.0]]),
         ("arff_row_behind_data/in.arff", (), ("x",), [[0.5], [1.5]]),
+        ("csv_sep_line/in.csv", (), ("x",), [[0.5], [1.5]]),
+        ("csv_quote_after_blank/in.csv", (), ("x", "note"), [[0.5, 0.0], [1.5, 1.0]]),
+        ("csv_unnamed_index/in.csv", (), ("x",), [[0.5], [1.5]]),
+        ("csv_packed/gzip.csv", (), ("x",), [[0.5], [1.5]]),
+        ("csv_packed/bzip2.csv", (), ("x",), [[0.5], [1.5]]),
+        ("csv_packed/zip.zip", (), ("x",), [[0.5], [1.5]]),
         ("arff_ignored_types/in.arff", ("name", "taken", "mood"), ("x",), [[0.5], [1.5]]),
     ],
 )
