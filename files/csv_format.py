@@ -16,7 +16,7 @@ from quercus.specification.written_labels import finite_number
 MISSING = ("", "?")
 DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*\Z', re.IGNORECASE)
-"""What Excel reads on the first line: the separator of the cells below."""
+"""The first line of a file by which Excel knows the separator of the cells below."""
 
 
 def open_csv(path: Path, delimiter: str = ",") -> FileTable:

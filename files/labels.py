@@ -5,7 +5,7 @@ A label file has a row for each row of the data, in one of three forms. Which on
 - *masses*: a column for each focal set, classes separated by ``|`` (``A``, ``B``, ``A|B``); where nothing else says
   what the frame is, one is for the whole frame; a cell is the set's mass; other columns are left out;
 - *plausibilities*: a column for each class; a cell is the class's plausibility;
-- *class*: one column; a cell is a class, a set of classes (``A|B``), or missing: nothing is known.
+- *class*: one column; a cell is a label as text, see `quercus.specification.written_labels`, or missing.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from quercus.files.opening import open_table
 from quercus.files.schema import class_of, frame_of
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.written_labels import finite_number, read_class_set, set_parts
+from quercus.specification.written_labels import Label, finite_number, read_label, set_parts
 
 SUM_TOLERANCE = 2e-3
 """Greatest distance of a sum of printed masses (three digits per cell) from 1; the masses are rescaled."""
 
 Form = Literal["masses", "plausibilities", "class"]
-ClassLabel = str | frozenset[str] | None
-FileLabel = ClassLabel | Floats | dict[frozenset[str], float]
-"""A class, a set of classes, plausibilities (l,) in the order of the frame, masses of sets of classes, or None."""
+FileLabel = Label | Floats
+"""A label as a cell says it, or plausibilities (l,) in the order of the frame."""
 
 
 @dataclass(frozen=True)
@@ -216,17 +215,17 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     return LabelFile(table, "masses", frame, tuple((k, sets[k]) for k in used.values()))
 
 
-def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> ClassLabel:
-    """The class or set of classes in a cell, None when it is missing.
+def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> Label:
+    """The label in a cell, None when it is missing.
 
     Raises
     ------
     FileError
-        When a name is not in the frame.
+        When it is no label, or a name is not in the frame.
     """
     cell = record.cells[k]
     try:
-        return None if cell is None else read_class_set(cell, classes)
+        return None if cell is None else read_label(cell, classes)
     except ValueError as error:
         raise table.error(record, k, str(error)) from error
 

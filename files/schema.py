@@ -14,11 +14,7 @@ from quercus.files.leaks import ColumnContent, refuse_labels
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
-from quercus.specification.written_labels import (
-    finite_number,
-    read_class_set,
-    set_parts,
-)
+from quercus.specification.written_labels import finite_number, read_class_set, read_label, set_parts
 
 NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
@@ -164,7 +160,7 @@ def _refuse_strangers(table: FileTable, at: int, frame: tuple[str, ...]) -> None
     for record in table:
         cell = record.cells[at]
         try:
-            _ = cell is None or read_class_set(cell, frame)
+            _ = cell is None or read_label(cell, frame)
         except ValueError as error:
             raise table.error(record, at, str(error)) from None
 
@@ -221,7 +217,8 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     Raises
     ------
     FileError
-        When a set has an empty name, or there are fewer than two classes or more than 64.
+        When a set has an empty name, there are fewer than two classes or more than 64, or a cell has plausibilities
+        or masses of the others.
     """
     column = table.columns[k]
     named = [set_parts(cell) for cell in column.values or sorted(cells)]
@@ -235,10 +232,24 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
             reason += ". If it names not all of them yet, name them all with --classes A,B,C"
         raise FileError(table.path, reason)
     frame = tuple(classes if column.values else sorted(classes))
+    for name in frame:
+        if ":" in name and _is_uncertain(name, [other for other in frame if other != name]):
+            raise FileError(
+                table.path,
+                f"class column {column.name!r} has {name!r}, which is no class: name the classes with --classes A,B,C",
+            )
     try:
         return Frame(frame).classes
     except InvalidInput as error:
         raise _error_of_value(table, k, error) from None
+
+
+def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
+    """Return whether a text is plausibilities or masses over some classes."""
+    try:
+        return isinstance(read_label(text, classes), dict)
+    except ValueError:
+        return False
 
 
 def class_column(table: FileTable, given: str | None) -> str | None:

@@ -32,7 +32,7 @@ SET: Final = "|"
 NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 Label = str | frozenset[str] | dict[str, float] | dict[frozenset[str], float] | None
-"""What a text says: a class, a set, plausibilities by class, masses by set, or nothing."""
+"""The meaning of a text: a class, a set, plausibilities by class, masses by set, or nothing."""
 _SIGNS: Final = frozenset("\\|{}")
 _INVISIBLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\|{}:?]))")
