@@ -34,6 +34,7 @@ NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Label = str | frozenset[str] | dict[str, float] | dict[frozenset[str], float] | None
 """The meaning of a text: a class, a set, plausibilities by class, masses by set, or nothing."""
 _SIGNS: Final = frozenset("\\|{}")
+_MEANT: Final = re.compile(r"[\\|{}:?]")
 _INVISIBLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\|{}:?]))")
 _COLON_OF_NUMBER: Final = re.compile(r":(?=[+\-.\d])", re.ASCII)
@@ -131,7 +132,7 @@ def set_parts(text: str) -> tuple[str, ...]:
     >>> set_parts("cat | dog|cat"), set_parts("cat"), set_parts(r"R\|B|R")
     (('cat', 'dog'), ('cat',), ('R|B', 'R'))
     """
-    if "\\" not in text:  # most have none, and this is read for every row
+    if "\\" not in text:  # most have none
         return tuple(dict.fromkeys(map(str.strip, text.split(SET))))
     parts, at = [], 0
     while at <= len(text):
@@ -192,6 +193,8 @@ def read_label(text: str, classes: Sequence[str]) -> Label:
     {'red|white': 0.3, 'red': 0.7}
     """
     text = text.strip()
+    if text in classes and _MEANT.search(text) is None:
+        return text  # of most rows: this is read for each of them
     if text in ("", NOTHING):
         return None
     if text.startswith("{"):
