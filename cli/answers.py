@@ -33,9 +33,9 @@ from quercus.client.answers import Answer, AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Specification
 from quercus.files import writing
-from quercus.files.words import label_in_words
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
+from quercus.specification.written_labels import read_label, write_name
 
 DEFAULT_ANSWERS = 20  # answers on a screen by default
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -319,7 +319,7 @@ def _answer_rows(answers: Iterable[Answer], attributes: Sequence[str]) -> Iterat
         yield [
             each.number, _iso_time(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
             each.reliability, each.comment or None, each.took_s, each.query, each.former,
-            each.former_text or None, each.later, each.conflict, each.class_name,
+            each.former_text or None, each.later, each.conflict, each.class_name and write_name(each.class_name),
             each.shown or None,
             *(each.values.get(name) for name in attributes),
         ]  # fmt: skip
@@ -356,7 +356,7 @@ def _correct_answer(  # noqa: PLR0917 - one correction
     answer = _find_answer(client, model, number)
     classes = client.get_model(model).specification.classes
     try:
-        label = label_in_words(text, classes)
+        label = read_label(text, classes)
     except ValueError as error:
         fail(str(error))
     return answer, client.correct_answer(

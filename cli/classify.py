@@ -36,6 +36,7 @@ from quercus.files import FileError, FileRecord, open_table
 from quercus.files.schema import Binding, class_of
 from quercus.files.writing import shielded_cell
 from quercus.specification.shares import decimal_text
+from quercus.specification.written_labels import write_label, write_name, write_set
 
 CHUNK_ROWS = 5000
 _Stream = IO[str] | StandardOutput
@@ -145,8 +146,8 @@ def _classify_chunks(
 
 
 def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
-    """Return a mass function in the form of a label file: ``red:0.5 red|green:0.5``."""
-    return " ".join(f"{'|'.join(names)}:{value:.6g}" for names, value in (mass or {}).items())
+    """Return a mass function as text, ``{red}:0.5 {red|green}:0.5``; empty if there is none."""
+    return write_label({names: float(f"{value:.6g}") for names, value in (mass or {}).items()})
 
 
 def _check_output(output: Path | None, file: Path, force: bool) -> None:
@@ -182,7 +183,7 @@ class _CsvWriter:
         for row, each in enumerate(answers, start):
             numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
             own = [_mass_text(each.mass)] if self._masses else []
-            names = [self._shield(cell) for cell in (each.label, "|".join(each.label_set), *own)]
+            names = [self._shield(cell) for cell in (write_name(each.label), write_set(each.label_set), *own)]
             self._writer.writerow([row, names[0], *numbers, *names[1:], each.version])
 
     def finish(self) -> None:
@@ -201,7 +202,7 @@ class _JsonWriter:
                 line[name] = dict(zip(self._classes, getattr(each, name).tolist(), strict=True))
             if self._masses:
                 mass = each.mass
-                line["mass"] = None if mass is None else {"|".join(names): m for names, m in mass.items()}
+                line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
             print_json_line(line | {"node": each.node, "version": each.version})
 
     def finish(self) -> None:
@@ -228,7 +229,7 @@ class _TableWriter:
                 bar(each.theta[k], 12),
                 decimal_text(each.theta[k], 3),
                 interval,
-                "|".join(each.label_set),
+                write_set(each.label_set),
                 *([_mass_text(each.mass)] if self._masses else []),
             )
         self._versions.update(answers.versions.tolist())

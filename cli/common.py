@@ -121,7 +121,7 @@ AttributeOption = Annotated[
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also .gz), or Parquet.",
+        help="CSV or ARFF file (also packed), or Parquet.",
         exists=True,
         dir_okay=False,
         readable=True,

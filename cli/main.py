@@ -8,6 +8,7 @@ import inspect
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TextIO
 
@@ -248,6 +249,7 @@ def main() -> None:
     """
     _accept_all_characters(sys.stdout)
     _accept_all_characters(sys.stderr)
+    warnings.showwarning = _show_warning
     as_json = wants_json(sys.argv[1:])
     try:
         try:
@@ -271,6 +273,16 @@ def main() -> None:
         if isinstance(error, OSError):
             _discard_output()
         _end_failed(error, as_json)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: object, **_: object) -> None:
+    """Print a warning about a file as the commands print their errors; others as Python does."""
+    from quercus.files.errors import FileWarning  # noqa: PLC0415  (loaded where there is such a warning)
+
+    if issubclass(category, FileWarning):
+        sys.stderr.write(f"warning: {message}\n")
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, str(place[0]), int(str(place[1]))))
 
 
 def _end_failed(error: Exception, as_json: bool) -> NoReturn:

@@ -40,8 +40,10 @@ from quercus.files.answers import AnswerColumns
 from quercus.files.displays import display_columns, display_of
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
+from quercus.files.packing import is_packed
 from quercus.files.schema import Binding, class_column
 from quercus.specification.server import MAX_BATCH_ROWS
+from quercus.specification.written_labels import UnknownClassError
 
 
 def push(
@@ -92,7 +94,7 @@ def push(
         typer.Option(
             "--from",
             metavar="TOOL",
-            help="FILE is an export of argilla, label-studio or prodigy with answers to existing rows.",
+            help="FILE is an export of argilla, doccano, label-studio or prodigy with answers to existing rows.",
         ),
     ] = None,
     question: Annotated[
@@ -154,7 +156,7 @@ def push(
         raise typer.BadParameter("--label-column names a column of --label-file: give that too")
     words = words_of(missing)
     table = open_table(file, delimiter=delimiter, missing=words)
-    with connect(server) as client:
+    with connect(server) as client, _explained_new_class(model):
         specification = client.get_model(model).specification
         if labels and is_answer_file(table, specification, columns):
             answer_options = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
@@ -195,6 +197,21 @@ def push(
         raise FileError(file, "has a header but no rows")
     unused = [name for name in binding.unused if name not in {column.title for column in shown}]
     _print_report(report, [] if labels or label_file is not None else unused, as_json)
+
+
+@contextmanager
+def _explained_new_class(model: str) -> Iterator[None]:
+    """Add to the refusal of a label that names no class of the model what to do about a new class."""
+    try:
+        yield
+    except FileError as error:
+        if not isinstance(error.__cause__, UnknownClassError):
+            raise
+        fail(
+            f"{error}\n  the classes of a model are fixed. For a new class create another model (quercus models create "
+            f"--classes), and push the rows\n  and the answers to it: quercus answers {model} -o answers.csv; "
+            "quercus push NEW answers.csv --labels"
+        )
 
 
 def _already_there(error: str, model: str) -> str:
@@ -287,7 +304,7 @@ def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
 
 def _expected_rows(path: Path) -> int | None:
     """Line ends of the file less the header: a guess for the bar only."""
-    if path.name.lower().endswith(".gz") or not err.is_terminal:
+    if not err.is_terminal or is_packed(path):
         return None
     with path.open("rb") as stream:
         return max(1, sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) - 1)

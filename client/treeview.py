@@ -10,6 +10,7 @@ from typing import Any
 from quercus.client.errors import FailedPrecondition
 from quercus.client.results import Model
 from quercus.proto.v1 import tree_pb2
+from quercus.specification.written_labels import write_set
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Tree:
         node = node or self.root
         own: dict[str, Any] = {} if node.threshold is None else {"threshold": node.threshold}
         if node.mass is not None:
-            own["mass"] = {"|".join(names): value for names, value in node.mass.items()}
+            own["mass"] = {write_set(names): value for names, value in node.mass.items()}
         return {
             "attribute": node.attribute,
             "class": node.class_name,

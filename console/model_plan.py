@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
-from quercus.files.leaks import CLASS, SET, ColumnContent, names_classes, names_sets, set_parts
-from quercus.files.schema import class_column, finite_number
+from quercus.files.leaks import CLASS, ColumnContent, names_classes, names_sets
+from quercus.files.schema import class_column
 from quercus.files.table import FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification.parameters import MAX_CLASSES
+from quercus.specification.written_labels import finite_number, set_parts
 
 MAX_COLUMNS: Final = 500
 MAX_ROWS: Final = 200_000
@@ -238,7 +239,7 @@ class ModelPlan:
             return [labelled]
         if self.labels == HIDE:
             return [labelled, "The labels are NOT sent to the model: labellers are asked about all rows."]
-        sets = any(SET in value for value in column.values - set(self._known_frame()))
+        sets = any(len(set_parts(value)) > 1 for value in column.values - set(self._known_frame()))
         more = " A cell with several classes is a set." if sets else ""
         more += " No row is left to ask about." if column.known == rows else ""
         return [f"{labelled} The labels are kept.{more}"]

@@ -1,6 +1,6 @@
 """The labels in y: classes, contours, sets of classes, mass functions, or any mixture of them."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contou
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import is_frame
 
+TEXT_OF_MISSING = frozenset({"nan", "<NA>"})
 UNCERTAIN = (MassFunction, Masses, Plausibilities, ClassSet, Mapping, AbstractSet, np.ndarray)
 
 
@@ -84,6 +85,8 @@ def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: obje
     if array is None and isinstance(y, list | tuple) and any(isinstance(each, UNCERTAIN) for each in y):
         return _of_many(list(y), classes, missing)
     array = np.asarray(y) if array is None else array
+    if array.dtype.kind == "U" and isinstance(y, list | tuple) and any(map(is_missing, y)):
+        y = array = np.array(y, dtype=object)  # among texts NumPy makes a text of NaN
     if array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "fiub":
         return _of_contours(array, classes)
     flat = column_or_1d(y, warn=True)
@@ -108,6 +111,8 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
         raise InvalidInput(f"y[{int(np.isinf(flat).argmax())}]", "is infinite, must be a class")
     if known.size:
         check_classification_targets(known if known.dtype != object else np.array(known.tolist()))
+    if classes is None:
+        _refuse_text_of_missing(flat, lost)
     names = _check_classes(np.unique(known) if classes is None else as_classes(classes))
     index = {name: c for c, name in enumerate(names.tolist())}
     contours = np.ones((len(flat), len(names)))
@@ -120,11 +125,30 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
     return ParsedLabels(names, None, contours)
 
 
+def _refuse_text_of_missing(labels: Iterable[Any], lost: Iterable[bool]) -> None:
+    """Refuse "nan", which NumPy and pandas make of a missing label in an array of texts.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the first row with such a label.
+    """
+    for row, (label, is_lost) in enumerate(zip(labels, lost, strict=True)):
+        if not is_lost and isinstance(label, str) and label in TEXT_OF_MISSING:
+            raise InvalidInput(
+                f"y[{row}]",
+                f"is the text {str(label)!r}, which a missing label becomes in an array of texts. If it is one, give "
+                f"missing_label={str(label)!r}, or an array with dtype=object; if it is a class, list it in classes",
+            )
+
+
 def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: object) -> ParsedLabels:
     given = [
         None if not isinstance(each, UNCERTAIN) and _is_missing_label(each, missing) else each
         for each in given
     ]
+    if classes is None:
+        _refuse_text_of_missing(given, [False] * len(given))
     names = _check_classes(_named_classes(given) if classes is None else as_classes(classes))
     reader = LabelReader(names.tolist())
     return ParsedLabels(

@@ -1,13 +1,16 @@
-"""Files that annotation tools export: the labels of items by labellers, in JSON.
+"""Files that annotation tools export: the labels of items by labellers.
 
-*Label Studio*: the JSON export, choices only. *Argilla*: records with responses. *Prodigy*: JSON lines of choices, or
-of one label that was accepted or rejected; a rejected label leaves the other classes.
+*Label Studio*: the exports JSON, JSON-MIN and CSV, choices only. *Argilla*: records with responses. *doccano*: JSON
+lines with a list of labels, or CSV with ``#`` between them. *Prodigy*: JSON lines of choices, or of one label that was
+accepted or rejected: all that a person accepted and rejected on a row is one statement.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,12 +21,14 @@ from quercus.client.bridges.label_studio_tasks import (
     item_of,
     labeller_of,
 )
-from quercus.client.labels import LabelLike
 from quercus.files.answers import FileAnswer
 from quercus.files.errors import FileError
+from quercus.files.table import numbered_lines
+from quercus.specification.written_labels import write_label
 
 MOST_BYTES: Final = 1 << 30
-_Reader = Callable[["_Source", dict[str, Any], int], Iterator[FileAnswer]]
+_Reader = Callable[["_Source", Sequence[dict[str, Any]]], list[FileAnswer]]
+_ItemReader = Callable[["_Source", dict[str, Any], int], Iterator[FileAnswer]]
 
 
 class _Source:
@@ -51,8 +56,8 @@ class _Source:
                 raise FileError(
                     self.path, f"item {number}: {name!r} is no class of the model; its classes are {known}"
                 )
-        label: LabelLike = chosen[0] if len(chosen) == 1 else frozenset(chosen)
-        return FileAnswer(number, item, labeller, label, "|".join(sorted(set(chosen))))
+        label: str | frozenset[str] = chosen[0] if len(chosen) == 1 else frozenset(chosen)
+        return FileAnswer(number, item, labeller, label, write_label(sorted(set(chosen))))
 
 
 def read_annotations(
@@ -79,16 +84,27 @@ def read_annotations(
         For an invalid item; it names the item (from 1) and the error.
     """
     source, reader = _Source(path, classes, id_field, question), FORMS[form]
-    answers: list[FileAnswer] = []
-    for number, item in enumerate(_read_items(path), 1):
+    items = _read_items(path)
+    for number, item in enumerate(items, 1):
         if not isinstance(item, dict):
             raise FileError(path, f"item {number} is {type(item).__name__}, must be an object")
-        answers += reader(source, item, number)
-    return answers
+    return reader(source, items)
+
+
+def _one_by_one(read_item: _ItemReader) -> _Reader:
+    """Return the reader of a file in which every item is read for itself."""
+    return lambda source, items: [
+        answer for number, item in enumerate(items, 1) for answer in read_item(source, item, number)
+    ]
 
 
 def _read_items(path: Path) -> list[Any]:
-    """Return the items of a JSON list, or of JSON lines."""
+    """Return the items of a JSON list, of JSON lines, or the rows of a CSV file as objects of texts."""
+    if path.name.lower().endswith(".csv"):
+        try:
+            return list(csv.DictReader((text for _, text in numbered_lines(path)), strict=True))
+        except csv.Error as error:
+            raise FileError(path, f"malformed CSV: {error}") from None
     try:
         if path.stat().st_size > MOST_BYTES:
             raise FileError(path, f"has more than {MOST_BYTES >> 20:,} MiB: split it")
@@ -125,6 +141,9 @@ def _list_or_empty(value: object) -> list[Any]:
 
 
 def _label_studio(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    if "annotation_id" in task and "annotations" not in task:
+        yield from _label_studio_row(source, task, number)
+        return
     for annotation in map(fields_of, _list_or_empty(task.get("annotations"))):
         try:
             names = choices_of(annotation, source.question)
@@ -133,6 +152,51 @@ def _label_studio(source: _Source, task: dict[str, Any], number: int) -> Iterato
         if names is not None:
             item = source.item_id((fields_of(task.get("data")), task), number)
             yield source.make_answer(number, item, labeller_of(annotation), names)
+
+
+def _label_studio_row(source: _Source, row: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    """Yield the answer in a row of the exports JSON-MIN and CSV: data and choices as fields of one object."""
+    chosen = {name: names for name, value in row.items() if (names := _chosen_names(value))}
+    if source.question:
+        questions = [source.question] if source.question in chosen else []
+    else:
+        own = ("id", "annotator", "annotation_id", source.id_field)
+        questions = [name for name, names in chosen.items() if name not in own and names[0] in source.classes]
+        if len(questions) != 1:
+            what = f"several choices ({', '.join(questions)})" if questions else "no choices of classes"
+            raise FileError(source.path, f"item {number} has {what}; name the question with --question")
+    for question in questions:
+        who = labeller_of({"completed_by": row.get("annotator")})
+        yield source.make_answer(number, source.item_id((row,), number), who, chosen[question])
+
+
+def _chosen_names(value: object) -> list[str]:
+    """Return the choices in a field: one, a list, or an object with ``choices``, also as JSON in a text; else none."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return []
+    if isinstance(value, dict):
+        value = value.get("choices")
+    if isinstance(value, str) and value:
+        return [value]
+    names = _list_or_empty(value)
+    return names if all(isinstance(name, str) for name in names) else []
+
+
+def _doccano_answers(source: _Source, document: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    """Yield the answer about a document; of a multi-label project one of several classes, ``a#b`` in CSV."""
+    if "label" not in document:
+        raise FileError(
+            source.path, f"item {number} has no field 'label': export the labels of a text classification"
+        )
+    said = document["label"]
+    if isinstance(said, str):
+        said = [said] if said in source.classes else [name for name in said.split("#") if name]
+    if said:
+        item = source.item_id((document, fields_of(document.get("meta"))), number)
+        yield source.make_answer(number, item, str(document.get("annotator") or ""), said)
 
 
 def _argilla_answers(source: _Source, record: dict[str, Any], number: int) -> Iterator[FileAnswer]:
@@ -152,29 +216,70 @@ def _argilla_answers(source: _Source, record: dict[str, Any], number: int) -> It
             yield source.make_answer(number, item, str(response.get("user_id") or ""), response["value"])
 
 
-def _prodigy_answers(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    said = task.get("answer")
-    if said not in ("accept", "reject"):  # whatever it is: a set would want to hash it
-        return  # ignored
+def _prodigy_choice(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
+    if task.get("answer") == "accept" and task["accept"]:
+        yield source.make_answer(number, *_prodigy_place(source, task, number), task["accept"])
+
+
+def _prodigy_place(source: _Source, task: dict[str, Any], number: int) -> tuple[str, str]:
+    """Return the item and the labeller of a record."""
     item = source.item_id((task, fields_of(task.get("meta"))), number)
-    who = str(task.get("_annotator_id") or task.get("_session_id") or "")
-    if "accept" in task:
-        if said == "accept" and task["accept"]:
-            yield source.make_answer(number, item, who, task["accept"])
-        return
-    label = task.get("label")
-    if label is None:
-        raise FileError(source.path, f"item {number} has neither accept nor label")
-    if said == "accept":
-        yield source.make_answer(number, item, who, label)
-        return
-    source.make_answer(number, item, who, label)  # it must be a class
-    yield source.make_answer(number, item, who, [name for name in source.classes if name != label])
+    return item, str(task.get("_annotator_id") or task.get("_session_id") or "")
+
+
+def _prodigy_answers(source: _Source, tasks: Sequence[dict[str, Any]]) -> list[FileAnswer]:
+    """Return the answers of all records: one for each choice, one for all binary records of a person on a row."""
+    answers: list[FileAnswer] = []
+    verdicts: dict[tuple[str, str], list[_Verdict]] = {}
+    for number, task in enumerate(tasks, 1):
+        said = task.get("answer")
+        if said not in ("accept", "reject"):  # whatever it is: a set would want to hash it
+            continue  # ignored
+        if "accept" in task:
+            answers += _prodigy_choice(source, task, number)
+            continue
+        if (label := task.get("label")) is None:
+            raise FileError(source.path, f"item {number} has neither accept nor label")
+        place = _prodigy_place(source, task, number)
+        source.make_answer(number, *place, label)  # it must be a class
+        time = task.get("_timestamp")
+        at = float(time) if isinstance(time, int | float) else None
+        verdicts.setdefault(place, []).append(_Verdict(number, label, said == "accept", at))
+    answers += [_combined_answer(source, *place, given) for place, given in verdicts.items()]
+    return sorted(answers, key=lambda answer: answer.line)
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """A label that a person accepted or rejected: the number of the record, and its time if there is one."""
+
+    number: int
+    label: str
+    is_accepted: bool
+    time: float | None
+
+
+def _combined_answer(source: _Source, item: str, who: str, verdicts: list[_Verdict]) -> FileAnswer:
+    """Return the statement of one person on one row: the accepted class, or those that were not rejected.
+
+    Of verdicts that contradict each other the newest counts, because a row has one class.
+    """
+    if all(each.time is not None for each in verdicts):
+        verdicts = sorted(verdicts, key=lambda each: each.time or 0.0)
+    newest = {each.label: each for each in verdicts}
+    accepted = [each.label for each in verdicts if each.is_accepted and newest[each.label] is each]
+    left = accepted[-1:] or [name for name in source.classes if name not in newest]
+    number = max(each.number for each in verdicts)
+    if not left:
+        reason = f"rejects the last class of {item!r}: none is left. Remove the records of this row"
+        raise FileError(source.path, f"item {number} {reason}")
+    return source.make_answer(number, item, who, left)
 
 
 FORMS: Final[dict[str, _Reader]] = {
-    "argilla": _argilla_answers,
-    "label-studio": _label_studio,
+    "argilla": _one_by_one(_argilla_answers),
+    "doccano": _one_by_one(_doccano_answers),
+    "label-studio": _one_by_one(_label_studio),
     "prodigy": _prodigy_answers,
 }
-"""The reader of an item, by the name of the tool."""
+"""The reader of the items of a file, by the name of the tool."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
-from quercus.files.schema import finite_number
 from quercus.files.table import FileRecord, FileTable, listed_names
-from quercus.files.words import NOTHING, label_in_words
+from quercus.specification.written_labels import NOTHING, finite_number, read_label
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
 LABELLER = ("labeller", "worker", "annotator", "labeler", "rater", "coder", "user", "author")
@@ -112,12 +111,12 @@ class AnswerFile:
 
     def _answers_in_cell(self, record: FileRecord, k: int, item: str, who: str) -> Iterator[FileAnswer]:
         cell = record.cells[k]
-        if cell is None or (cell == NOTHING and NOTHING not in self._classes):
+        if cell is None or cell == NOTHING:
             return
         try:
-            label = label_in_words(cell, self._classes)
+            label = read_label(cell, self._classes)
         except ValueError as error:
-            raise self.table.error(record, k, str(error)) from None
+            raise self.table.error(record, k, str(error)) from error
         comment = "" if self._comment is None else record.cells[self._comment] or ""
         yield FileAnswer(record.line, item, who, label, cell, self._reliability_of(record), comment)
 
@@ -137,7 +136,7 @@ class AnswerFile:
             raise self._cannot_tell("the answer", "--answer-column", ANSWER)
         for k in workers:
             cell = first.cells[k]
-            if cell is not None and cell not in self._classes:
+            if cell is not None and not _is_label(cell, self._classes):
                 raise FileError(
                     self.table.path,
                     f"which columns hold the item, the labeller and the answer? Name them with --item, "
@@ -156,6 +155,14 @@ class AnswerFile:
             f"which column holds {what}? Name it with {flag}; the columns are {listed_names(self.table.names)}, "
             f"and the known names are {listed_names(known)}",
         )
+
+
+def _is_label(cell: str, classes: Sequence[str]) -> bool:
+    try:
+        read_label(cell, classes)
+    except ValueError:
+        return False
+    return True
 
 
 def _find_column(table: FileTable, given: str | None, flag: str, known: Sequence[str]) -> int | None:

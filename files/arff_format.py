@@ -1,8 +1,8 @@
-"""ARFF files, as Weka reads them.
+"""ARFF files, by the rules of Weka's reader, but for what it reads in silence: see `docs/files.md`.
 
 Nominal, numeric, integer and real attributes; names and values in single or double quotes, with escapes; comments;
-``?`` for missing; sparse rows; instance weights. Values are separated by a comma, or by blanks or a tab alone, so what
-has a blank in it must be quoted.
+``?`` for missing; sparse rows; instance weights. Values are separated by a comma, or by blanks alone, so what has a
+blank in it must be quoted. Blanks are the characters up to U+0020, and no others.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from functools import partial
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.schema import finite_number
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
+from quercus.specification.written_labels import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {
-    "string": "is a string attribute: free text cannot be learned from; declare its values ({a,b}) or remove it",
-    "date": "is a date attribute, which cannot be learned from; convert it to numbers or remove it",
-    "relational": "is a relational attribute: a bag of rows is not a value; remove it",
+    "string": "is a string attribute: free text cannot be learned from; declare its values ({a,b})",
+    "date": "is a date attribute, which cannot be learned from; convert it to numbers",
 }
 _QUOTES = "'\""
+_BLANKS = "".join(map(chr, range(0x21)))
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_BARE = re.compile(r"[^\s,{}%'\"]+")
+_BARE = re.compile(r"[^\x00-\x20,{}%'\"]+")
 _KEYWORD = re.compile(r"@\w+")
-_NOT_PLAIN = re.compile(r"[{}%'\"]|[^\s,]\s+[^\s,]")
+_NOT_PLAIN = re.compile(r"[{}%'\"]|[^\x00-\x20,][\x00-\x20]+[^\x00-\x20,]")
 _UNICODE = re.compile(r"u([0-9a-fA-F]{4})")
 
 
 class _Cursor:
     """Reads tokens off one line, and knows where it stands for errors."""
 
-    def __init__(self, path: Path, line: int, text: str) -> None:
-        self.path, self.line, self.text, self.at = path, line, text.rstrip("\r\n"), 0
+    def __init__(self, path: Path, line: int, text: str, at: int = 0) -> None:
+        self.path, self.line, self.text, self.at = path, line, text.rstrip("\r\n"), at
 
     def error(self, reason: str, column: int = 0, name: str = "") -> FileError:
         """An error on this line."""
@@ -42,7 +42,7 @@ class _Cursor:
 
     def skip_blanks(self) -> str:
         """The next character that is not blank, not consumed; empty at the end or at a comment."""
-        while self.at < len(self.text) and self.text[self.at].isspace():
+        while self.at < len(self.text) and self.text[self.at] in _BLANKS:
             self.at += 1
         rest = self.text[self.at : self.at + 1]
         return "" if rest == "%" else rest
@@ -119,7 +119,8 @@ def open_arff(path: Path) -> FileTable:
     Raises
     ------
     FileError
-        For a malformed header, and for string, date and relational attributes, which have no use here.
+        For a malformed header, and for relational attributes, which have no use here. String and date attributes,
+        and those of unknown types, are columns with a fault.
     """
     columns: list[FileColumn] = []
     seen_relation, line = False, 0
@@ -136,7 +137,9 @@ def open_arff(path: Path) -> FileTable:
             if not columns:
                 raise cursor.error("@data before any @attribute")
             fixed = tuple(columns)
-            return FileTable(path, fixed, partial(_read_records, path, line, fixed), is_arff=True)
+            return FileTable(
+                path, fixed, partial(_read_records, path, (line, cursor.at), fixed), is_arff=True
+            )
         else:
             raise cursor.error(f"expected @relation, @attribute or @data, found {text.strip()[:40]!r}")
     if not line:
@@ -159,10 +162,15 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
         _check_line_end(cursor, column, name)
         return FileColumn(name, "nominal", values)
     kind = cursor.take_value(column)[0].lower() if cursor.skip_blanks() else ""
-    if kind in UNUSABLE:
-        raise cursor.error(UNUSABLE[kind], column, name)
+    if kind == "relational":
+        raise cursor.error("is a relational attribute: a bag of rows is not a value; remove it", column, name)
     if kind not in NUMERIC:
-        raise cursor.error(f"expected numeric, integer, real or {{values}}, found {kind!r}", column, name)
+        reason = UNUSABLE.get(kind, f"is expected to be numeric, integer, real or {{values}}, found {kind!r}")
+        return FileColumn(
+            name, fault=cursor.error(f"{reason}, or leave it out with --ignore {name!r}", column, name)
+        )
+    if cursor.skip_blanks() == "[":  # a range, which Weka does not read either
+        return FileColumn(name, "numeric")
     _check_line_end(cursor, column, name)
     return FileColumn(name, "numeric")
 
@@ -172,7 +180,7 @@ def _declared_values(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]
     known: set[str] = set()
     while True:
         separator = cursor.take_separator()
-        if separator != "," and cursor.take_character("}"):
+        if (separator != "," or values) and cursor.take_character("}"):
             break
         if not cursor.skip_blanks() or (values and not separator):
             found = cursor.skip_blanks() or "the end of the line"
@@ -197,15 +205,16 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
         raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", column, name)
 
 
-def _read_records(path: Path, data_line: int, columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
+def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
+    """Yield the records behind ``@data``, which ends at ``data``, (line, offset): one may stand behind it."""
     declared = [frozenset(column.values) for column in columns]
     for line, text in numbered_lines(path):
-        if line <= data_line:
+        if line < data[0]:
             continue
-        cursor = _Cursor(path, line, text)
+        cursor = _Cursor(path, line, text, data[1] if line == data[0] else 0)
         if not cursor.skip_blanks():
             continue
-        cells, weight = _plain_cells(text, len(columns)), 1.0
+        cells, weight = _plain_cells(text[cursor.at :], len(columns)), 1.0
         if not cells:
             cells = (
                 _sparse_cells(cursor, columns)
@@ -229,7 +238,7 @@ def _plain_cells(text: str, count: int) -> list[str | None]:
     """
     if _NOT_PLAIN.search(text):
         return []
-    cells = [cell.strip() for cell in text.split(",")]
+    cells = [cell.strip(_BLANKS) for cell in text.split(",")]
     return [None if cell == "?" else cell for cell in cells] if len(cells) == count and all(cells) else []
 
 
@@ -248,10 +257,9 @@ def _dense_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str |
 
 
 def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
-    """Read the rest of a row: nothing, or its weight ``{w}``."""
-    separator = cursor.take_separator()
-    rest = cursor.skip_blanks()
-    if not rest and separator != ",":
+    """Read the rest of a row: nothing, a comma as MOA writes it, or its weight ``{w}``."""
+    cursor.take_separator()
+    if not cursor.skip_blanks():
         return 1.0
     if not cursor.take_character("{"):
         raise cursor.error(f"the row has more than the {len(columns)} declared values", len(columns) + 1)

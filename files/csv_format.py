@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import re
+import warnings
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
-from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
+from quercus.files.errors import FileError, FileWarning
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, listed_names, numbered_lines
+from quercus.specification.written_labels import finite_number
 
 MISSING = ("", "?")
 DELIMITERS = ",;\t|"
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*\Z', re.IGNORECASE)
+"""The first line of a file by which Excel knows the separator of the cells below."""
 
 
 def open_csv(path: Path, delimiter: str = ",") -> FileTable:
@@ -21,6 +27,7 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     FileError
         When the file is empty or the header has an empty or duplicate name.
     """
+    delimiter = "\t" if delimiter == r"\t" else delimiter  # as it is typed, and as messages show it
     if len(delimiter) != 1:
         raise FileError(path, f"the delimiter must be one character, got {delimiter!r}")
     header = next(_read_rows(path, delimiter), None)
@@ -31,15 +38,46 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     if len(names) > MAX_COLUMNS:
         raise FileError(path, f"has {len(names):,} columns, more than {MAX_COLUMNS:,}", line)
     for index, name in enumerate(names):
-        if not name:
-            raise FileError(path, "the column has no name", line, index + 1)
+        if not name and (index or len(names) == 1):
+            reason = "the column has no name: name it in the header, or remove the column"
+            raise FileError(path, reason, line, index + 1)
         if name in names[:index]:
             first = names.index(name) + 1
             raise FileError(path, f"the name {name!r} is taken by column {first}", line, index + 1)
     hint = _other_delimiter(names)
     if hint is not None:
         raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
-    return FileTable(path, tuple(map(FileColumn, names)), lambda: _read_records(path, delimiter, names))
+    skipped = 0 if names[0] else 1
+    if skipped:
+        _warn(
+            path,
+            line,
+            "the first column has no name, as an index of pandas, and is left out; name it to use it",
+        )
+    _warn_of_missing_header(path, delimiter, names, line)
+    columns = tuple(map(FileColumn, names[skipped:]))
+    return FileTable(path, columns, lambda: _read_records(path, delimiter, names), skipped=skipped)
+
+
+def _warn(path: Path, line: int, reason: str) -> None:
+    warnings.warn(str(FileError(path, reason, line)), FileWarning, stacklevel=3)
+
+
+def _warn_of_missing_header(path: Path, delimiter: str, names: list[str], line: int) -> None:
+    """Warn if the header looks like a row of data: it has numbers above numbers, or the values of the row below."""
+    first = next((cells for _, cells in list(islice(_read_rows(path, delimiter), 2))[1:]), [])
+    pairs = [(name, cell.strip()) for name, cell in zip(names, first, strict=False) if name]
+    values = [name for name, cell in pairs if name == cell]
+    above = [name for name, cell in pairs if finite_number(cell) is not None]
+    numbers = [name for name in above if finite_number(name) is not None]
+    counted = [str(k + start) for start in (0, 1) for k in range(len(numbers))]
+    is_count = numbers in (counted[: len(numbers)], counted[len(numbers) :])
+    if (numbers and numbers == above and not is_count) or (values and set(values) != set(numbers)):
+        found = listed_names(list(dict.fromkeys([*numbers, *values])))
+        _warn(
+            path, line, f"is taken for the names of the columns, and looks like a row of data ({found}); "
+            "if it is one, put a line with names above it",
+        )  # fmt: skip
 
 
 def likely_delimiter(path: Path) -> str:
@@ -61,10 +99,11 @@ def _other_delimiter(names: list[str]) -> str | None:
 def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[FileRecord]:
     rows = _read_rows(path, delimiter)
     next(rows, None)
+    skipped = 0 if names[0] else 1
     for line, cells in rows:
         if len(cells) != len(names):
             raise FileError(path, _ragged_text(cells, names), line, min(len(cells), len(names)) + 1)
-        stripped = [cell.strip() for cell in cells]
+        stripped = [cell.strip() for cell in cells[skipped:]]
         yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped])
 
 
@@ -76,8 +115,15 @@ def _ragged_text(cells: list[str], names: list[str]) -> str:
 
 
 def _read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """(line at which the row starts, cells) of each row that is not blank."""
-    reader = csv.reader((text for _, text in numbered_lines(path)), delimiter=delimiter, strict=True)
+    """(line at which the row starts, cells) of each row that is not blank; a line ``sep=;`` gives the delimiter."""
+    lines = numbered_lines(path)
+    number, first = next(lines, (0, ""))
+    told = _SEPARATOR_LINE.match(first)
+    if told is not None:
+        delimiter, first = told[1], "\n"  # a blank line, so that lines keep their numbers
+    texts = chain([first] if number else [], (text for _, text in lines))
+    # a blank before a quote is no part of the cell, unless blanks separate cells
+    reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=delimiter != " ")
     while True:
         line = reader.line_num + 1
         try:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 
+class FileWarning(UserWarning):
+    """A file is read in a way that may not be meant; the text says how, and what to do if so."""
+
+
 class FileError(Exception):
     """A file that cannot be used.
 

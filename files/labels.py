@@ -5,7 +5,7 @@ A label file has a row for each row of the data, in one of three forms. Which on
 - *masses*: a column for each focal set, classes separated by ``|`` (``A``, ``B``, ``A|B``); where nothing else says
   what the frame is, one is for the whole frame; a cell is the set's mass; other columns are left out;
 - *plausibilities*: a column for each class; a cell is the class's plausibility;
-- *class*: one column; a cell is a class, a set of classes (``A|B``), or missing: nothing is known.
+- *class*: one column; a cell is a label as text, see `quercus.specification.written_labels`, or missing.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import numpy as np
 
 from quercus.client.results import Floats
 from quercus.files.errors import FileError
-from quercus.files.leaks import CLASS, SET, ColumnContent, names_classes, refuse_second, set_parts
+from quercus.files.leaks import CLASS, ColumnContent, names_classes, refuse_second
 from quercus.files.opening import open_table
-from quercus.files.schema import class_of, finite_number, frame_of
+from quercus.files.schema import class_of, frame_of
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.written_labels import Label, finite_number, read_label, set_parts
 
 SUM_TOLERANCE = 2e-3
 """Greatest distance of a sum of printed masses (three digits per cell) from 1; the masses are rescaled."""
 
 Form = Literal["masses", "plausibilities", "class"]
-ClassLabel = str | frozenset[str] | None
-FileLabel = ClassLabel | Floats | dict[frozenset[str], float]
-"""A class, a set of classes, plausibilities (l,) in the order of the frame, masses of sets of classes, or None."""
+FileLabel = Label | Floats
+"""A label as a cell says it, or plausibilities (l,) in the order of the frame."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def open_labels(
     frame = tuple(classes or ())
     if column is not None:
         return _class_file(table, table.position(column, "--label-column"), frame)
-    if any(SET in name and name not in frame for name in table.names):
+    if any(len(_set_of(name, frame)) > 1 for name in table.names):
         return _mass_file(table, frame)
     alone = len(table.names) == 1 and not set(table.names) & set(frame)
     if alone or (CLASS in table.names and CLASS not in frame):
@@ -170,27 +170,32 @@ def _class_file(table: FileTable, k: int, frame: tuple[str, ...]) -> LabelFile:
 
 
 def _plausibility_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
-    frame = frame or table.names
-    strangers = [name for name in table.names if name not in frame]
-    absent = [name for name in frame if name not in table.names]
+    names = [_set_of(name, frame)[0] for name in table.names]
+    frame = frame or tuple(names)
+    strangers = [name for name in names if name not in frame]
+    absent = [name for name in frame if name not in names]
     if strangers or absent:
         what = (
             f"{listed_names(strangers)} is no class"
             if strangers
             else f"no column for the class {listed_names(absent)}"
         )
-        hint = "" if set(table.names) & set(frame) else "; is one a column of classes? (--label-column)"
+        hint = "" if set(names) & set(frame) else "; is one a column of classes? (--label-column)"
         raise FileError(
             table.path, f"the header must name the classes {listed_names(frame)}: {what}{hint}", 1
         )
-    return LabelFile(
-        table, "plausibilities", frame, tuple((k, (name,)) for k, name in enumerate(table.names))
-    )
+    return LabelFile(table, "plausibilities", frame, tuple((k, (name,)) for k, name in enumerate(names)))
+
+
+def _set_of(name: str, frame: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the classes that a name in the header stands for: those of a set, or one."""
+    names = set_parts(name)
+    return (name,) if name in frame and not set(names) <= set(frame) else names
 
 
 def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     """Columns of single names that are no class are left out: the sum of the masses shows what is missing."""
-    sets = {k: (name,) if name in frame else set_parts(name) for k, name in enumerate(table.names)}
+    sets = {k: _set_of(name, frame) for k, name in enumerate(table.names)}
     if not frame:
         whole = max(sets.values(), key=len)
         frame = tuple(dict.fromkeys(name for names in sets.values() for name in names if name in whole))
@@ -210,23 +215,19 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
     return LabelFile(table, "masses", frame, tuple((k, sets[k]) for k in used.values()))
 
 
-def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> ClassLabel:
-    """The class or set of classes in a cell, None when it is missing.
+def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> Label:
+    """The label in a cell, None when it is missing.
 
     Raises
     ------
     FileError
-        When a name is not in the frame.
+        When it is no label, or a name is not in the frame.
     """
     cell = record.cells[k]
-    if cell is None or cell in classes or SET not in cell:
-        return class_of(table, record, k, classes)
-    names = frozenset(set_parts(cell))
-    strangers = [name for name in set_parts(cell) if name not in classes]
-    if strangers:
-        what = f"in {cell!r}: {listed_names(strangers)} is not a class"
-        raise table.error(record, k, f"{what}; the classes are {listed_names(classes)}")
-    return names if len(names) > 1 else next(iter(names))
+    try:
+        return None if cell is None else read_label(cell, classes)
+    except ValueError as error:
+        raise table.error(record, k, str(error)) from error
 
 
 def read_truth(

@@ -8,22 +8,10 @@ from pathlib import Path
 
 from quercus.files.errors import FileError
 from quercus.files.table import listed_names
+from quercus.specification.written_labels import set_parts
 
 CLASS = "class"
 """The default name of a class column."""
-SET = "|"
-"""Between the classes of a set, in a cell or a header."""
-
-
-def set_parts(text: str) -> tuple[str, ...]:
-    """The classes that a set names, each once.
-
-    Examples
-    --------
-    >>> set_parts("cat | dog|cat"), set_parts("cat")
-    (('cat', 'dog'), ('cat',))
-    """
-    return tuple(dict.fromkeys(name.strip() for name in text.split(SET)))
 
 
 class LeakError(FileError):
@@ -58,8 +46,9 @@ def names_classes(column: ColumnContent, frame: Sequence[str]) -> bool:
     """
     if column.numeric:
         return set(column.values) == set(frame)
-    named = {name for value in column.values for name in ((value,) if value in frame else set_parts(value))}
-    return bool(named) and named <= set(frame)
+    return bool(column.values) and all(
+        value in frame or set(set_parts(value)) <= set(frame) for value in column.values
+    )
 
 
 def names_sets(column: ColumnContent, frame: Sequence[str]) -> bool:

@@ -7,12 +7,15 @@ from pathlib import Path
 from quercus.files.arff_format import open_arff
 from quercus.files.csv_format import open_csv
 from quercus.files.errors import FileError
+from quercus.files.packing import table_name
 from quercus.files.parquet_format import open_parquet
 from quercus.files.table import FileTable
 
 
 def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> FileTable:
-    """Open a CSV, ARFF or Parquet file (``.csv``, ``.arff``, either also with ``.gz``; ``.parquet`` with pyarrow).
+    """Open a CSV, ARFF or Parquet file (``.parquet`` with pyarrow).
+
+    CSV and ARFF files may be packed with gzip, bzip2, xz or zip, whatever they are called.
 
     Parameters
     ----------
@@ -33,9 +36,11 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
     if path.exists() and not (path.is_file() or path.is_dir()):
         reason = "is a pipe or a device, and a table is read more than once: write it to a file first"
         raise FileError(path, f"{reason} (.csv.gz and .arff.gz are read as they are)")
-    name = path.name.lower().removesuffix(".gz")
     if path.name.lower().endswith(".parquet"):
-        table = open_parquet(path)
-    else:
-        table = open_arff(path) if name.endswith(".arff") else open_csv(path, delimiter)
+        return replace(open_parquet(path), missing=frozenset(missing))
+    name = table_name(path)
+    if name.endswith((".json", ".jsonl")):
+        reason = "is JSON, not a table: write it as CSV, ARFF or Parquet"
+        raise FileError(path, f"{reason}. For an export of an annotation tool: quercus push --from TOOL")
+    table = open_arff(path) if name.endswith(".arff") else open_csv(path, delimiter)
     return replace(table, missing=frozenset(missing))

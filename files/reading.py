@@ -12,11 +12,12 @@ import numpy as np
 
 from quercus.client.results import Floats
 from quercus.files.errors import FileError
-from quercus.files.labels import ClassLabel, FileLabel, LabelFile, label_of, open_labels
+from quercus.files.labels import FileLabel, LabelFile, label_of, open_labels
 from quercus.files.opening import open_table
 from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.files.table import FileTable
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.written_labels import Label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ class FileData:
     classes: tuple[str, ...]
     values: Floats
     labels: tuple[FileLabel, ...] | None
-    truth: tuple[ClassLabel, ...] | None
+    truth: tuple[Label, ...] | None
     weights: Floats
 
     def __len__(self) -> int:
@@ -90,7 +91,7 @@ def read(
     delimiter: str = ",",
     missing: Collection[str] = (),
 ) -> FileData:
-    """Read a CSV or ARFF file (``.gz`` too), with the labels of its rows.
+    """Read a CSV, ARFF or Parquet file, also a packed one, with the labels of its rows.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def read(
     )
     classes = schema.classes if source is None else source.classes
     values, weights = _row_values(table, schema)
-    truth: tuple[ClassLabel, ...] | None = None
+    truth: tuple[Label, ...] | None = None
     if column is not None:
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)

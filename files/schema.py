@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import Frame
 from quercus.client.results import Between, Specification
 from quercus.files.errors import FileError
-from quercus.files.leaks import ColumnContent, refuse_labels, set_parts
+from quercus.files.leaks import ColumnContent, refuse_labels
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
+from quercus.specification.written_labels import finite_number, read_class_set, read_label, set_parts
 
 NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
-
-
-def finite_number(cell: str) -> float | None:
-    """A cell as a finite number, or ``None`` when it is none.
-
-    Examples
-    --------
-    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
-    (1000.0, None, None, None)
-    """
-    if _NUMBER.match(cell) is None:
-        return None
-    value = float(cell)
-    return value if math.isfinite(value) else None
 
 
 def no_number(cell: str) -> str:
@@ -133,6 +117,7 @@ def infer_schema(
             table.position(name, flag)
     wanted = [k for k, name in enumerate(table.names) if name not in ignore]
     at = None if class_column is None else table.position(class_column, "--class")
+    _refuse_faults(table, wanted)
     guesses = {k: _ColumnGuess(table, k, table.names[k] in nominal or k == at) for k in wanted}
     rows = labelled = 0
     for record in table:
@@ -164,21 +149,40 @@ def infer_schema(
     return FileSchema(found, classes, rows, labelled)
 
 
+def _refuse_faults(table: FileTable, columns: Iterable[int]) -> None:
+    fault = next((table.columns[k].fault for k in columns if table.columns[k].fault is not None), None)
+    if fault is not None:
+        raise fault
+
+
 def _refuse_strangers(table: FileTable, at: int, frame: tuple[str, ...]) -> None:
     """Refuse labels of classes that are not in the frame, at the first of them."""
     for record in table:
         cell = record.cells[at]
-        names = () if cell is None or cell in frame else set_parts(cell)
-        for name in names:
-            if name not in frame:
-                raise table.error(record, at, f"{name!r} is none of the classes {listed_names(frame)}")
+        try:
+            _ = cell is None or read_label(cell, frame)
+        except ValueError as error:
+            raise table.error(record, at, str(error)) from None
 
 
 def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
     try:
         return _guessed_attribute(table, guess)
     except InvalidInput as error:
-        raise FileError(table.path, f"column {guess.column.name!r}: {error}") from None
+        raise _error_of_value(table, table.names.index(guess.column.name), error) from None
+
+
+def _error_of_value(table: FileTable, k: int, error: InvalidInput) -> FileError:
+    """Return the error of a column at the first cell that has the fault alone, else of the column."""
+    name = table.names[k]
+    for record in table:
+        cell = record.cells[k]
+        try:
+            _ = cell is None or Nominal(name, [cell])
+        except InvalidInput as fault:
+            hint = f"leave the column out with --ignore {name!r}"
+            return table.error(record, k, f"{shown(cell)} {fault.reason}; {hint}")
+    return FileError(table.path, f"column {name!r}: {error}")
 
 
 def _guessed_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
@@ -213,7 +217,8 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     Raises
     ------
     FileError
-        When a set has an empty name, or there are fewer than two classes or more than 64.
+        When a set has an empty name, there are fewer than two classes or more than 64, or a cell has plausibilities
+        or masses of the others.
     """
     column = table.columns[k]
     named = [set_parts(cell) for cell in column.values or sorted(cells)]
@@ -226,7 +231,25 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         if len(classes) < 2:
             reason += ". If it names not all of them yet, name them all with --classes A,B,C"
         raise FileError(table.path, reason)
-    return tuple(classes if column.values else sorted(classes))
+    frame = tuple(classes if column.values else sorted(classes))
+    for name in frame:
+        if ":" in name and _is_uncertain(name, [other for other in frame if other != name]):
+            raise FileError(
+                table.path,
+                f"class column {column.name!r} has {name!r}, which is no class: name the classes with --classes A,B,C",
+            )
+    try:
+        return Frame(frame).classes
+    except InvalidInput as error:
+        raise _error_of_value(table, k, error) from None
+
+
+def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
+    """Return whether a text is plausibilities or masses over some classes."""
+    try:
+        return isinstance(read_label(text, classes), dict)
+    except ValueError:
+        return False
 
 
 def class_column(table: FileTable, given: str | None) -> str | None:
@@ -268,6 +291,7 @@ class Binding:
             reason = f"has no column for the model's {listed_names(missing)}; the columns are {known}"
             raise FileError(table.path, reason)
         self._at = [table.names.index(name) for name in names]
+        _refuse_faults(table, self._at)
         self._numeric = [isinstance(attribute, Numeric) for attribute in names.values()]
         for k, numeric in zip(self._at, self._numeric, strict=True):
             kind = table.columns[k].kind
@@ -313,6 +337,10 @@ class Binding:
 def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> str | None:
     """The class in a cell, ``None`` when it is missing; an error when it is not in the frame."""
     cell = record.cells[k]
-    if cell is not None and cell not in classes:
-        raise table.error(record, k, f"{cell!r} is not a class; the classes are {listed_names(classes)}")
-    return cell
+    try:
+        found = None if cell is None else read_class_set(cell, classes)
+    except ValueError as error:
+        raise table.error(record, k, str(error)) from None
+    if isinstance(found, frozenset):
+        raise table.error(record, k, f"{cell!r} is not a class, but one of {len(found)}")
+    return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import Literal
 
 from quercus.files.errors import FileError
+from quercus.files.packing import UNPACK_ERRORS, unpacked_lines
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """A longer line is no table; reading it whole would let one file fill the memory."""
@@ -20,11 +19,15 @@ Kind = Literal["nominal", "numeric", "unknown"]
 
 @dataclass(frozen=True)
 class FileColumn:
-    """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares."""
+    """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares.
+
+    ``fault`` says why it is no attribute, such as free text; ids and what is shown beside a row may stand in it.
+    """
 
     name: str
     kind: Kind = "unknown"
     values: tuple[str, ...] = ()
+    fault: FileError | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class FileTable:
         True for an ARFF file.
     missing
         Words for a missing value, in addition to the format's own.
+    skipped
+        Columns of the file before the first of ``columns``, which are left out.
     """
 
     path: Path
@@ -62,6 +67,7 @@ class FileTable:
     read: Callable[[], Iterator[FileRecord]]
     is_arff: bool = False
     missing: frozenset[str] = frozenset()
+    skipped: int = 0
 
     def __iter__(self) -> Iterator[FileRecord]:
         return map(self._without_words, self.read()) if self.missing else self.read()
@@ -88,7 +94,8 @@ class FileTable:
 
     def error(self, record: FileRecord, column: int, reason: str) -> FileError:
         """An error at a cell; ``column`` is the 0-based index."""
-        return FileError(self.path, reason, record.line, column + 1, self.columns[column].name)
+        name = self.columns[column].name
+        return FileError(self.path, reason, record.line, column + 1 + self.skipped, name)
 
 
 def listed_names(names: Sequence[str], most: int = 12) -> str:
@@ -105,22 +112,14 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         When the file cannot be opened or read, is no UTF-8, or a line is too long.
     """
     try:
-        with _open_bytes(path) as stream:
-            number = 0
-            while raw := stream.readline(MAX_LINE_BYTES + 1):
-                number += 1
+        with unpacked_lines(path, MAX_LINE_BYTES + 1) as lines:
+            for number, raw in enumerate(lines, 1):
                 if len(raw) > MAX_LINE_BYTES:
                     raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
                 yield number, _decode_line(path, number, raw)
-    except (OSError, EOFError, zlib.error) as error:
+    except UNPACK_ERRORS as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read: {reason}") from None
-
-
-def _open_bytes(path: Path) -> IO[bytes]:
-    if path.name.lower().endswith(".gz"):
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    return path.open("rb")
 
 
 def _decode_line(path: Path, number: int, raw: bytes) -> str:

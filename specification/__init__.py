@@ -1,13 +1,14 @@
 """The definition of a model: its attributes, algorithm and parameters, for client, service and estimators.
 
-==============  =============================================================================
-``parameter``   :class:`Parameter`: a name, a default, bounds and a description, stated once
-``parameters``  the parameters of models and algorithms
-``attributes``  :class:`Nominal`, :class:`Numeric`
-``algorithms``  the algorithms by name, each with its parameters
-``strategies``  the query strategies by name
-``model``       :class:`Specification`
-==============  =============================================================================
+==================  ============================================================================
+``parameter``       :class:`Parameter`: a name, a default, bounds and a description, stated once
+``parameters``      the parameters of models and algorithms
+``attributes``      :class:`Nominal`, :class:`Numeric`
+``algorithms``      the algorithms by name, each with its parameters
+``strategies``      the query strategies by name
+``model``           :class:`Specification`
+``written_labels``  the grammar of labels as text, for every file, command and screen
+==================  ============================================================================
 
 Nothing here needs NumPy, so that a program that only checks names and numbers starts fast.
 """

@@ -14,10 +14,10 @@ from quercus.client.conditions import merge_conditions
 from quercus.client.results import Between, Classification
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
-from quercus.files.schema import finite_number
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.presentation import AttributeView, Presentation
+from quercus.specification.written_labels import finite_number
 
 MAX_ATTRIBUTES = 300
 MAX_BOXES = 12

@@ -27,12 +27,13 @@ from quercus.files.errors import FileError
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
 from quercus.files.opening import open_table
-from quercus.files.schema import Binding, FileSchema, finite_number, infer_schema
+from quercus.files.schema import Binding, FileSchema, infer_schema
 from quercus.files.table import FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification import parameters
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameter import Parameter
+from quercus.specification.written_labels import finite_number
 
 PARSE_S = 60.0
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")

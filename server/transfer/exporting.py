@@ -12,9 +12,10 @@ from quercus.belief.label import contour
 from quercus.server.labelling.combined_labels import label_events
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
-from quercus.server.wire.labels import NOTHING, decode_stored, label_text
+from quercus.server.wire.labels import decode_stored, label_text
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
+from quercus.specification.written_labels import NOTHING
 from quercus.storage import Event, EventKind, FailedPrecondition, Store
 
 PAGE: Final = 1_000

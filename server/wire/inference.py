@@ -17,6 +17,7 @@ from quercus.server.wire.rows import column_faults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.written_labels import write_set
 from quercus.trees import Range, UncertainValues
 
 OUTPUTS: Final = {
@@ -255,7 +256,7 @@ def _mass_texts(said: classify_pb2.ClassifyResponse) -> list[bytes]:
     texts = []
     for mass in said.masses:
         by_set = {
-            "|".join(name for c, name in enumerate(said.classes) if focal >> c & 1): value
+            write_set(name for c, name in enumerate(said.classes) if focal >> c & 1): value
             for focal, value in zip(mass.focal_sets, mass.masses, strict=True)
         }
         texts.append(json.dumps(by_set, ensure_ascii=False).encode())

@@ -26,10 +26,8 @@ from quercus.belief.label import (
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS
+from quercus.specification.written_labels import NOTHING, write_label, write_set
 from quercus.storage import CorruptStore
-
-NOTHING = "?"
-"""A label that says nothing, in words."""
 
 
 def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") -> Label:
@@ -180,19 +178,14 @@ def encode_label(data: bytes, frame: Frame) -> values_pb2.Label:
 
 
 def label_text(label: Label, frame: Frame) -> str:
-    """Return a label in words, as files of labels have it.
-
-    A class, a set ``a|b``, plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``; ``?`` where nothing is known.
-    """
+    """Return a label as `quercus.specification.written_labels` writes it."""
     match label:
-        case ClassSet():
-            return NOTHING if label.mask == frame.full else "|".join(frame.names(label.mask))
-        case Plausibilities():
-            pairs = zip(frame.classes, label.values, strict=True)
-            return " ".join(f"{name}:{value!r}" for name, value in pairs)
-        case Masses():
-            parts = (f"{{{'|'.join(frame.names(mask))}}}:{mass!r}" for mask, mass in label.mass.focal)
-            return " ".join(parts)
+        case ClassSet(mask):
+            return NOTHING if mask == frame.full else write_set(frame.names(mask))
+        case Plausibilities(values):
+            return write_label(dict(zip(frame.classes, values, strict=True)))
+        case Masses(mass):
+            return write_label({frame.names(mask): value for mask, value in mass.focal})
 
 
 def encode_contour(contour: NDArray[np.float64]) -> values_pb2.Contour:

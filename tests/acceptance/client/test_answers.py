@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.client.serving import QUERCUS
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from support.command_line import quercus
 
 from quercus.client import Client, Nominal, Specification
+from quercus.client.answers import Statement
 
 CLASSES = ("red", "white", "rosé")
 ROWS = 6
@@ -250,3 +252,27 @@ def test_there_are_no_answers_yet(server: str, wine: str) -> None:
 def test_no_answer_passes_the_filter(server: str, wine: str) -> None:
     said = run(server, "answers", wine, "--labeller", "nobody")
     assert said.strip() == f"no answer about {wine}'s rows passes the filter; all: quercus answers {wine}"
+
+
+def test_answers_about_classes_of_any_name_are_the_same_after_writing_and_pushing(
+    server: str, name: str, tmp_path: Path
+) -> None:
+    """The class R|B is not the set of R and B, and the class ? is a label."""
+    classes, file = ("R|B", "R", "B", "?", " {a:1}"), tmp_path / "said.csv"
+    said: list[Any] = ["R|B", {"R", "B"}, "?", {"?": 1.0, " {a:1}": 0.5}, {frozenset({"R|B", " {a:1}"}): 0.5,
+                       frozenset(classes): 0.5}, " {a:1}"]  # fmt: skip
+    found = []
+    with Client(server) as client:
+        for model in (name, f"{name}-again"):
+            client.create_model(model, Specification([Nominal("colour", "abc")], classes))
+            client.push(model, [{"colour": "a"}] * len(said), ids=[str(i) for i in range(len(said))])
+            if model == name:
+                client.state(model, [Statement(str(i), label, "ann") for i, label in enumerate(said)])
+                run(server, "answers", model, "-o", str(file))
+            else:
+                run(server, "push", model, str(file), "--labels")
+            found.append(
+                [(each.instance, each.labeller, each.label, each.text) for each in client.answers(model)]
+            )
+    assert len(found[0]) == len(said)
+    assert found[0] == found[1]

@@ -120,7 +120,7 @@ def test_a_column_may_name_some_of_the_classes_or_none(ann: Visitor, client: Cli
         "few.csv: class column 'kind' has 1 class; 2 to 64 are possible. If it names not all of them yet, type them all"
     )
     page = ann.form("/create", fields | {"classes": "y,z"})
-    assert fault(page) == "few.csv: line 2, column 2 (kind): 'x' is none of the classes y, z"
+    assert fault(page) == "few.csv: line 2, column 2 (kind): 'x' is not a class; the classes are y, z"
     assert ann.form("/create", fields | {"classes": "z,y,x"}).status == 303
     assert client.get_model("c-few").specification.classes == ("z", "y", "x")
     assert [each.contour for each in client.instances("c-few")] == [(0, 0, 1), (1, 1, 1), (1, 1, 1)]

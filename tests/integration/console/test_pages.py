@@ -176,7 +176,7 @@ def folders() -> list[Path]:
         ("x.csv", b"\xff\xfe", "UTF-8"),
         ("x.csv", ",".join(f"c{k}" for k in range(501)).encode() + b"\n" + b"," * 500 + b"\n", "at most 500"),
         ("x.csv", b"a,b\n" + b"1,2\n" * 200_001, "more than 200,000 rows"),
-        ("x.csv.gz", b"no gzip", "cannot be read"),
+        ("x.csv.gz", b"\x1f\x8bno gzip", "cannot be read"),
     ],
 )
 def test_a_bad_file_is_named_and_leaves_nothing(ann: Visitor, name: str, content: bytes, says: str) -> None:

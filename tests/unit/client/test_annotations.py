@@ -106,12 +106,19 @@ def test_prodigy(tmp_path: Path) -> None:
     ]
 
 
+def test_a_row_whose_every_class_a_person_rejected_is_named(tmp_path: Path) -> None:
+    lines = "\n".join(json.dumps({"id": 1, "label": name, "answer": "reject"}) for name in CLASSES)
+    with pytest.raises(FileError, match="item 3 rejects the last class of '1': none is left"):
+        read(tmp_path, "prodigy", lines)
+
+
 def test_a_text_may_hold_what_ends_a_line_elsewhere(tmp_path: Path) -> None:
     """Web pages hold separators of lines and paragraphs, and Prodigy writes them as they are."""
     line = json.dumps(
         {"text": "a\u2028b\x85c", "id": 1, "label": "dog", "answer": "accept"}, ensure_ascii=False
     )
-    assert read(tmp_path, "prodigy", f"{line}\r\n\n{line}\n") == [("1", "", "dog")] * 2
+    other = line.replace('"id": 1', '"id": 2')
+    assert read(tmp_path, "prodigy", f"{line}\r\n\n{other}\n") == [("1", "", "dog"), ("2", "", "dog")]
     with pytest.raises(FileError, match="line 2, column 2: is not JSON"):
         read(tmp_path, "prodigy", line + "\n{")
 

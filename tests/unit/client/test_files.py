@@ -1,12 +1,20 @@
 """CSV and ARFF files: what is read, and for every malformed one the line and column of the trouble."""
 
+import bz2
 import gzip
+import io
+import lzma
 import os
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from quercus.files import FileError, FileTable, open_table
+from quercus.client import Nominal, Numeric, Specification
+from quercus.files import FileError, FileTable, open_table, packing
+from quercus.files.errors import FileWarning
+from quercus.files.schema import Binding, infer_schema
 from quercus.files.table import MAX_LINE_BYTES
 
 ARFF = "@relation t\n@attribute a {x, y}\n@attribute b real\n@data\n"
@@ -40,6 +48,79 @@ def test_compressed_files(tmp_path: Path) -> None:
     assert cells(table(tmp_path, "t.arff.gz", gzip.compress((ARFF + "x,1\n").encode()))) == [(5, ["x", "1"])]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.zip", "T"])
+def test_the_first_bytes_tell_the_packing(tmp_path: Path, name: str) -> None:
+    plain = b"a,b\n1,2\n"
+    for content in (
+        plain,
+        gzip.compress(plain),
+        bz2.compress(plain),
+        lzma.compress(plain),
+        zipped({"t": plain}),
+    ):
+        assert cells(table(tmp_path, name, content)) == [(2, ["1", "2"])]
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+def test_archives(tmp_path: Path) -> None:
+    one = zipped({"f/t.arff": (ARFF + "x,1\n").encode(), "f/.hidden": b"", "__MACOSX/t": b"", "g/": b""})
+    assert cells(table(tmp_path, "t.zip", one)) == [(5, ["x", "1"])]
+    with pytest.raises(FileError, match=r"is a zip archive of 2 files \(a\.csv, b\.csv\); it must hold one"):
+        table(tmp_path, "t.zip", zipped({"a.csv": b"a\n1\n", "b.csv": b"a\n1\n"}))
+    with pytest.raises(FileError, match="is an Excel workbook: save the sheet as CSV"):
+        table(tmp_path, "t.csv", zipped({"xl/workbook.xml": b"<x/>", "a": b""}))
+    with pytest.raises(FileError, match="cannot be read: File is not a zip file"):
+        table(tmp_path, "t.csv", zipped({"a.csv": b"a\n1\n"})[:-30])
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, bz2.compress, lzma.compress, lambda content: zipped({"t": content})]
+)
+def test_a_file_that_unpacks_without_end_is_refused_by_a_named_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(packing, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(packing, "MAX_EXPANSION", 50)
+    bomb = pack(b"a\n" + (b"1" * 999 + b"\n") * 4_000)
+    with pytest.raises(FileError, match="unpacks to more than 1 MiB and 50 times its size"):
+        list(table(tmp_path, "t.csv", bomb))
+
+
+def test_what_a_csv_file_may_not_mean_is_warned_of(tmp_path: Path) -> None:
+    with pytest.warns(
+        FileWarning, match=r"t\.csv: line 1: .* looks like a row of data \(5\.1, 3\.5, setosa\)"
+    ):
+        table(tmp_path, "t.csv", "5.1,3.5,setosa\n4.9,3.0,setosa\n")
+    with pytest.warns(FileWarning, match=r"line 1: the first column has no name, .* and is left out"):
+        opened = table(tmp_path, "t.csv", ",a,b\n0,1,x\n1,2,y\n1\n")
+    assert opened.names == ("a", "b")
+    records = iter(opened)
+    first = next(records)
+    assert first.cells == ["1", "x"]
+    assert str(opened.error(first, 0, "is odd")).endswith("line 2, column 2 (a): is odd")
+    with pytest.raises(FileError, match="line 4, column 2: the row has 1 cell, the header has 3"):
+        list(records)
+    for header in ("0,1,2\n3,4,5\n", "1,2\n3,4\n", "id,2019,2020\n7,1.5,2.5\n", "a,b\n1,2\n", "1,2\n"):
+        table(tmp_path, "t.csv", header)  # numbered columns, years beside a name
+
+
+def test_a_value_that_is_too_long_is_named_with_its_line(tmp_path: Path) -> None:
+    opened = table(tmp_path, "t.csv", f"tag,age,kind\nshort,1,x\n{'z' * 101},2,y\nother,3,{'w' * 101}\n")
+    with pytest.raises(
+        FileError, match=r"line 3, column 1 \(tag\): 'zz.* has 101 characters.*--ignore 'tag'"
+    ):
+        infer_schema(opened, class_column=None)
+    with pytest.raises(FileError, match=r"line 4, column 3 \(kind\): 'ww.* has 101 characters"):
+        infer_schema(opened, class_column="kind", ignore=["tag"])
+
+
 def test_a_pipe_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     """A table is read more than once: of a pipe, rows would be lost."""
     os.mkfifo(tmp_path / "t.csv")
@@ -50,6 +131,8 @@ def test_a_pipe_is_refused_before_anything_is_read(tmp_path: Path) -> None:
 def test_another_delimiter(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a;b\n1,5;2\n")
     assert cells(open_table(tmp_path / "t.csv", delimiter=";")) == [(2, ["1,5", "2"])]
+    (tmp_path / "t.tsv").write_text("a\tb\n1\t2\n")
+    assert cells(open_table(tmp_path / "t.tsv", delimiter="\\t")) == [(2, ["1", "2"])]
 
 
 def test_arff(tmp_path: Path) -> None:
@@ -123,7 +206,11 @@ BAD_CSV: list[tuple[str | bytes, str]] = [
     ("", "is empty: expected a header line"),
     ("\n\n", "is empty: expected a header line"),
     ("a,b,a\n", r"line 1, column 3: the name 'a' is taken by column 1"),
-    ("a,,b\n", r"line 1, column 2: the column has no name"),
+    ("a,,b\n", r"line 1, column 2: the column has no name: name it in the header, or remove the column"),
+    (b"\xff\xfea\x00,\x00", "is UTF-16: convert the file to UTF-8"),
+    (b"\x28\xb5\x2f\xfd", "is packed with zstd: unpack it first"),
+    (b"PAR1", "is Parquet: give it a name that ends in .parquet"),
+    ("sep=;\na;b\n1;2;3\n", "line 3, column 3: the row has 3 cells, the header has 2"),
     ("a;b\n1;2\n", r"line 1: has one column only; is the separator ';'\? \(--delimiter\)"),
     (
         "a,b\n1,2\n3\n",
@@ -151,23 +238,12 @@ BAD_ARFF = [
     ("a,b\n1,2\n", "line 1: expected @relation, @attribute or @data, found 'a,b'"),
     ("@relation t\n@attribute a real\n", "line 2: ends without @data"),
     ("@relation t\n@data\n", "line 2: @data before any @attribute"),
-    (
-        "@relation t\n@attribute a string\n",
-        r"line 2, column 1 \(a\): is a string attribute: free text cannot be learned from",
-    ),
-    (
-        "@attribute a real\n@attribute d date 'yyyy'\n",
-        r"line 2, column 2 \(d\): is a date attribute, which cannot be learned from",
-    ),
     ("@attribute a relational\n", "is a relational attribute: a bag of rows is not a value"),
     ("@attribute a real {2}\n", "attribute weights are not supported"),
     ("@attribute a {x,y} {2}\n", "attribute weights are not supported"),
-    ("@attribute a\n", "expected numeric, integer, real or {values}, found ''"),
-    ("@attribute a float\n", "found 'float'"),
     ("@attribute a real real\n", "'real' is too much"),
     ("@attribute a {x, y\n", "line 1, column 1.*expected ',' or '}'"),
     ("@attribute a {}\n", "no value is declared"),
-    ("@attribute a {x,}\n", "expected a value, found '}'"),
     ("@attribute a {,x}\n", "expected a value, found ','"),
     ("@attribute a {x'y'}\n", "expected ',' or '}', found '"),
     ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
@@ -176,7 +252,10 @@ BAD_ARFF = [
     ("@attribute '\\ud83c' real\n", "line 1, column 1: has half of a surrogate pair, which is no character"),
     (ARFF + "x\n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x \n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
-    (ARFF + "x,1,\n", "line 5, column 3: the row has more than the 2 declared values"),
+    (ARFF + "x,1,,\n", "line 5, column 3: the row has more than the 2 declared values"),
+    (ARFF + "x,,1\n", "line 5, column 2: expected a value, found ','"),
+    (ARFF + "x,\u00a0,1\n", "line 5, column 3: the row has more than the 2 declared values"),
+    ("@attribute a {x}\n@data x y\n", "line 2, column 2: the row has more than the 1 declared value"),
     (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
     (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values x, y"),
     (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
@@ -199,15 +278,40 @@ def test_malformed_arff(tmp_path: Path, content: str, words: str) -> None:
         list(table(tmp_path, "bad.arff", content))
 
 
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        (
+            "string",
+            r"line 2, column 2 \(d\): is a string attribute: free text .*, or leave it out with --ignore 'd'",
+        ),
+        ("date 'yyyy'", r"line 2, column 2 \(d\): is a date attribute, which cannot be learned from"),
+        ("", r"numeric, integer, real or {values}, found ''"),
+        ("float {2}", "found 'float'"),
+    ],
+)
+def test_columns_of_an_arff_file_that_are_no_attributes(tmp_path: Path, attribute: str, words: str) -> None:
+    """They are refused where they would be one, and may hold ids, or be left out."""
+    text = f"@attribute a real\n@attribute d {attribute}\n@attribute c {{p,q}}\n@data\n1,'x y',p\n2,?,q\n"
+    opened = table(tmp_path, "t.arff", text)
+    assert cells(opened) == [(5, ["1", "x y", "p"]), (6, ["2", None, "q"])]
+    with pytest.raises(FileError, match=words):
+        infer_schema(opened, class_column="c")
+    assert [each.name for each in infer_schema(opened, class_column="c", ignore=["d"]).attributes] == ["a"]
+    model = Specification([Numeric("a"), Nominal("d", "xy")], "pq")
+    with pytest.raises(FileError, match=words):
+        Binding(opened, model)
+
+
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot be read: No such file or directory"):
         open_table(tmp_path / "none.csv")
-    with pytest.raises(FileError, match="cannot be read: Not a gzipped file"):
-        table(tmp_path, "t.csv.gz", b"a,b\n1,2\n")
+    with pytest.raises(FileError, match="cannot be read: Unknown compression method"):
+        table(tmp_path, "t.csv.gz", b"\x1f\x8b is no gzip")
     with pytest.raises(FileError, match="cannot be read"):
         list(table(tmp_path, "t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-20]))
     with pytest.raises(FileError, match="the delimiter must be one character"):
-        open_table(tmp_path / "none.csv", delimiter="||")
+        open_table(tmp_path / "t.csv.gz", delimiter="||")
 
 
 def test_a_file_is_read_row_by_row(tmp_path: Path) -> None:

@@ -58,10 +58,29 @@ def test_class_columns(tmp_path: Path, content: str, column: str | None, frame: 
     assert (again.classes, list(again)) == (("c", "b", "a"), list(source))
 
 
+def test_a_class_column_may_hold_any_label_where_the_classes_are_known(tmp_path: Path) -> None:
+    text = "class\na\na:1 b:0.5\n{a|b}:0.75 {b}:0.25\n?\n"
+    assert list(open_labels(table(tmp_path, text), ("a", "b"))) == [
+        "a", {"a": 1.0, "b": 0.5}, {frozenset("ab"): 0.75, frozenset("b"): 0.25}, None,
+    ]  # fmt: skip
+    with pytest.raises(
+        FileError, match=r"has 'a:1 b:0\.5', which is no class: name the classes with --classes"
+    ):
+        open_labels(table(tmp_path, text + "b\n"))
+    assert open_labels(table(tmp_path, "class\n12:30\n13:45\nab:1\n")).classes == ("12:30", "13:45", "ab:1")
+
+
 def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> None:
-    opened = table(tmp_path, "class\na|b\na|b|c\n")
-    assert list(open_labels(opened, ("a|b", "c", "a", "b"))) == ["a|b", frozenset("abc")]
-    masses = open_labels(table(tmp_path, "a|b,c,a|b|c\n.5,0,.5\n"), ("a|b", "c", "a", "b"))
+    """With an escape always; without one where it is no set of other classes."""
+    opened = table(tmp_path, "class\na\\|b\na|b\na|b|c\na\\|b|c\n")
+    assert list(open_labels(opened, ("a|b", "c", "a", "b"))) == [
+        "a|b",
+        frozenset("ab"),
+        frozenset("abc"),
+        frozenset({"a|b", "c"}),
+    ]
+    assert list(open_labels(table(tmp_path, "class\na|b\nc\n"), ("a|b", "c"))) == ["a|b", "c"]
+    masses = open_labels(table(tmp_path, "a\\|b,c,a|b|c\n.5,0,.5\n"), ("a|b", "c", "a", "b"))
     assert next(iter(masses)) == {frozenset(["a|b"]): 0.5, frozenset("abc"): 0.5}
 
 
@@ -80,7 +99,7 @@ def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> No
             ("a", "b"),
             r"line 3, column 1 \(class\): 'd' is not a class; the classes are a, b",
         ),
-        ("class\na\na|d\n", ("a", "b"), r"line 3, column 1 \(class\): in 'a\|d': d is not a class"),
+        ("class\na\na|d\n", ("a", "b"), r"line 3, column 1 \(class\): in 'a\|d': 'd' is not a class"),
         ("class\na\na\n", None, "class column 'class' has 1 class; 2 to 64"),
         ("class\na\na||b\n", None, "has a set with an empty name"),
         ("a,b,class\n.5,1,a\n", None, r"the columns a, b and 'class' both give labels"),

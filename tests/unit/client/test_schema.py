@@ -11,8 +11,9 @@ from quercus.cli.specfile import from_dict, read_presentation, read_specificatio
 from quercus.client import Nominal, Numeric, Specification
 from quercus.files import FileError, FileTable, open_table
 from quercus.files.labels import open_labels, read_truth
-from quercus.files.schema import Binding, class_column, finite_number, infer_schema
+from quercus.files.schema import Binding, class_column, infer_schema
 from quercus.files.words import typed_classes
+from quercus.specification.written_labels import finite_number
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 
@@ -88,7 +89,9 @@ def test_given_classes_may_be_more_than_a_column_names(tmp_path: Path) -> None:
 
 
 def test_labels_that_are_no_given_class_are_refused_at_their_line(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"line 5, column 2 \(kind\): 'y' is none of the classes x, z"):
+    with pytest.raises(
+        FileError, match=r"line 5, column 2 \(kind\): 'y' is not a class; the classes are x, z"
+    ):
         infer_schema(table(tmp_path, HALF), class_column="kind", frame=("x", "z"))
 
 

@@ -20,6 +20,7 @@ NAN = float("nan")
     ("y", "classes", "contours"),
     [
         (["b", "a"], ["a", "b"], [[0, 1], [1, 0]]),
+        (["b", NAN, "a"], ["a", "b"], [[0, 1], [1, 1], [1, 0]]),
         ([3, 1, 3], [1, 3], [[0, 1], [1, 0], [0, 1]]),
         ([1.0, NAN, 0.0], [0, 1], [[0, 1], [1, 1], [1, 0]]),
         (np.array(["b", None, "a"], dtype=object), ["a", "b"], [[0, 1], [1, 1], [1, 0]]),
@@ -105,3 +106,16 @@ def test_classes_keep_their_types() -> None:
     assert as_classes([1, 2]).dtype.kind == "i"
     with pytest.raises(InvalidInput, match="must be distinct"):
         as_classes([1, 1])
+
+
+def test_the_text_nan_is_no_class_unless_it_is_said_to_be_one() -> None:
+    """NumPy makes the text "nan" of a missing label among texts: it became a class, and no row was unlabelled."""
+    y = np.array(["hi", "lo", np.nan])
+    with pytest.raises(InvalidInput, match=r"y\[2\]: is the text 'nan', .* missing_label='nan'"):
+        read_labels(y)
+    with pytest.raises(InvalidInput, match=r"y\[1\]: is the text '<NA>'"):
+        read_labels(["hi", "<NA>", {"hi", "lo"}])
+    found = read_labels(y, missing="nan")
+    assert found.classes.tolist() == ["hi", "lo"]
+    assert found.plausibility_matrix().tolist() == [[1, 0], [0, 1], [1, 1]]
+    assert read_labels(y, ["hi", "lo", "nan"]).plausibility_matrix().tolist()[2] == [0, 0, 1]

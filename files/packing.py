@@ -1,0 +1,136 @@
+"""Packed files: gzip, bzip2, xz and zip, told by their first bytes, and unpacked as they are read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, cast
+
+from quercus.files.errors import FileError
+
+FREE_BYTES: Final = 256 << 20
+"""So much any packed file may unpack to."""
+MAX_EXPANSION: Final = 250
+"""Most bytes beyond `FREE_BYTES` for each packed byte. Tables shrink to a tenth, repeated rows to a hundredth."""
+UNPACK_ERRORS: Final = (
+    OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, RuntimeError,
+)  # fmt: skip
+_ENDINGS: Final = (".gz", ".bz2", ".xz", ".zip")
+_HEAD: Final = 8
+_GZIP, _BZIP2, _XZ, _ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04"
+_OTHERS: Final = {
+    b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first (zstd -d), or pack it with gzip",
+    b"Rar!": "is a RAR archive: unpack it first",
+    b"7z\xbc\xaf": "is a 7-zip archive: unpack it first",
+    b"PAR1": "is Parquet: give it a name that ends in .parquet",
+    b"\xd0\xcf\x11\xe0": "is an Excel workbook: save the sheet as CSV UTF-8",
+    b"\xff\xfe": "is UTF-16: convert the file to UTF-8",
+    b"\xfe\xff": "is UTF-16: convert the file to UTF-8",
+}
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is packed, by its first bytes."""
+    return _head(path).startswith((_GZIP, _BZIP2, _XZ, _ZIP))
+
+
+def table_name(path: Path) -> str:
+    """Return the name of the table in a file, in lower case and without the ending of the packing.
+
+    Raises
+    ------
+    FileError
+        When it is an archive of several files, or of none.
+    """
+    name = path.name
+    if _head(path).startswith(_ZIP):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                name = _only_member(path, archive).filename
+        except UNPACK_ERRORS as error:
+            raise FileError(path, f"cannot be read: {error}") from None
+    name = name.lower()
+    return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
+
+
+@contextmanager
+def unpacked_lines(path: Path, most: int) -> Iterator[Iterator[bytes]]:
+    """Yield the lines of a file with their ends, a longer one cut after ``most`` bytes.
+
+    Raises
+    ------
+    FileError
+        When the file is packed in another way, or unpacks to more than `FREE_BYTES` and `MAX_EXPANSION` allow.
+    OSError, EOFError, zlib.error, ...
+        Those in `UNPACK_ERRORS`, when it cannot be read.
+    """
+    head = _head(path)
+    reason = next((reason for start, reason in _OTHERS.items() if head.startswith(start)), None)
+    if reason is not None:
+        raise FileError(path, reason)
+    if head.startswith(_ZIP):
+        with zipfile.ZipFile(path) as archive, archive.open(_only_member(path, archive)) as stream:
+            yield _bounded_lines(path, stream, most)
+        return
+    with _open_stream(path, head) as stream:
+        yield _bounded_lines(path, stream, most) if is_packed(path) else _lines(stream, most)
+
+
+def _open_stream(path: Path, head: bytes) -> IO[bytes]:
+    if head.startswith(_GZIP):
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    if head.startswith(_BZIP2):
+        return cast("IO[bytes]", bz2.open(path, "rb"))
+    if head.startswith(_XZ):
+        return cast("IO[bytes]", io.BufferedReader(lzma.open(path, "rb")))
+    return path.open("rb")
+
+
+def _lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
+    while raw := stream.readline(most):
+        yield raw
+
+
+def _bounded_lines(path: Path, stream: IO[bytes], most: int) -> Iterator[bytes]:
+    bound = FREE_BYTES + MAX_EXPANSION * path.stat().st_size
+    for raw in _lines(stream, most):
+        bound -= len(raw)
+        if bound < 0:
+            allowed = f"{FREE_BYTES >> 20} MiB and {MAX_EXPANSION} times its size"
+            raise FileError(
+                path, f"unpacks to more than {allowed}: is it what you mean? Then unpack it first"
+            )
+        yield raw
+
+
+def _only_member(path: Path, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """Return the one file in an archive, but for folders and what operating systems add."""
+    names = [each for each in archive.infolist() if not each.is_dir()]
+    if any(each.filename == "xl/workbook.xml" for each in names):
+        raise FileError(path, "is an Excel workbook: save the sheet as CSV UTF-8")
+    tables = [
+        each
+        for each in names
+        if not each.filename.startswith("__MACOSX/") and not Path(each.filename).name.startswith(".")
+    ]
+    if len(tables) != 1:
+        named = ", ".join(each.filename for each in tables[:8]) or "none"
+        raise FileError(
+            path, f"is a zip archive of {len(tables)} files ({named}); it must hold one: unpack it first"
+        )
+    return tables[0]
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_HEAD)
+    except OSError as error:
+        raise FileError(path, f"cannot be read: {error.strerror}") from None

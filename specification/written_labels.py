@@ -1,0 +1,252 @@
+r"""Labels as text: the one grammar of every file, command and screen that writes labels or reads them.
+
+.. code-block:: text
+
+    label          = "?"                                      nothing is known
+                   | name                                     a class
+                   | name "|" name ...                        a set: one of these classes
+                   | name ":" number " " name ":" number ...  plausibilities; a class left out is impossible
+                   | "{" set "}:" number ...                  masses of sets, with blanks between them
+
+In a name, a backslash stands before a sign that means something: ``\\``, ``\|``, ``\{``, ``\}``; ``\?`` is the class
+named ``?``; ``\:`` stands where a number follows a colon. Control characters, line ends, and blanks at the ends of a
+name are ``\uXXXX``. A backslash before anything else stands for itself.
+
+A text that does not follow the grammar, or names something that is no class, may still be the plain name of a class:
+``R|B`` is the set of R and B where both are classes, and the class ``R|B`` where they are not. Writers escape, so what
+they write does not depend on the classes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+NOTHING: Final = "?"
+"""A label that says nothing."""
+SET: Final = "|"
+"""Between the classes of a set."""
+NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+Label = str | frozenset[str] | dict[str, float] | dict[frozenset[str], float] | None
+"""The meaning of a text: a class, a set, plausibilities by class, masses by set, or nothing."""
+_SIGNS: Final = frozenset("\\|{}")
+_MEANT: Final = re.compile(r"[\\|{}:?]")
+_INVISIBLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\|{}:?]))")
+_COLON_OF_NUMBER: Final = re.compile(r":(?=[+\-.\d])", re.ASCII)
+_NAME: Final = r"(?:\\.|[^\\{}])+?"
+_PLAUSIBILITY: Final = re.compile(rf"({_NAME}):({NUMBER.pattern})(?:\s+|\Z)", re.ASCII | re.DOTALL)
+_MASS: Final = re.compile(rf"\{{({_NAME})\}}:(\S+)(?:\s+|\Z)", re.DOTALL)
+_PART: Final = re.compile(r"(?:\\.|\\\Z|[^\\|])*", re.DOTALL)
+
+
+def finite_number(text: str) -> float | None:
+    """Return a text as a finite number; ``None``: it is none.
+
+    Examples
+    --------
+    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
+    (1000.0, None, None, None)
+    """
+    if NUMBER.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+class UnknownClassError(ValueError):
+    """A text names something that is no class."""
+
+
+def write_name(name: str) -> str:
+    r"""Return the name of a class as it stands in the text of a label.
+
+    Examples
+    --------
+    >>> print(*map(write_name, ["red", "R|B", "?", "a{1}", "HP:0001", "to: do", " a"]), sep="   ")
+    red   R\|B   \?   a\{1\}   HP\:0001   to: do   \u0020a
+    """
+    if name == NOTHING:
+        return "\\?"
+    ends = len(name) - len(name.lstrip()), len(name.rstrip())
+    escaped = "".join(
+        f"\\u{ord(sign):04x}"
+        if not ends[0] <= at < ends[1] or unicodedata.category(sign) in _INVISIBLE
+        else f"\\{sign}"
+        if sign in _SIGNS
+        else sign
+        for at, sign in enumerate(name)
+    )
+    return _COLON_OF_NUMBER.sub(r"\\:", escaped)
+
+
+def write_set(names: Iterable[str]) -> str:
+    """Return a set of classes as text, in the given order."""
+    return SET.join(map(write_name, names))
+
+
+def write_label(
+    label: str | Collection[str] | Mapping[str, float] | Mapping[tuple[str, ...], float] | None,
+) -> str:
+    r"""Return the text of a label: a class, a set, plausibilities by class, masses by sets; ``None`` says nothing.
+
+    Examples
+    --------
+    >>> print(write_label("R|B"), write_label(["R", "B"]), write_label({"R": 1.0, "B": 0.4}), write_label(None))
+    R\|B R|B R:1.0 B:0.4 ?
+    >>> write_label({("R", "B"): 0.7, ("R",): 0.3})
+    '{R|B}:0.7 {R}:0.3'
+    """
+    if label is None:
+        return NOTHING
+    if isinstance(label, str):
+        return write_name(label)
+    if not isinstance(label, Mapping):
+        return write_set(label)
+    return " ".join(
+        f"{write_name(key) if isinstance(key, str) else f'{{{write_set(key)}}}'}:{float(value)!r}"
+        for key, value in label.items()
+    )
+
+
+def read_name(text: str) -> str:
+    r"""Return the name of a class that a text writes; a sign without a backslash stands for itself.
+
+    Examples
+    --------
+    >>> print(read_name(r"R\|B"), read_name("R|B"), read_name(r"C:\new"), read_name(r" \u0020a "), sep=",")
+    R|B,R|B,C:\new, a
+    """
+    return _ESCAPE.sub(lambda found: found[2] or chr(int(found[1], 16)), text.strip())
+
+
+def set_parts(text: str) -> tuple[str, ...]:
+    r"""Return the classes that a set names, each once.
+
+    Examples
+    --------
+    >>> set_parts("cat | dog|cat"), set_parts("cat"), set_parts(r"R\|B|R")
+    (('cat', 'dog'), ('cat',), ('R|B', 'R'))
+    """
+    if "\\" not in text:  # most have none
+        return tuple(dict.fromkeys(map(str.strip, text.split(SET))))
+    parts, at = [], 0
+    while at <= len(text):
+        found = _PART.match(text, at)
+        end = at if found is None else found.end()
+        parts.append(read_name(text[at:end]))
+        at = end + 1
+    return tuple(dict.fromkeys(parts))
+
+
+def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
+    r"""Return the class or the set that a text names.
+
+    Raises
+    ------
+    ValueError
+        When it names something that is no class; an `UnknownClassError` unless only the sign of a set is another.
+
+    Examples
+    --------
+    >>> read_class_set(r"R\|B", ("R", "B", "R|B")), sorted(read_class_set("R|B", ("R", "B", "R|B")))
+    ('R|B', ['B', 'R'])
+    >>> read_class_set("R|B", ("R|B", "G"))
+    'R|B'
+    """
+    text = text.strip()
+    names = set_parts(text)
+    if all(name in classes for name in names):
+        return names[0] if len(names) == 1 else frozenset(names)
+    if text in classes:
+        return text
+    strangers = [name for name in names if name not in classes]
+    where = "" if len(names) == 1 else f"in {text!r}: "
+    said = (
+        f"{', '.join(map(repr, strangers))} {'is not a class' if len(strangers) == 1 else 'are not classes'}"
+    )
+    known = f"{where}{said}; the classes are {_listed_classes(classes)}"
+    if (written := _with_other_sign(text, classes)) is not None:
+        raise ValueError(f"{known}; one of several classes is written {written}")
+    raise UnknownClassError(known)
+
+
+def read_label(text: str, classes: Sequence[str]) -> Label:
+    r"""Return the label that a text says.
+
+    Raises
+    ------
+    ValueError
+        For an invalid text; it names the error. `UnknownClassError` if a name is no class.
+
+    Examples
+    --------
+    >>> read_label("red", ["red", "white"]), sorted(read_label("red|white", ["red", "white"]))
+    ('red', ['red', 'white'])
+    >>> read_label("red:1 white:0.4", ["red", "white"]), read_label("?", ["red", "white"])
+    ({'red': 1.0, 'white': 0.4}, None)
+    >>> {write_set(sorted(s)): m for s, m in read_label("{red|white}:.3 {red}:.7", ["red", "white"]).items()}
+    {'red|white': 0.3, 'red': 0.7}
+    """
+    text = text.strip()
+    if text in classes and _MEANT.search(text) is None:
+        return text  # of most rows: this is read for each of them
+    if text in ("", NOTHING):
+        return None
+    if text.startswith("{"):
+        return text if text in classes else _read_masses(text, classes)
+    found = _read_plausibilities(text, classes)
+    return read_class_set(text, classes) if found is None else found
+
+
+def _read_masses(text: str, classes: Collection[str]) -> dict[frozenset[str], float]:
+    found: dict[frozenset[str], float] = {}
+    at = 0
+    while at < len(text):
+        match = _MASS.match(text, at)
+        mass = None if match is None else finite_number(match[2])
+        if match is None or mass is None:
+            raise ValueError(f"{text!r} is not of the form {{a|b}}:0.7 {{a}}:0.3")
+        named = read_class_set(match[1], classes)
+        names = frozenset([named]) if isinstance(named, str) else named
+        if names in found:
+            raise ValueError(f"{text!r} has two masses for {{{write_set(sorted(names))}}}")
+        found[names] = mass
+        at = match.end()
+    return found
+
+
+def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float] | None:
+    """Read ``a:1 b:0.4``, where names may have blanks; None: it is nothing of the kind."""
+    found: dict[str, float] = {}
+    at = 0
+    while at < len(text):
+        match = _PLAUSIBILITY.match(text, at)
+        if match is None:
+            return None
+        name = next((each for each in (read_name(match[1]), match[1].strip()) if each in classes), None)
+        if name is None or not math.isfinite(float(match[2])):
+            return None
+        if name in found:
+            raise ValueError(f"{text!r} has two plausibilities for {write_name(name)}")
+        found[name] = float(match[2])
+        at = match.end()
+    return found or None
+
+
+def _with_other_sign(text: str, classes: Collection[str]) -> str | None:
+    """Return as it must be written a set whose classes another sign separates; None: it is none."""
+    for sign in "#;,/":
+        parts = [part.strip() for part in text.split(sign)]
+        if len(parts) > 1 and all(part in classes for part in parts):
+            return write_set(parts)
+    return None
+
+
+def _listed_classes(classes: Collection[str], most: int = 12) -> str:
+    names = list(classes)
+    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
