@@ -1,4 +1,4 @@
-"""What the hands of a labeller do is what is logged: keys by name, numbers as typed, presses at what was seen."""
+"""The hands of a labeller, and what is logged of them: keys by name, numbers as typed, presses at what was seen."""
 
 import re
 import string

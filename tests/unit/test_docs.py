@@ -160,6 +160,7 @@ def test_make_help_lists_every_target() -> None:
             "labelling-trial",
             "leases",
             "faults",
+            "flood",
             "soak",
             "clean",
         }

@@ -48,7 +48,7 @@ def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> No
 
 
 def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) -> None:
-    """Of 26 classes, in the legend, the picture and the list of a tree, on buttons, and in the style sheet."""
+    """The marks of 26 classes, in legend, picture and list of a tree, on buttons, and in the style sheet."""
     name, classes = "c-letters", [f"kind {k}" for k in range(26)]
     grows = {"algorithm": "abc45", "split_significance": 0, "min_instances": 1}
     client.create_model(name, Specification([Nominal("x", classes)], classes, budget=9, **grows))

@@ -184,7 +184,7 @@ def test_a_lower_level_gives_wider_bounds() -> None:
 
 
 def test_answers_that_contradict_each_other_bound_the_rarer_class() -> None:
-    """Of 100 equal rows 88 say a and 12 say b at reliability .8: θ = (1, 0), and b is hardly plausible."""
+    """88 of 100 equal rows say a and 12 say b at reliability .8: θ = (1, 0), and b is hardly plausible."""
     forest = MemoryForest(np.array([False]), 2, trees=7, seed=1, level=0.75)
     said = np.where(np.arange(100) % 25 < 22, 0, 1)
     forest.observe(np.zeros((100, 1)), np.maximum(np.eye(2)[said], 0.2))

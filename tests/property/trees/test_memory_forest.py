@@ -529,7 +529,7 @@ def test_no_number_is_too_large_or_too_small_for_naive_bayes(scale: float) -> No
 
 
 def test_doubtful_labels_bound_what_they_leave_possible_together() -> None:
-    """Of 20 labels (1, .5), ``20 ln(θ_a + θ_b / 2) ≥ ln λ``: each leaves half to b, all together little."""
+    """The cut of 20 labels (1, .5): ``20 ln(θ_a + θ_b / 2) ≥ ln λ``: each leaves half to b, all together little."""
     found = forest(np.array([False]), 2)
     found.observe(np.zeros((20, 1)), np.tile([1.0, 0.5], (20, 1)))
     for level in (1.0, 0.75, 0.01, 0.0):

@@ -17,7 +17,7 @@ from quercus.storage import Store
 
 @pytest.fixture
 def steps(monkeypatch):
-    """What was flushed and renamed, in order."""
+    """The files that were flushed and renamed, in order."""
     done, fsync, replace = [], os.fsync, os.replace
 
     def noting_fsync(descriptor):
