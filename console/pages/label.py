@@ -22,10 +22,10 @@ from quercus.console.display import value_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of, waiting
-from quercus.files.schema import finite_number
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
+from quercus.specification.written_labels import finite_number
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import urllib3
 from integration.client.serving import QUERCUS, Serving
 from support.hooks import SECRET, Answer, Posted, RunningReceiver
 from support.proxy import running_proxy
@@ -87,6 +88,28 @@ def test_events_are_posted_signed_and_in_order_and_go_on_where_they_ended(
     assert three["data"]["label"] == {"plausibilities": {"o": 1.0, "s": 0.25}}
     assert "values" not in three["data"]
     assert receiver.posted[0].headers["content-type"] == "application/cloudevents+json"
+
+
+def test_a_recorded_message_can_be_sent_again_and_not_be_changed(
+    client: Client, hooked: str, tmp_path: Path, receive: Receive
+) -> None:
+    """A receiver recognises a replay: by the id that it has had, and by a time that cannot be moved."""
+    receiver = receive()
+    bridge(client, hooked, receiver.url, tmp_path / "state", 1)
+    (recorded,) = receiver.posted
+    later = str(recorded.timestamp + 3600)
+    body = json.dumps(recorded.event, ensure_ascii=False)
+    for changed, sent in (
+        ({}, body),
+        ({"webhook-timestamp": later}, body),
+        ({"webhook-id": "another"}, body),
+        ({}, body.replace('"o"', '"s"')),
+    ):
+        headers = {name: value for name, value in recorded.headers.items() if name.startswith("webhook-")}
+        urllib3.request("POST", receiver.url, body=sent.encode(), headers=headers | changed)
+    replayed, *altered = receiver.posted[1:]
+    assert (replayed.is_signed, replayed.id, replayed.timestamp) == (True, recorded.id, recorded.timestamp)
+    assert [each.is_signed for each in altered] == [False] * 3
 
 
 def test_what_is_not_taken_is_posted_again_under_its_id(
