@@ -222,7 +222,7 @@ def test_classes_that_a_spreadsheet_would_run(server: str, name: str, tmp_path: 
         client.push(name, [[1.0], [2.0]], ["=cmd|'C calc'!A0", "s"])
         client.wait_grown(name, timeout_s=60)
     plain = answers(server, name, tmp_path / "new.csv")[1]
-    assert (plain[1], plain[8][0]) == ("=cmd|'C calc'!A0", "=")
+    assert (plain[1], plain[8][0]) == (r"=cmd\|'C calc'!A0", "=")
     shielded = answers(server, name, tmp_path / "new.csv", "--for-spreadsheets")[1]
     assert shielded == [f"'{cell}" if cell.startswith("=") else cell for cell in plain]
     done = quercus("classify", name, str(tmp_path / "new.csv"), "--json", "--for-spreadsheets", server=server)
