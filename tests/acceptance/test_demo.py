@@ -158,7 +158,7 @@ def test_says_honestly_how_it_compares(finished: Finished) -> None:
 
 def test_the_forest_follows_a_stream_that_changes(finished: Finished) -> None:
     right = {
-        name: float(re.search(rf"  {name} +([\d.]+)% right of the last 1,000", finished.printed)[1])  # type: ignore[index]
+        name: float(re.search(rf"  {name} +([\d.]+) % right of the last 1,000", finished.printed)[1])  # type: ignore[index]
         for name in ("active-forest", "abc45")
     }
     assert right["active-forest"] > right["abc45"] + 20
