@@ -23,15 +23,16 @@ _OBJECTS: Final = (
 _CLAUSES: Final = re.compile(r"\b(CHECK|GENERATED|AS|STRICT|COLLATE|CONFLICT|WITHOUT ROWID|AUTOINCREMENT)\b")
 """Words of a table's text that change what may be stored or is read, and stand in no list of SQLite."""
 
-# Triggers and rules that Quercus did not make. Those of foreign keys are internal.
+# Triggers and rules that Quercus did not make, and whether they may change a row before it is stored. Those of foreign
+# keys are internal.
 _POSTGRES_TRIGGERS: Final = """
-SELECT 'trigger', t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+SELECT 'trigger', t.tgname, c.relname, t.tgtype & 66 <> 0 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s)
 UNION ALL
-SELECT 'rule', r.rulename, c.relname FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+SELECT 'rule', r.rulename, c.relname, true FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
 WHERE c.relkind <> 'v' AND c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s)
 UNION ALL
-SELECT 'row security', 'enabled', c.relname FROM pg_class c
+SELECT 'row security', 'enabled', c.relname, true FROM pg_class c
 WHERE c.relrowsecurity AND c.relnamespace = current_schema()::regnamespace AND c.relname = ANY(%s)
 ORDER BY 1, 2, 3
 """
@@ -51,16 +52,17 @@ AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = x.indexrelid AND 
 """
 
 
-def foreign_rules(connection: Connection) -> list[str]:
-    """Return, in words, the triggers and rules on tables of the store: they may change what is stored or read.
+def foreign_rules(connection: Connection) -> list[tuple[str, bool]]:
+    """Return, in words, the triggers and rules on tables of the store, each with whether it is refused.
 
-    Quercus has none. It costs a look into the list of the database's objects.
+    Quercus has none. It costs a look into the list of the database's objects. On PostgreSQL triggers that run after a
+    row is stored are allowed: tools for replication and audits make them.
     """
     if connection.dialect.name == "sqlite":
-        found = driver_of(connection).execute(TRIGGERS).fetchall()
+        found = [(*each, True) for each in driver_of(connection).execute(TRIGGERS)]
     else:
         found = _driver_rows(connection, _POSTGRES_TRIGGERS, 3)
-    return [said_of_rule(*each) for each in found]
+    return [(said_of_rule(*each[:3]), bool(each[3])) for each in found]
 
 
 def said_of_rule(kind: str, name: str, table: str) -> str:
@@ -69,9 +71,10 @@ def said_of_rule(kind: str, name: str, table: str) -> str:
 
 
 def refuse_foreign_rules(connection: Connection, store: str) -> None:
-    """Raise `CorruptStore` if there are triggers or rules on tables of the store."""
-    for said in foreign_rules(connection):
-        raise CorruptStore(f"{store} {said}: remove it, or restore a backup; quercus check tells more")
+    """Raise `CorruptStore` if a trigger or a rule on a table of the store may change what is stored."""
+    for said, is_refused in foreign_rules(connection):
+        if is_refused:
+            raise CorruptStore(f"{store} {said}: remove it, or restore a backup; quercus check tells more")
 
 
 def schema_faults(connection: Connection) -> Iterator[tuple[str, bool]]:
@@ -79,8 +82,8 @@ def schema_faults(connection: Connection) -> Iterator[tuple[str, bool]]:
 
     Each with whether it is damage. Tables, views and indices of others change nothing that Quercus stores or reads.
     """
-    for said in foreign_rules(connection):
-        yield f"the database {said}", True
+    for said, is_refused in foreign_rules(connection):
+        yield f"the database {said}", is_refused
     if connection.dialect.name == "sqlite":
         yield from _sqlite_faults(driver_of(connection))
     else:

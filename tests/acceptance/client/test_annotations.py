@@ -26,4 +26,6 @@ def test_an_export_is_stated_once(server: str, name: str, table_t: Path, tmp_pat
     assert (said.instance, said.labeller, said.label, said.kind) == ("3", "ann", "o", "stated")
     wrong = quercus("push", name, str(path), "--from", "labelbox", server=server)
     assert wrong.returncode == 2
-    assert "must be one of argilla, doccano, label-studio, prodigy" in " ".join(wrong.stderr.replace("│", " ").split())
+    assert "must be one of argilla, doccano, label-studio, prodigy" in " ".join(
+        wrong.stderr.replace("│", " ").split()
+    )
