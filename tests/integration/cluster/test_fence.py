@@ -138,7 +138,7 @@ def test_a_stopped_grower_changes_nothing_when_it_goes_on(
     assert contents(postgres_url) == before
     assert store.snapshot("m").data == b"fresh"
     assert published_stale(postgres_url) == []
-    assert verify_store(postgres_url) == []
+    assert not any(fault.is_damage for fault in verify_store(postgres_url))  # it remarks the triggers
 
 
 def test_without_a_fence_it_would(store: Store, postgres_url: str, begin: Callable[..., Worker]) -> None:

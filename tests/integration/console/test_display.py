@@ -102,7 +102,7 @@ def test_neighbours_are_shown_to_the_holder(client: Client, visitor: Visitor) ->
     found = re.search(r'data-url="(/m/c-near/label/neighbours/c-near/\d+)"', page)
     assert found is not None
     rows = visitor.get(found[1]).text
-    assert "<b>yes</b>" in rows
+    assert re.search(r"<b class=\"mark mark-\d\">yes</b>", rows)
     assert query.instance in rows
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from support.command_line import quercus
 from support.consoles import ConsoleProcess, Visitor
 
 from quercus.client import Client, Nominal, Specification
+from quercus.client.keys import UNSEEN_S
 
 ROLES = ("reader", "labeller", "operator")
 
@@ -70,6 +72,7 @@ def test_pages_are_offered_by_role_and_refused_by_the_server(guarded: Guarded) -
 def test_a_labeller_answers_under_the_name_of_the_token(guarded: Guarded) -> None:
     visitor = guarded.visitor("labeller")
     page = visitor.get("/m/m/label").text
+    time.sleep(UNSEEN_S)
     lease = {
         name: page.partition(f'name="{name}" value="')[2].partition('"')[0]
         for name in ("query", "lease_token")

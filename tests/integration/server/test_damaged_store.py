@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sqlite3
+import struct
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -32,6 +33,7 @@ from quercus.proto.v1 import (
 from quercus.server.gate import access
 from quercus.server.transfer.stored_contents import CELLS as READ_ALONE
 from quercus.server.transfer.stored_contents import StoredModel
+from quercus.server.wire.snapshots import FORMAT
 from quercus.storage import CorruptStore, Store, file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.moving import move_store
@@ -39,6 +41,8 @@ from quercus.storage.admin.verify import verify_store
 from quercus.storage.admin.verify_columns import ENUMERATIONS
 from quercus.storage.schema import metadata
 
+UNREADABLE = struct.pack("<4I", FORMAT, 0, 0, 0) + b"damaged"
+"""A tree of today's format that no message can be read from."""
 NO_ROWS = {"grower", "growing"}  # of a store in a file
 CHECKED = [(table, column) for table, column in CELLS if table not in NO_ROWS and column != "credential"]
 
@@ -126,7 +130,7 @@ def test_no_damage_ends_in_a_traceback(full: Path, copy: Path, seed: int) -> Non
         ("query.reason", b"\xff", "reason: cannot be read"),
         ("query.asked", b"{}", "asked: is not the position"),
         ("display.data", b"\xff", "display: is not a serialised"),
-        ("snapshot.data", b"\4\0\0\0" + bytes(12) + b"damaged", "data: cannot be read"),
+        ("snapshot.data", UNREADABLE, "data: cannot be read"),
         ("token.roles", "king", "roles: are 'king'"),
         ("token.models", "[1]", "models: "),
         ("token.digest", b"short", "digest: has 5 bytes"),
@@ -273,7 +277,7 @@ DAMAGES = [
     ("log.kind", 77),
     ("query.reason", b"\xff"),
     ("query.state", 77),
-    ("snapshot.data", b"\4\0\0\0" + bytes(12) + b"damaged"),
+    ("snapshot.data", UNREADABLE),
     ("policy.reliability", 9),
     ("vocabulary.value", b"\xff"),
     ("query_history.step", 77),

@@ -224,7 +224,7 @@ def test_model_that_cannot_be_grown_does_not_stop_the_others(
     live.api.create("fine")
     live.api.push(tools.table_t("fine"))
     assert live.api.grown("fine", 21).nodes.counts[0] == 21
-    with tools.refused(grpc.StatusCode.DATA_LOSS, "stored data cannot be read"):
+    with tools.refused(grpc.StatusCode.DATA_LOSS, "model broken is damaged: specification"):
         live.api.get("broken")
 
 

@@ -154,7 +154,7 @@ def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[
         66,
         63 / 66,
     )
-    assert accuracy_text(found) == "95.5% right of the last 66 labels that came after a prediction  █▇"
+    assert accuracy_text(found) == "95.5 % right of the last 66 labels that came after a prediction  █▇"
 
 
 def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., Any], tmp_path: Path) -> None:
