@@ -41,6 +41,7 @@ class SpreadChannel:
         self._open = open_channel
         self._lock = threading.RLock()
         self._members = [_Member(open_channel())]
+        self._is_closed = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._members[0].channel, name)
@@ -52,6 +53,8 @@ class SpreadChannel:
 
     def close(self) -> Any:
         """Close all connections; an asyncio channel must be awaited."""
+        with self._lock:
+            self._is_closed = True
         closings = [member.channel.close() for member in self._members]
         return _all_of(closings) if closings[0] is not None else None
 
@@ -59,7 +62,8 @@ class SpreadChannel:
         """Return the connection for another long call, and count the call."""
         with self._lock:
             chosen = min(self._members, key=_long_calls)
-            if chosen.long_calls >= LONG_CALLS_OF_CONNECTION and len(self._members) < MAX_CONNECTIONS:
+            is_full = chosen.long_calls >= LONG_CALLS_OF_CONNECTION
+            if is_full and len(self._members) < MAX_CONNECTIONS and not self._is_closed:
                 chosen = _Member(self._open())
                 self._members.append(chosen)
             chosen.long_calls += 1
@@ -71,8 +75,15 @@ class SpreadChannel:
 
     def _spread(self, kind: str, path: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         @cache
-        def method_of(member: _Member) -> Any:
+        def made(member: _Member) -> Any:
             return getattr(member.channel, kind)(path, *args, **kwargs)
+
+        def method_of(member: _Member) -> Any:
+            """Return the method on a connection; gRPC crashes if one is made on a connection that is closed."""
+            with self._lock:
+                return made(self._members[0] if self._is_closed else member)
+
+        made(self._members[0])
 
         def short(*args: Any, **kwargs: Any) -> Any:
             return method_of(min(self._members, key=_long_calls))(*args, **kwargs)
