@@ -73,7 +73,7 @@ COMMANDS = {
     "check": (
         "store",
         "check",
-        "Check that a store is consistent: file, references, logs without gaps, counts, budgets, queries.",
+        "Check a store: file, tables and triggers, every cell as the service reads it, logs, counts, budgets, queries.",
     ),
     "export": ("store", "export", "Write a model's evidence to a file."),
     "import": (

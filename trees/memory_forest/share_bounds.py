@@ -21,7 +21,7 @@ def share_bounds(theta: Floats, weight: float, level: float) -> tuple[Floats, Fl
     --------
     >>> lower, upper = share_bounds(np.array([0.0, 0.5, 1.0]), 10.0, 0.15)
     >>> lower.round(4).tolist(), upper.round(4).tolist()
-    ([0.0, 0.2189, 0.8272], [0.1728, 0.7811, 1.0])
+    ([0.0, 0.219, 0.8272], [0.1728, 0.781, 1.0])
     """
     if level == 1.0:
         return theta, theta

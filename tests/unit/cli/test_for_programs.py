@@ -115,7 +115,7 @@ def test_text_that_is_not_utf_8_is_an_error_in_words_and_can_be_printed(
 ) -> None:
     """The shell hands over bytes of another encoding as half surrogates."""
     assert run(monkeypatch, "models", "show", "caf\udce9", "--server", "127.0.0.1:1") == 1
-    assert capsys.readouterr().err == "error: 'models/caf\\udce9' is not text in UTF-8\n"
+    assert capsys.readouterr().err == "error: name: is 'models/caf\\udce9', must be text in Unicode\n"
     stream = io.TextIOWrapper(io.BytesIO(), "ascii")
     main._accept_all_characters(stream)
     stream.write("wrote caf\udce9.db")
