@@ -18,3 +18,10 @@ form.addEventListener("input", (event) => {
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });
+
+// What was typed or chosen before this script came, or put back by a reload, counts too.
+const isChanged = (field) =>
+  field.options
+    ? [...field.options].some((option) => option.selected !== option.defaultSelected)
+    : "defaultValue" in field && field.value !== field.defaultValue;
+if ([...form.elements].some(isChanged)) show();

@@ -268,6 +268,7 @@ def test_an_answer_at_which_the_console_fails_delays_no_other(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_lost_server_loses_no_answer(visit: Visit, tmp_path: Path) -> None:
     server = Serving(tmp_path)
     console = ConsoleProcess(server.address)
