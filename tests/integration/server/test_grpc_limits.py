@@ -35,7 +35,8 @@ def test_statuses_of_the_limits_are_declared(live: Any) -> None:
         return seen(lambda: live.api.channel.unary_unary(method)(request, **options))
 
     large = [("x-filler", "y" * MAX_METADATA_BYTES)]
-    lease = query_pb2.LeaseQueriesRequest(model="models/-", labeller="ann", wait={"seconds": 60})
+    live.api.create("has-no-queries")
+    lease = query_pb2.LeaseQueriesRequest(model="models/has-no-queries", labeller="ann", wait={"seconds": 60})
     found = {
         "message": ask(flood.GET, bytes(17 * 1024 * 1024), timeout=flood.CALL_S),
         "metadata": ask(flood.GET, metadata=large, timeout=flood.CALL_S),
