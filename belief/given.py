@@ -5,7 +5,6 @@ plausibilities (a class left out is impossible), a mapping of sets of classes to
 the order of the frame, a mass function, or one of the labels of `quercus.belief.label`.
 """
 
-import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import MIN_CLASSES, full_mask
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, check_label
 from quercus.belief.mass import MassFunction
+from quercus.belief.missing import is_missing
 
 
 class LabelReader:
@@ -108,12 +108,3 @@ class LabelReader:
         self.class_mask(list(given), field)
         values = [given.get(name, 0.0) for name in self.classes]
         return Plausibilities(tuple(check_contour(values, len(self.classes), field).tolist()))
-
-
-def is_missing(given: object) -> bool:
-    """Return whether a label is missing: None, NaN, or a value that is not equal to itself such as pandas' NA."""
-    if given is None:
-        return True
-    if isinstance(given, float | np.floating):
-        return math.isnan(given)
-    return type(given).__name__ in {"NAType", "NaTType"}

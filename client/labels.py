@@ -1,23 +1,26 @@
 """Labels in the forms that people write, and their compact forms on the wire.
 
-A label is: ``None``, NaN or pandas' NA (nothing is known), a class name, a set or list of names (one of
-these), a dict ``name -> plausibility`` (a name left out is impossible), a dict ``frozenset of names ->
-mass``, a one-dimensional array of plausibilities in the order of the frame, or an object with
-``focal = ((mask, mass), ...)`` such as ``quercus.belief.mass.MassFunction``.
+A label is: ``None``, NaN or pandas' NA (nothing is known), a class (its name, or a truth value or number of which
+:mod:`quercus.specification.values` makes its name), a set or list of classes (one of these), a dict
+``class -> plausibility`` (a class left out is impossible), a dict ``frozenset of classes -> mass``, a one-dimensional
+array of plausibilities in the order of the frame, or an object with ``focal = ((mask, mass), ...)`` such as
+``quercus.belief.mass.MassFunction``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from numbers import Integral, Real
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
-from quercus.client.missing import is_missing
 from quercus.client.results import Floats
 from quercus.proto.v1 import values_pb2
+from quercus.specification.values import Spellings, canonical_cell
 
 
 @runtime_checkable
@@ -32,6 +35,7 @@ class MassLike(Protocol):
 
 LabelLike = (
     str
+    | float
     | Collection[str]
     | Mapping[str, float]
     | Mapping[frozenset[str], float]
@@ -53,6 +57,7 @@ class LabelEncoder:
     def __init__(self, classes: Sequence[str]) -> None:
         self.classes = tuple(classes)
         self._bit = {name: 1 << index for index, name in enumerate(self.classes)}
+        self._spellings = Spellings(self.classes)
         self._full = (1 << len(self.classes)) - 1
 
     def encode_label(self, label: LabelLike, field: str = "label") -> values_pb2.Label:
@@ -65,9 +70,9 @@ class LabelEncoder:
         """
         if is_missing(label):
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
-        if isinstance(label, str):
-            self.class_mask([label], field)
-            return values_pb2.Label(class_name=label)
+        if _is_name(label):
+            (name,) = self._class_names(self.class_mask([label], field))
+            return values_pb2.Label(class_name=name)
         kind, content = self._parse_label(label, field)
         if kind == "set":
             return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._class_names(content)))
@@ -95,11 +100,11 @@ class LabelEncoder:
         rows = [self._indicator_vector(content) if kind == "set" else content for kind, content in parsed]
         return self._encode_contours(np.array(rows, dtype=np.float64), start)
 
-    def class_mask(self, names: Collection[str], field: str) -> int:
-        """Return the bit mask of a set of names."""
+    def class_mask(self, names: Collection[Any], field: str) -> int:
+        """Return the bit mask of a set of classes, which a name, a truth value or a number may name."""
         mask = 0
         for name in names:
-            bit = self._bit.get(name)
+            bit = self._bit.get(name) or self._bit.get(self._spelled(name))
             if bit is None:
                 raise invalid(field, f"{name!r} is not a class; the classes are {', '.join(self.classes)}")
             mask |= bit
@@ -107,11 +112,19 @@ class LabelEncoder:
             raise invalid(field, "the set of classes is empty; use None for a vacuous label")
         return mask
 
+    def _spelled(self, name: Any) -> str:
+        """Return a class as the frame spells it; empty if it is none."""
+        try:
+            text = canonical_cell(name)
+        except ValueError:
+            return ""
+        return "" if text is None else self._spellings.of(text) or ""
+
     def _parse_label(self, label: LabelLike, field: str) -> tuple[str, Any]:
         """(kind, content): set -> mask, contour -> list of float, mass -> list of (mask, mass)."""
         if is_missing(label):
             return "set", self._full
-        if isinstance(label, str):
+        if _is_name(label):
             return "set", self.class_mask([label], field)
         if isinstance(label, MassLike):
             return "mass", [(int(mask), float(mass)) for mask, mass in label.focal]
@@ -119,10 +132,8 @@ class LabelEncoder:
             return "contour", self._parse_array(label, field)
         if isinstance(label, Mapping):
             return self._parse_mapping(label, field)
-        if isinstance(label, Collection):
-            wrong = next((name for name in label if not isinstance(name, str)), None)
-            if wrong is None:
-                return "set", self.class_mask(label, field)
+        if isinstance(label, Collection) and all(_is_name(each) and not _is_fraction(each) for each in label):
+            return "set", self.class_mask(label, field)
         raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
 
     def _parse_array(self, label: NDArray[Any], field: str) -> list[float]:
@@ -143,9 +154,10 @@ class LabelEncoder:
             raise invalid(
                 field, "has a number that is too large; plausibilities and masses lie in [0, 1]"
             ) from None
-        if all(isinstance(key, str) for key in values):
+        if all(map(_is_name, values)):
             self.class_mask(list(values), field)
-            return "contour", [values.get(name, 0.0) for name in self.classes]
+            named = {key if key in self._bit else self._spelled(key): value for key, value in values.items()}
+            return "contour", [named.get(name, 0.0) for name in self.classes]
         if all(isinstance(key, frozenset | tuple) for key in values):
             return "mass", [(self.class_mask(key, field), value) for key, value in values.items()]
         raise invalid(
@@ -164,6 +176,15 @@ class LabelEncoder:
 
     def _indicator_vector(self, mask: int) -> list[float]:
         return [1.0 if mask & self._bit[name] else 0.0 for name in self.classes]
+
+
+def _is_name(label: object) -> TypeGuard[Any]:
+    return isinstance(label, str | Real | np.bool_)
+
+
+def _is_fraction(label: object) -> bool:
+    """Return whether a label is a float, of which several are plausibilities that should be an array."""
+    return isinstance(label, Real) and not isinstance(label, Integral)
 
 
 def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> LabelLike:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from quercus.belief.missing import is_missing
 from quercus.client.display_messages import display_to_proto
 from quercus.client.errors import (
     AlreadyExists,
@@ -28,10 +29,9 @@ from quercus.client.errors import (
 )
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import filled
-from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.retrying import OUTAGE_S, Outage
-from quercus.client.rows import Chunk, RowEncoder, is_frame
+from quercus.client.rows import Chunk, RowEncoder, frame_of, is_frame
 from quercus.client.transport import MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
 from quercus.specification.display import DisplayItem
@@ -104,7 +104,9 @@ class Batcher:
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
-        self._given_labels = _by_class(labels, specification.classes) if is_frame(labels) else labels
+        self._given_labels = (
+            _by_class(frame_of(labels, "labels"), specification.classes) if is_frame(labels) else labels
+        )
         is_many = labels is None or _is_matrix(self._given_labels)
         self._label_source = None if is_many else _values_per_row(labels, "labels")
         self._id_source = None if ids is None else _values_per_row(ids, "ids")
@@ -177,23 +179,23 @@ def _is_matrix(labels: object) -> bool:
 
 
 def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
-    """Return plausibilities (n, l) from a DataFrame with a column for each class."""
+    """Return plausibilities (n, l) from a frame with a column for each class."""
     if set(frame.columns) != set(classes):
         columns, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
-        raise invalid(
-            "labels", f"the columns of the DataFrame are {columns}; they must be the classes {names}"
-        )
+        raise invalid("labels", f"the columns of the frame are {columns}; they must be the classes {names}")
     try:
-        plausibilities: Floats = frame[list(classes)].to_numpy(dtype=np.float64)
+        plausibilities: Floats = frame.select(list(classes)).to_numpy().astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise invalid("labels", f"the DataFrame must hold plausibilities: {error}") from None
+        raise invalid("labels", f"the frame must hold plausibilities: {error}") from None
     return plausibilities
 
 
 def _values_per_row(given: Any, name: str) -> Iterator[Any]:
     if isinstance(given, str | bytes | Mapping):
         raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
-    return iter(given)
+    return iter(
+        given.to_pylist() if hasattr(given, "to_pylist") else given
+    )  # a column of Arrow has cells of its own
 
 
 def _id_texts(taken: list[Any], start: int) -> Iterator[str]:

@@ -1,16 +1,19 @@
 """Rows in the forms that people use, packed for the wire.
 
-Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes),
-numpy arrays (n, K) and pandas DataFrames. Numbers stay numbers, nominal values become indices, ``None`` and
-NaN are missing. In a *numeric* numpy array a nominal column holds indices into the attribute's values
-already.
+Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes), numpy arrays
+(n, K), and data frames of pandas, polars, Arrow and whatever else `narwhals` reads. Numbers stay numbers, moments
+become seconds since 1970 UTC, nominal values become indices (:mod:`quercus.specification.values` says which cell is
+which value), ``None`` and NaN are missing. In a *numeric* numpy array a nominal column holds indices into the
+attribute's values already.
+
+A frame has a column for each attribute, and may have others. A dict leaves out what is missing, and has no key that is
+no attribute: a misspelt key would be missing for ever.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
-from quercus.client.missing import is_missing
 from quercus.client.results import Between, Floats, Specification
 from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.values import Spellings, canonical_cell, seconds_of
 
 UNKNOWN = -1.0
 """Code of a nominal value that the model does not list yet; such rows are sent by name."""
@@ -45,20 +49,40 @@ class Chunk:
 
 
 def is_frame(rows: object) -> bool:
-    """Return whether an object is a pandas DataFrame; this test never imports pandas."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(rows, pandas.DataFrame)
+    """Return whether an object is a data frame or a table of any library; none is imported for this test."""
+    return hasattr(rows, "columns") and (
+        hasattr(rows, "__dataframe__") or hasattr(rows, "__arrow_c_stream__")
+    )
+
+
+def frame_of(rows: Any, field: str) -> Any:
+    """Return a data frame of any library as one of narwhals.
+
+    Raises
+    ------
+    InvalidArgument
+        Narwhals knows no such frame, or it holds no data yet, as a query of polars or Dask.
+    """
+    import narwhals.stable.v2 as narwhals  # noqa: PLC0415 - who has no frame need not wait for it
+
+    try:
+        return narwhals.from_native(rows, eager_only=True)
+    except TypeError:
+        reason = f"{type(rows).__module__}.{type(rows).__name__} is no frame that holds its data"
+        raise invalid(field, f"{reason}: collect it, or convert it to Arrow or pandas") from None
 
 
 def row_chunks(rows: Any, size: int) -> Iterator[Chunk]:
     """Yield the input in pieces of at most ``size`` rows; never hold more than one piece of an iterable."""
+    if is_frame(rows):
+        rows = frame_of(rows, "rows")
     if isinstance(rows, np.ndarray) or is_frame(rows):
-        if rows.ndim != 2:
+        if isinstance(rows, np.ndarray) and rows.ndim != 2:
             raise invalid(
                 "rows", f"expected a two-dimensional array (rows, attributes), got shape {rows.shape}"
             )
         for start in range(0, len(rows), size):
-            piece = rows.iloc[start : start + size] if is_frame(rows) else rows[start : start + size]
+            piece = rows[start : start + size]
             yield Chunk(start, len(piece), piece)
         return
     if isinstance(rows, str | bytes | Mapping):
@@ -106,6 +130,7 @@ class RowEncoder:
             {value: float(i) for i, value in enumerate(a.values)} if isinstance(a, Nominal) else None
             for a in self.attributes
         ]
+        self._spellings = [Spellings(index or ()) for index in self._indices]
 
     def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
         """Return the message of a chunk, and whether it holds nominal values that the model does not list.
@@ -148,8 +173,9 @@ class RowEncoder:
     def _frame_columns(self, frame: Any) -> list[Cells]:
         missing = [name for name in self.names if name not in frame.columns]
         if missing:
-            raise invalid("rows", f"the DataFrame has no column {', '.join(map(repr, missing))}")
-        return [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in self.names]
+            there = f"its columns are {', '.join(map(repr, frame.columns[:12]))}"
+            raise invalid("rows", f"the frame has no column {', '.join(map(repr, missing))}; {there}")
+        return [frame[name].to_list() for name in self.names]
 
     def _row_cells(self, row: Any, number: int) -> Sequence[Any]:
         if isinstance(row, Mapping):
@@ -216,20 +242,27 @@ class RowEncoder:
         return index.get(text, UNKNOWN)
 
     def _nominal_text(self, column: int, cell: Any, row: int) -> str | None:
-        """Return a nominal value as text; ``None`` for a missing one."""
-        if is_missing(cell):
-            return None
-        if isinstance(cell, str | int | np.integer | np.bool_):
-            return str(cell)
-        reason = f"the attribute is nominal and takes text, got {cell!r} ({type(cell).__name__})"
-        raise invalid(f"rows[{row}].{self.names[column]}", reason)
+        """Return a nominal value as the attribute spells it; ``None`` for a missing one.
+
+        A value that the attribute does not have yet may have another spelling among those that it has learned since:
+        the server decides.
+        """
+        try:
+            text = canonical_cell(cell)
+        except ValueError as error:
+            raise invalid(f"rows[{row}].{self.names[column]}", str(error)) from None
+        return None if text is None else self._spellings[column].of(text) or text
 
     def _numeric_value(self, column: int, cell: Any, row: int) -> float:
         if is_missing(cell):
             return float("nan")
-        if isinstance(cell, str | bytes):
+        seconds = seconds_of(cell)
+        if seconds is not None:
+            return seconds
+        if isinstance(cell, str | bytes | np.timedelta64):
+            kind = "text" if isinstance(cell, str) else type(cell).__name__
             raise invalid(
-                f"rows[{row}].{self.names[column]}", f"the attribute is numeric, got the text {cell!r}"
+                f"rows[{row}].{self.names[column]}", f"the attribute is numeric, got the {kind} {cell!r}"
             )
         try:
             return float(cell)
@@ -251,7 +284,7 @@ class RowEncoder:
                 if self._indices[k] is None:
                     values[name].number = packed[i, k]
                 else:
-                    values[name].nominal = str(columns[k][i])
+                    values[name].nominal = self._nominal_text(k, columns[k][i], i) or ""
         return values_pb2.Rows(named=named)
 
 

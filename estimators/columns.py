@@ -10,16 +10,18 @@ import math
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
-from quercus.belief.given import is_missing
+from quercus.belief.missing import is_missing
 from quercus.client.results import Between as GivenBetween
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
+from quercus.specification.values import Spellings, canonical_cell, canonical_text, is_truth, seconds_of
 from quercus.trees import Between, Value
 
 
@@ -62,7 +64,7 @@ class FittedColumns:
     """
 
     attributes: tuple[Attribute, ...]
-    codes: tuple[Mapping[Hashable, int] | None, ...]
+    codes: tuple[Mapping[str, int] | None, ...]
 
     @classmethod
     def of(cls, X: Any, nominal: object = "from_dtype", *, as_they_come: bool = False) -> "FittedColumns":
@@ -88,11 +90,15 @@ class FittedColumns:
         """
         columns = list(_named_columns(X))  # two may have one name
         forced = _forced_nominal(nominal, [name for name, _ in columns])
-        codes: list[Mapping[Hashable, int] | None] = []
+        codes: list[Mapping[str, int] | None] = []
         for k, (name, column) in enumerate(columns):
             named = _is_nominal(column, name) if forced is None else k in forced
-            values = _nominal_values(column, name, as_they_come=as_they_come) if named else ()
-            codes.append({value: i for i, value in enumerate(values)} if named else None)
+            if not named:
+                codes.append(None)
+            elif as_they_come:
+                codes.append(_with_names({}, _cells_with_values(column, name)))
+            else:
+                codes.append({value: i for i, value in enumerate(_nominal_values(column, name))})
         names = distinct_names(name for name, _ in columns)
         attributes = tuple(_declare_attribute(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
@@ -100,7 +106,7 @@ class FittedColumns:
     def with_new_names(self, X: Any) -> "FittedColumns":
         """Return the columns with the new names of `X` in addition to the known ones, which keep their places."""
         more = tuple(
-            None if known is None else _with_names(known, _nominal_values(column, name, as_they_come=True))
+            None if known is None else _with_names(known, _cells_with_values(column, name))
             for (name, column), known in zip(_named_columns(X), self.codes, strict=True)
         )
         attributes = tuple(
@@ -168,9 +174,15 @@ def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tu
     return tuple(names)
 
 
-def _with_names(codes: Mapping[Hashable, int], values: Iterable[Hashable]) -> Mapping[Hashable, int]:
-    """Return codes with those of new values after them."""
-    return {name: i for i, name in enumerate(dict.fromkeys((*codes, *values)))}
+def _with_names(codes: Mapping[str, int], values: Iterable[object]) -> Mapping[str, int]:
+    """Return codes with those of the names of new values after them."""
+    more, spellings = dict(codes), Spellings(codes)
+    for value in values:
+        name = spellings.name(canonical_cell(value) or "")
+        if name not in more:
+            more[name] = len(more)
+            spellings = Spellings(more)
+    return more
 
 
 def _declare_attribute(name: str, values: Iterable[Hashable] | None) -> Attribute:
@@ -218,27 +230,37 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
         return True
     if kind.kind != "O":
         if kind.kind not in "fiub":
-            raise TypeError(f"column {name!r} is of dtype {kind}: the argument must be a string or a number")
+            advice = "; of moments make seconds: (column - pandas.Timestamp(0)).dt.total_seconds()"
+            raise TypeError(
+                f"column {name!r} is of dtype {kind}: the argument must be a string or a number"
+                f"{advice if kind.kind == 'M' else ''}"
+            )
         return False
     return not all(isinstance(cell, int | float | np.number) or is_missing(cell) for cell in column)
 
 
-def _nominal_values(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[Hashable]:
-    """Return the values of a nominal column: its categories in order, else sorted, numbers before text."""
+def _nominal_values(column: Any, name: Hashable) -> Sequence[str]:
+    """Return the names of a nominal column: its categories in order, else sorted, numbers before text."""
+    values = _cells_with_values(column, name)
+    if str(column.dtype) != "category":
+        values = sorted(values, key=lambda value: (isinstance(value, str), value))
+    names = dict.fromkeys(text for value in values if (text := canonical_cell(value)) is not None)
+    return tuple(dict.fromkeys(canonical_text(text).lower() for text in names) if is_truth(names) else names)
+
+
+def _cells_with_values(column: Any, name: Hashable) -> Sequence[Any]:
+    """Return the different cells of a nominal column that have a value, as they come; of categories all, in order."""
     if str(column.dtype) == "category":
         return tuple(column.cat.categories.tolist())
     cells = enumerate(_python_cells(column))
-    seen = dict.fromkeys(cell for row, cell in cells if _has_value(cell, name, row))
-    if as_they_come:
-        return tuple(seen)
-    return sorted(seen, key=lambda value: (isinstance(value, str), value))
+    return tuple(dict.fromkeys(cell for row, cell in cells if _has_value(cell, name, row)))
 
 
 def _has_value(cell: object, name: Hashable, row: int) -> bool:
     """Return whether a cell of a nominal column has a value."""
-    if is_missing(cell):
+    if is_missing(cell) or cell == "":
         return False
-    if not isinstance(cell, str | bytes | int | float | np.generic):
+    if not isinstance(cell, str | int | float | np.generic):
         reason = f"the argument must be a string or a number, not {type(cell).__name__!r}"
         hint = f"; {FOR_PREDICTION}" if isinstance(cell, UNCERTAIN) else ""
         raise TypeError(f"rows[{row}], column {name!r}: {reason}{hint}")
@@ -269,6 +291,9 @@ def _numeric_column(column: Any, name: Hashable) -> Floats:
 def _cell_number(cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
         raise ValueError(f"rows[{row}], column {name!r} holds numbers, not {shown(cell)}: {FOR_PREDICTION}")
+    seconds = seconds_of(cell)
+    if seconds is not None:
+        return seconds
     try:
         return float(cell)
     except OverflowError:
@@ -281,20 +306,33 @@ def _not_finite(name: Hashable, row: int) -> ValueError:
     return ValueError(f"rows[{row}], column {name!r} holds a number that is infinite or too large")
 
 
-def _code_of(codes: Mapping[Hashable, int], cell: Any, name: Hashable, row: int) -> float:
+def _code_of(codes: Mapping[str, int], cell: Any, name: Hashable, row: int) -> float:
+    found = codes.get(cell) if isinstance(cell, str) else None
+    if found is not None:
+        return found
     if isinstance(cell, UNCERTAIN):
         raise ValueError(f"rows[{row}], column {name!r} holds names, not {shown(cell)}: {FOR_PREDICTION}")
-    return math.nan if is_missing(cell) else codes.get(cell, math.nan)
+    try:
+        text = canonical_cell(cell)
+    except ValueError as error:
+        raise ValueError(f"rows[{row}], column {name!r}: {error}") from None
+    spelled = None if text is None else _spellings(tuple(codes)).of(text)
+    return math.nan if spelled is None else codes[spelled]
 
 
-def _value_of(codes: Mapping[Hashable, int] | None, cell: Any, name: Hashable, row: int) -> Value:
+_spellings = lru_cache(maxsize=64)(Spellings)
+
+
+def _value_of(codes: Mapping[str, int] | None, cell: Any, name: Hashable, row: int) -> Value:
     if isinstance(cell, tuple | Between | GivenBetween):
         return _range_of(cell, name, row)
     if isinstance(cell, frozenset | set):
         known = frozenset(
-            _cell_number(each, name, row) if codes is None else codes[each]
+            found
             for each in cell
-            if codes is None or each in codes
+            if not math.isnan(
+                found := _cell_number(each, name, row) if codes is None else _code_of(codes, each, name, row)
+            )
         )
         if codes is None and any(map(math.isinf, known)):
             raise _not_finite(name, row)

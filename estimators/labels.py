@@ -12,9 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput
-from quercus.belief.given import LabelReader, is_missing
+from quercus.belief.given import LabelReader
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction
+from quercus.belief.missing import is_missing
 from quercus.estimators.columns import is_frame
 
 TEXT_OF_MISSING = frozenset({"nan", "<NA>"})

@@ -6,10 +6,10 @@ The rule, for the names of a nominal attribute and of the classes:
 - A whole number that is written with a fraction of zeros, ``-?\d+\.0+``, is the integer: a column of whole numbers in
   which one cell is missing comes as ``101.0`` from pandas, and as ``101`` from a file. ``1.10``, ``1e3`` and ``007``
   stay.
-- Where all names are spellings of true and false, case does not matter: pandas writes ``True``, Parquet ``true``, and R
-  ``TRUE``.
+- Where all names are spellings of true and false, a model that is made from them spells them ``true`` and ``false``:
+  pandas writes ``True``, Parquet ``true``, and R ``TRUE``.
+- A cell takes the spelling of its attribute: a truth value in another case is the one that the attribute has.
 - Elsewhere case matters, and so does space inside: what differs in these is two values.
-- A cell takes the spelling of its attribute.
 
 Moments are numbers: seconds since 1970 UTC.
 """
@@ -24,6 +24,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, Final
+
+from quercus.belief.missing import is_missing
 
 _TRUTH: Final = frozenset({"true", "false"})
 _WHOLE: Final = re.compile(r"(-?\d+)\.0+", re.ASCII)
@@ -92,21 +94,6 @@ def canonical_cell(cell: Any) -> str | None:
     raise ValueError(f"{_shown(cell)} ({kind}) is no name: a name is text, a truth value or a number")
 
 
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell is ``None``, NaN, or ``NA`` or ``NaT`` of pandas and NumPy, which are never imported here.
-
-    Examples
-    --------
-    >>> [is_missing(cell) for cell in (None, float("nan"), Decimal("NaN"), 0, "", "nan")]
-    [True, True, True, False, False, False]
-    """
-    if cell is None or type(cell).__name__ in {"NAType", "NaTType"}:
-        return True
-    if isinstance(cell, Real | Decimal):
-        return cell != cell  # noqa: PLR0124 - NaN alone differs from itself
-    return type(cell).__name__ in {"datetime64", "timedelta64"} and str(cell) == "NaT"
-
-
 def is_truth(names: Iterable[str]) -> bool:
     """Return whether all names, at least one, are spellings of true and false.
 
@@ -132,36 +119,45 @@ class Spellings:
     >>> spellings = Spellings(["101", "102"])
     >>> spellings.of("101.0"), spellings.of("103.0"), spellings.name("103.0")
     ('101', None, '103')
-    >>> Spellings(["True", "False"]).of("true"), Spellings(["true", "maybe"]).of("True"), Spellings([]).name("TRUE")
+    >>> Spellings(["True", "False"]).of("true"), Spellings(["Red"]).of("red"), Spellings([]).name("TRUE")
     ('True', None, 'true')
     """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name: name for name in names}
-        self._ignores_case = not self._names or is_truth(self._names)
-        self._by_key = {self._key(name): name for name in reversed(self._names)}
-
-    def _key(self, text: str) -> str:
-        text = canonical_text(text)
-        lowered = text.lower()
-        return lowered if self._ignores_case and lowered in _TRUTH else text
+        self._canonical = {canonical_text(name): name for name in reversed(self._names)}
+        truth = [name for name in self._canonical if name.lower() in _TRUTH]
+        self._is_truth = len(truth) == len(self._names)
+        self._in_any_case: dict[str, str] = {}
+        if len({name.lower() for name in truth}) == len(truth):  # else they are told apart by case
+            self._in_any_case = {name.lower(): self._canonical[name] for name in truth}
 
     def of(self, text: str) -> str | None:
         """Return the name that a text means, as it is spelled here; ``None``: it is none of them."""
-        return self._names.get(text) or self._by_key.get(self._key(text))
+        if text in self._names:
+            return text
+        text = canonical_text(text)
+        return self._canonical.get(text) or self._in_any_case.get(text.lower())
 
     def name(self, text: str) -> str:
-        """Return the name that a text means; that of a value which is none of them is its canonical form."""
-        return self.of(text) or self._key(text)
+        """Return the name that a text means; that of a value which is none of them is its canonical form.
+
+        A truth value is spelled in lower case where there is nothing but truth values so far.
+        """
+        found = self.of(text)
+        if found is not None:
+            return found
+        text = canonical_text(text)
+        return text.lower() if self._is_truth and text.lower() in _TRUTH else text
 
 
 def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names as a model that is made from them spells them.
+    """Return names as a model that is made from them spells them, one for one.
 
     Raises
     ------
     ValueError
-        Two names are one value.
+        Two that differ are one value.
 
     Examples
     --------
@@ -169,18 +165,19 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
     (('true', 'false'), ('101', '102'), ('True', 'maybe'))
     >>> canonical_names(["101", "101.0"])
     Traceback (most recent call last):
-    ValueError: '101' and '101.0' are one value, 101
+    ValueError: '101' and '101.0', which are one value, 101
     """
     given = list(names)
     truth = is_truth(canonical_text(name) for name in given)
     first: dict[str, str] = {}
+    canonical = []
     for name in given:
         text = canonical_text(name)
         text = text.lower() if truth else text
-        if text in first:
-            raise ValueError(f"{first[text]!r} and {name!r} are one value, {text}")
-        first[text] = name
-    return tuple(first)
+        if first.setdefault(text, name) != name:
+            raise ValueError(f"{first[text]!r} and {name!r}, which are one value, {text}")
+        canonical.append(text)
+    return tuple(canonical)
 
 
 def seconds_of(cell: Any) -> float | None:

@@ -23,7 +23,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
+
+from quercus.specification.values import Spellings
 
 NOTHING: Final = "?"
 """A label that says nothing."""
@@ -143,6 +146,14 @@ def set_parts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parts))
 
 
+def _spelled(name: str, classes: Collection[str]) -> str | None:
+    """Return the class that a name means, as it is spelled among the classes; None: it is no class."""
+    return name if name in classes else _spellings(tuple(classes)).of(name)
+
+
+_spellings: Final = lru_cache(maxsize=8)(Spellings)
+
+
 def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
     r"""Return the class or the set that a text names.
 
@@ -164,7 +175,10 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
         return names[0] if len(names) == 1 else frozenset(names)
     if text in classes:
         return text
-    strangers = [name for name in names if name not in classes]
+    spelled = {name: _spelled(name, classes) for name in names}
+    if all(found is not None for found in spelled.values()):
+        return read_class_set(SET.join(write_name(found or "") for found in spelled.values()), classes)
+    strangers = [name for name, found in spelled.items() if found is None]
     where = "" if len(names) == 1 else f"in {text!r}: "
     said = (
         f"{', '.join(map(repr, strangers))} {'is not a class' if len(strangers) == 1 else 'are not classes'}"
@@ -229,6 +243,7 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
         if match is None:
             return None
         name = next((each for each in (read_name(match[1]), match[1].strip()) if each in classes), None)
+        name = name or _spelled(read_name(match[1]), classes)
         if name is None or not math.isfinite(float(match[2])):
             return None
         if name in found:

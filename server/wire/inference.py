@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from quercus.server.wire.rows import column_faults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.values import canonical_cell, seconds_of
 from quercus.specification.written_labels import write_set
 from quercus.trees import Range, UncertainValues
 
@@ -157,11 +159,10 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
         k = places[tensor.name]
         found = decode_tensor(tensor, raw[i] if raw else None, field)
         if isinstance(found, np.ndarray):
-            if schema.columns[k].values is not None:
-                raise InvalidInput(
-                    f"{field}.datatype", f"is {tensor.datatype}; the attribute is nominal, so send BYTES"
-                )
-            values[:, k] = found
+            if schema.columns[k].values is None:
+                values[:, k] = found
+            else:
+                values[:, k] = [_code_of(cell, schema.columns[k], field) for cell in found.tolist()]
         else:
             _read_texts(found, schema.columns[k], values[:, k], k, parts, field)
     assert values is not None  # noqa: S101  (there is an input)
@@ -172,6 +173,18 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
         _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
     values[np.isnan(values)] = np.nan  # one NaN of the many
     return UncertainValues(values, parts)
+
+
+def _code_of(cell: float | bool, column: AttributeColumn, field: str) -> float:
+    """Return the index of the nominal value that a number or truth value names."""
+    try:
+        text = canonical_cell(cell)
+    except ValueError as error:
+        raise InvalidInput(field, str(error)) from None
+    if text is None:
+        return math.nan
+    index = column.find(text)
+    return MAX_VALUES if index is None else index
 
 
 def _read_texts(  # noqa: PLR0917 - the parts of one column
@@ -198,19 +211,23 @@ def _read_texts(  # noqa: PLR0917 - the parts of one column
                 parts[row, k] = (found,)
             else:
                 values[row] = found
-        elif text in column.index or "|" not in text:
-            values[row] = column.index.get(text, MAX_VALUES)
+        elif (index := column.find(text)) is not None or "|" not in text:
+            values[row] = MAX_VALUES if index is None else index
         else:
             names = [name.strip() for name in text.split("|")]
             if len(names) > MAX_VALUES:
                 raise InvalidInput(
                     f"{field}[{row}]", f"is one of {len(names)} values, at most {MAX_VALUES} are allowed"
                 )
-            numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+            indices = [column.find(name) for name in names]
+            numbers = sorted({float(MAX_VALUES if index is None else index) for index in indices})
             parts[row, k] = tuple((number, number) for number in numbers)
 
 
 def _number_or_range(text: str, field: str) -> float | Range:
+    seconds = seconds_of(text)
+    if seconds is not None:
+        return seconds
     low, dots, high = text.partition("..")
     try:
         ends = (float(low), float(high)) if dots else (float(text),) * 2

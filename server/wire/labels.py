@@ -26,6 +26,7 @@ from quercus.belief.label import (
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS
+from quercus.specification.values import Spellings
 from quercus.specification.written_labels import NOTHING, write_label, write_set
 from quercus.storage import CorruptStore
 
@@ -49,14 +50,19 @@ def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") ->
         raise InvalidInput(f"{field}.{kind}", error.reason) from error
 
 
+def _spelled(name: str, frame: Frame) -> str:
+    """Return a class as the frame spells it; a name that is none of its classes as it is."""
+    return name if name in frame.classes else Spellings(frame.classes).of(name) or name
+
+
 def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -> Label:
     match kind:
         case "vacuous":
             return vacuous(frame)
         case "class_name":
-            return precise(frame, label.class_name)
+            return precise(frame, _spelled(label.class_name, frame))
         case "class_set":
-            return class_set(frame, label.class_set.classes)
+            return class_set(frame, [_spelled(name, frame) for name in label.class_set.classes])
         case "contour":
             values = check_contour(
                 label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"

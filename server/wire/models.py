@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
+from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
 
 DEFAULTS: Final = {
@@ -64,6 +65,30 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
         algorithms.check_strategy(algorithm, full.strategy)
     check_presentation(full)
     return full
+
+
+def new_specification(message: model_pb2.Specification) -> model_pb2.Specification:
+    """Return the specification of a new model: complete, with the canonical names of its values and classes.
+
+    Raises
+    ------
+    InvalidInput
+        As `complete_specification`; or two names of an attribute, or of the classes, are one value.
+    """
+    named = model_pb2.Specification()
+    named.CopyFrom(message)
+    _make_canonical(named.classes, "classes")
+    for k, attribute in enumerate(named.attributes):
+        if attribute.HasField("nominal"):
+            _make_canonical(attribute.nominal.values, f"attributes[{k}].nominal.values")
+    return complete_specification(named)
+
+
+def _make_canonical(names: MutableSequence[str], field: str) -> None:
+    try:
+        names[:] = canonical_names(names)
+    except ValueError as error:
+        raise InvalidInput(f"specification.{field}", f"has {error}; must be distinct") from None
 
 
 def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:

@@ -16,6 +16,7 @@ from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.names import check_controls
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.values import Spellings, canonical_cell, seconds_of
 from quercus.storage import NewValue
 from quercus.trees import Range
 
@@ -166,6 +167,7 @@ def _decode_named(
     _check_count(len(named.rows), sizes.max_batch_rows)
     values = np.full((len(named.rows), len(schema.columns)), np.nan)
     learned: list[dict[str, int]] = [{} for _ in schema.columns]
+    spellings = [column.spellings for column in schema.columns]
     new: list[NewValue] = []
     parts: dict[tuple[int, int], tuple[Range, ...]] = {}
     names = {column.name: k for k, column in enumerate(schema.columns)}
@@ -194,11 +196,15 @@ def _decode_named(
                 continue
             number = _named_number(row, column, field)
             if isinstance(number, str):
-                text, number = number, MAX_VALUES
-                if learn and text not in learned[k]:
+                text, number = spellings[k].name(number), MAX_VALUES
+                if text in column.index:
+                    number = column.index[text]
+                elif learn and text not in learned[k]:
                     index = _new_index(text, column, learned[k], field, sizes)
                     new.append(NewValue(k, index - column.declared, text))
-                if learn:
+                    # Whether all values are truth values must not depend on which of them one message holds.
+                    spellings[k] = Spellings((*column.index, *learned[k]))
+                if learn and text in learned[k]:
                     number = learned[k][text]
             values[i, k] = number
     return DecodedRows(values, tuple(new), parts)
@@ -236,7 +242,8 @@ def _uncertain_ranges(
         raise InvalidInput(field, "is a set without values, must have at least one")
     if len(names) > MAX_VALUES:
         raise InvalidInput(field, f"is a set of {len(names)} values, at most {MAX_VALUES} are allowed")
-    numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+    found = (column.find(name) for name in names)
+    numbers = sorted({float(MAX_VALUES if index is None else index) for index in found})
     return tuple((number, number) for number in numbers)
 
 
@@ -250,12 +257,17 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str)
         return math.nan
     if column.values is None:
         if kind == "nominal":
-            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number")
+            seconds = seconds_of(value.nominal)
+            if seconds is None:
+                raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number")
+            return seconds
         if math.isinf(value.number):
             raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
         return value.number
     if kind == "number":
-        raise InvalidInput(field, f"is the number {value.number!r}, must be one of its nominal values")
+        if math.isinf(value.number):
+            raise InvalidInput(field, f"is {value.number!r}, which names no value")
+        return canonical_cell(value.number) or ""
     return column.index.get(value.nominal, value.nominal)
 
 

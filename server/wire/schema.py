@@ -8,6 +8,7 @@ from functools import cached_property
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
+from quercus.specification.values import Spellings
 from quercus.storage import ModelRecord, Store
 
 
@@ -31,6 +32,19 @@ class AttributeColumn:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", {value: i for i, value in enumerate(self.values or ())})
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        """What else the nominal values may be called."""
+        return Spellings(self.index)
+
+    def find(self, text: str) -> int | None:
+        """Return the index of the nominal value that a text means; None if it is none of them."""
+        found = self.index.get(text)
+        if found is not None:
+            return found
+        name = self.spellings.of(text)
+        return None if name is None else self.index[name]
 
 
 @dataclass(frozen=True)

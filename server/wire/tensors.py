@@ -31,12 +31,11 @@ _KINDS: Final[dict[str, tuple[str, str]]] = {
 }
 """Type of the elements in raw contents, and field of typed contents, by datatype."""
 
-NUMBERS: Final = tuple(name for name in _KINDS if name != "BOOL")
 _LENGTH: Final = struct.Struct("<I")
 
 
-def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[np.float64]:
-    """Return the elements of an input, flat: texts as bytes, numbers as float64.
+def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
+    """Return the elements of an input, flat: texts as bytes, numbers as float64, truth values as they are.
 
     Parameters
     ----------
@@ -49,8 +48,8 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
     InvalidInput
         When datatype, shape or length do not fit.
     """
-    if tensor.datatype != BYTES and tensor.datatype not in NUMBERS:
-        known = ", ".join((BYTES, *NUMBERS))
+    if tensor.datatype != BYTES and tensor.datatype not in _KINDS:
+        known = ", ".join((BYTES, *_KINDS))
         raise InvalidInput(f"{field}.datatype", f"is {shown(tensor.datatype)}, must be one of {known}")
     for i, size in enumerate(tensor.shape):
         if size < 1:
@@ -69,7 +68,9 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
     if len(found) != count:
         shape = list(tensor.shape)
         raise InvalidInput(f"{field}.contents", f"has {len(found)} elements, its shape {shape} needs {count}")
-    return found if tensor.datatype == BYTES else np.array(found, dtype=np.float64)
+    if tensor.datatype == BYTES:
+        return list(found)
+    return np.array(found, dtype=np.bool_ if tensor.datatype == "BOOL" else np.float64)
 
 
 def _raw_numbers(tensor: InputTensor, raw: bytes, field: str) -> NDArray[Any]:

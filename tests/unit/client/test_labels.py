@@ -50,7 +50,7 @@ def test_other_forms_of_the_same_label() -> None:
         ({"o": 1.0, frozenset({"s"}): 0.5}, "must be all class names"),
         (np.array([1.0, 0.0]), r"expected 3 plausibilities, got an array of shape \(2,\)"),
         ([1.0, 0.5, 0.0], "is not a label"),
-        (7, "is not a label"),
+        (7, "7 is not a class; the classes are o, s, x"),
     ],
 )
 def test_a_bad_label_names_the_field(label: object, words: str) -> None:

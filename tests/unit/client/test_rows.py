@@ -66,7 +66,10 @@ def test_minus_one_is_a_number_like_any_other() -> None:
         (["red", "big"], r"rows\[7\].size: the attribute is numeric, got the text 'big'"),
         (["red", 10**400], r"rows\[7\].size: the attribute is numeric, got 1000"),
         (["red", [1]], r"rows\[7\].size: the attribute is numeric, got \[1\]"),
-        ([1.5, 2.0], r"rows\[7\].colour: the attribute is nominal and takes text, got 1.5"),
+        (["red", np.timedelta64(1, "s")], r"rows\[7\].size: the attribute is numeric, got the timedelta64"),
+        ([math.inf, 2.0], r"rows\[7\].colour: inf is no name"),
+        ([b"red", 2.0], r"rows\[7\].colour: b'red' \(bytes\) is no name"),
+        ([np.datetime64("2026-01-01"), 2.0], r"rows\[7\].colour: 2026-01-01 is a moment"),
     ],
 )
 def test_a_bad_row_is_named(row: object, words: str) -> None:
@@ -77,7 +80,7 @@ def test_a_bad_row_is_named(row: object, words: str) -> None:
 def test_arrays_and_frames_of_the_wrong_width_are_named() -> None:
     with pytest.raises(InvalidArgument, match=r"rows\[0\]: expected 2 values, got 3"):
         packed(np.ones((2, 3)))
-    with pytest.raises(InvalidArgument, match="the DataFrame has no column 'size'"):
+    with pytest.raises(InvalidArgument, match="the frame has no column 'size'; its columns are 'colour'"):
         packed(pd.DataFrame({"colour": ["red"]}))
 
 

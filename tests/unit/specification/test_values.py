@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quercus.belief.missing import is_missing
 from quercus.specification.values import (
     Spellings,
     canonical_cell,
     canonical_names,
     canonical_text,
-    is_missing,
     seconds_of,
 )
 
@@ -63,15 +63,23 @@ def test_a_model_that_learns_a_name_finds_it_again(name: str) -> None:
     assert Spellings([learned]).of(name) == learned
 
 
+def test_a_truth_value_is_one_value_whatever_else_a_stream_brings() -> None:
+    names: list[str] = []
+    for text in ("True", "maybe", "TRUE", "False", "false"):
+        name = Spellings(names).name(text)
+        names += [name] * (name not in names)
+    assert names == ["true", "maybe", "False"]
+
+
 def test_case_counts_where_a_name_is_no_truth_value() -> None:
     assert Spellings(["Red"]).of("red") is None
-    assert Spellings(["true", "maybe"]).of("True") is None
+    assert Spellings(["True", "true", "maybe"]).of("TRUE") is None
     assert canonical_names(["True", "False", "maybe"]) == ("True", "False", "maybe")
 
 
 @pytest.mark.parametrize("names", [("True", "true"), ("101", "101.0"), ("a", " a"), ("\u00e9", "e\u0301")])
 def test_names_of_one_value_are_refused(names: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="are one value"):
+    with pytest.raises(ValueError, match="which are one value"):
         canonical_names(names)
 
 
