@@ -50,9 +50,7 @@ class Chunk:
 
 def is_frame(rows: object) -> bool:
     """Return whether an object is a data frame or a table of any library; none is imported for this test."""
-    return hasattr(rows, "columns") and (
-        hasattr(rows, "__dataframe__") or hasattr(rows, "__arrow_c_stream__")
-    )
+    return hasattr(type(rows), "columns")
 
 
 def frame_of(rows: Any, field: str) -> Any:
@@ -196,8 +194,8 @@ class RowEncoder:
         index = self._indices[column]
         if index is not None:
             return [
-                index.get(cell, UNKNOWN)
-                if type(cell) is str
+                found
+                if type(cell) is str and (found := index.get(cell)) is not None
                 else float("nan")
                 if self._is_uncertain(column, i, cell, start, parts)
                 else self._odd_nominal(column, cell, start + i)

@@ -91,10 +91,8 @@ class MessageFormat:
 
 
 def _attribute_value(name: str, value: object) -> Value:
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, str | bool):
         return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, int | float):
         try:
             return float(value)
