@@ -206,6 +206,7 @@ def attribute_text(attribute: Attribute) -> str:
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
         text = f"nominal: {shown}" if shown else "nominal"
+        text += f" ({attribute.bound_text})" if attribute.bound_text else ""
     elif attribute.cuts is not None and not attribute.edges:
         text = f"numeric, thresholds among {attribute.cuts} cuts"
     elif attribute.edges:

@@ -168,7 +168,7 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
     for k, column in enumerate(schema.columns):
         certain = np.array([(row, k) not in parts for row in range(len(values))])
         if column.values is not None:  # a name that no branch has is no fault
-            certain &= values[:, k] != MAX_VALUES
+            certain &= values[:, k] != column.most
         _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
     values[np.isnan(values)] = np.nan  # one NaN of the many
     return UncertainValues(values, parts)
@@ -199,14 +199,14 @@ def _read_texts(  # noqa: PLR0917 - the parts of one column
             else:
                 values[row] = found
         elif text in column.index or "|" not in text:
-            values[row] = column.index.get(text, MAX_VALUES)
+            values[row] = column.index.get(text, column.most)
         else:
             names = [name.strip() for name in text.split("|")]
             if len(names) > MAX_VALUES:
                 raise InvalidInput(
                     f"{field}[{row}]", f"is one of {len(names)} values, at most {MAX_VALUES} are allowed"
                 )
-            numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+            numbers = sorted({float(column.index.get(name, column.most)) for name in names})
             parts[row, k] = tuple((number, number) for number in numbers)
 
 

@@ -8,6 +8,8 @@ from functools import cached_property
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
+from quercus.specification.attributes import other_names
+from quercus.specification.parameters import MAX_VALUES
 from quercus.storage import ModelRecord, Store
 
 
@@ -21,16 +23,45 @@ class AttributeColumn:
     values : nominal values, declared first, then learned; None for a numeric attribute.
     declared : number of declared values.
     missing : whether a value may be missing.
+    most : maximum number of nominal values; as an index it stands for a name that is none of them.
+    has_bucket : whether names beyond `most` share a bucket; otherwise their rows are refused.
     """
 
     name: str
     values: tuple[str, ...] | None
     declared: int
     missing: bool
+    most: int = MAX_VALUES
+    has_bucket: bool = True
     index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", {value: i for i, value in enumerate(self.values or ())})
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further value can be learned."""
+        return len(self.index) >= self.most
+
+    @property
+    def index_count(self) -> int:
+        """Number of indices that a stored value may have: of the values, and of the bucket once they are all there."""
+        return len(self.index) + (self.has_bucket and self.is_full)
+
+    @cached_property
+    def other_names(self) -> str:
+        """The text that stands for the bucket."""
+        return other_names(self.index)
+
+    def index_of(self, text: str) -> int | None:
+        """Return the index that a text stands for, as of `name_of`; None: it stands for none."""
+        in_bucket = self.index_count > self.most and text == self.other_names
+        return self.index.get(text, self.most if in_bucket else None)
+
+    def name_of(self, index: int) -> str:
+        """Return the text that stands for an index: a value, or the bucket."""
+        values = self.values or ()
+        return values[index] if index < len(values) else self.other_names
 
 
 @dataclass(frozen=True)
@@ -83,6 +114,8 @@ class ModelSchema:
                 else None,
                 len(attribute.nominal.values),
                 attribute.missing != model_pb2.MISSING_POLICY_REJECT,
+                attribute.nominal.max_values or MAX_VALUES,
+                attribute.nominal.overflow != model_pb2.OVERFLOW_POLICY_REFUSE,
             )
             for k, attribute in enumerate(message.attributes)
         )
