@@ -18,7 +18,7 @@ from rich.segment import Segment
 
 from quercus.cli.completion import complete_model
 from quercus.client.client import Client
-from quercus.client.results import Model, RecentAccuracy
+from quercus.client.results import Model, RecentAccuracy, UnseenNames
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.shares import percent_text
@@ -199,6 +199,12 @@ def bar(value: float, width: int = 20) -> str:
     eighths = round(max(0.0, min(1.0, value)) * width * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
+
+
+def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
+    """Print which names of the rows the model had never seen."""
+    for each in unseen:
+        err.print(f"warning: {each.text}", style="yellow", soft_wrap=True)
 
 
 def attribute_text(attribute: Attribute) -> str:

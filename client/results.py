@@ -250,7 +250,7 @@ class UnseenNames:
     names
         Number of different ones; if not ``is_exact``, there may be more.
     examples
-        The first ones, at most ten.
+        The first ones, at most 100.
     rows_beyond
         Number of rows whose name the model does not keep, because the attribute has all the names that it may have.
         They count as other names.

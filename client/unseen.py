@@ -14,7 +14,7 @@ from quercus.specification.attributes import Nominal
 
 MAX_NAMES = 10_000
 """Names of one attribute that are told apart; of more, the number is a lower bound."""
-MAX_EXAMPLES = 10
+MAX_EXAMPLES = 100
 
 NameCounts = Mapping[str, Mapping[str, int]]
 """Number of rows by attribute and name."""
@@ -47,6 +47,14 @@ class UnseenTally:
             tally = self._add_names(each.attribute, each.examples, each.names)
             tally.rows += each.rows
             tally.rows_beyond += each.rows_beyond
+
+    def add_results(self, results: Iterable[UnseenNames]) -> None:
+        """Add the sums of another call."""
+        for each in results:
+            tally = self._add_names(each.attribute, each.examples, each.names)
+            tally.rows += each.rows
+            tally.rows_beyond += each.rows_beyond
+            tally.lists_all = tally.lists_all and each.is_exact
 
     def add_beyond(self, messages: Iterable[values_pb2.UnseenNames]) -> None:
         """Add only how many rows of one message count as other names; the client counted them otherwise."""
@@ -103,6 +111,7 @@ class NewNames:
     """
 
     def __init__(self, specification: Specification) -> None:
+        self._first = specification
         self._before = [
             frozenset(each.values) if isinstance(each, Nominal) else None for each in specification.attributes
         ]
@@ -120,8 +129,10 @@ class NewNames:
         specification
             The specification that they were encoded for: that before the push, or a newer one with more names.
         """
-        found: dict[str, Mapping[str, int]] = {}
         named = rows.WhichOneof("kind") == "named"
+        if not named and specification is self._first:
+            return {}
+        found: dict[str, Mapping[str, int]] = {}
         for k, (attribute, before) in enumerate(zip(specification.attributes, self._before, strict=True)):
             if before is None or not isinstance(attribute, Nominal):
                 continue

@@ -208,7 +208,7 @@ def _decode_named(
                     name for name in row.values[column.name].nominals.values if name not in column.index
                 ]
                 if strange:
-                    unseen.count_row(column.name, *strange, beyond=column.index_count > column.most)
+                    unseen.count_row(column.name, *strange, beyond=column.fills_bucket)
                 continue
             number = _named_number(row, column, field, learn)
             if isinstance(number, str):
@@ -220,7 +220,7 @@ def _decode_named(
                     if number < column.most:
                         learned[k][text] = number
                         new.append(NewValue(k, number - column.declared, text))
-                beyond = number == column.most and (learn or column.index_count > column.most)
+                beyond = number == column.most and (learn or column.fills_bucket)
                 unseen.count_row(column.name, text, beyond=beyond)
             values[i, k] = number
     return DecodedRows(values, tuple(new), parts, unseen.messages())
@@ -279,7 +279,7 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str,
     if kind == "number":
         raise InvalidInput(field, f"is the number {value.number!r}, must be one of its nominal values")
     if kind == "other":
-        if learn and column.index_count <= column.most:
+        if learn and not column.fills_bucket:
             raise InvalidInput(
                 field,
                 f"is one of the names beyond the bound, but the attribute has {len(column.index)} values, and its "

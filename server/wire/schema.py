@@ -44,9 +44,14 @@ class AttributeColumn:
         return len(self.index) >= self.most
 
     @property
+    def fills_bucket(self) -> bool:
+        """Whether a name that is none of the values counts as one of the bucket, now and for ever."""
+        return self.has_bucket and self.is_full
+
+    @property
     def index_count(self) -> int:
         """Number of indices that a stored value may have: of the values, and of the bucket once they are all there."""
-        return len(self.index) + (self.has_bucket and self.is_full)
+        return len(self.index) + self.fills_bucket
 
     @cached_property
     def other_names(self) -> str:
@@ -55,7 +60,7 @@ class AttributeColumn:
 
     def index_of(self, text: str) -> int | None:
         """Return the index that a text stands for, as of `name_of`; None: it stands for none."""
-        in_bucket = self.index_count > self.most and text == self.other_names
+        in_bucket = self.fills_bucket and text == self.other_names
         return self.index.get(text, self.most if in_bucket else None)
 
     def name_of(self, index: int) -> str:
