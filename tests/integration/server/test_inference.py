@@ -122,6 +122,22 @@ def test_uncertain_values_are_read_as_in_files(grown: str) -> None:
     assert triton(grown, inputs=columns)["outputs"] == wanted(grown, rows)
 
 
+def test_names_that_the_model_has_never_seen_are_told(grown: str) -> None:
+    columns = [
+        tensor("hue", "BYTES", ["red|mauve", "green", "blue", "green"]),
+        tensor("size", "FP64", [1.0] * 4),
+    ]
+    (said,) = triton(grown, inputs=columns)["unseen"]
+    assert said == {
+        "attribute": "hue",
+        "rows": 3,
+        "names": 2,
+        "examples": ["mauve", "green"],
+        "rows_beyond": 0,
+    }
+    assert triton(grown, inputs=[tensor("hue", "BYTES", ["red", "?"])])["unseen"] == []
+
+
 def test_tokens_decide(start_live: Callable[..., Any], tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db", access="tokens")
     tokens, address = live.server.core.store.access, live.server.address
