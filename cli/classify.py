@@ -27,11 +27,13 @@ from quercus.cli.common import (
     err,
     out,
     print_json_line,
+    warn_of_unseen,
     words_of,
 )
 from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
 from quercus.client.client import Client
 from quercus.client.results import Classifications
+from quercus.client.unseen import UnseenTally
 from quercus.files import FileError, FileRecord, open_table
 from quercus.files.schema import Binding, class_of
 from quercus.files.writing import shielded_cell
@@ -110,6 +112,7 @@ def classify(
     table = open_table(file, delimiter=delimiter, missing=words_of(missing))
     at = None if class_name is None else table.position(class_name, "--class")
     right = known = total = 0
+    unseen = UnseenTally()
     with connect(server) as client:
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
@@ -126,10 +129,12 @@ def classify(
                     right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
                     known += sum(truth is not None for truth in truths)
                 writer.write(total, answers)
+                unseen.add_results(answers.unseen)
                 total += len(answers)
             if not total:
                 raise FileError(file, "has a header but no rows")
             writer.finish()
+    warn_of_unseen(unseen.results(total))
     if at is not None:
         share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
         lost = f"; {total - known:,} rows have no true class" if known < total else ""

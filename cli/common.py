@@ -18,7 +18,7 @@ from rich.segment import Segment
 
 from quercus.cli.completion import complete_model
 from quercus.client.client import Client
-from quercus.client.results import Model, RecentAccuracy
+from quercus.client.results import Model, RecentAccuracy, UnseenNames
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.shares import percent_text
@@ -201,11 +201,18 @@ def bar(value: float, width: int = 20) -> str:
     return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
 
 
+def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
+    """Print which names of the rows the model had never seen."""
+    for each in unseen:
+        err.print(f"warning: {each.text}", style="yellow", soft_wrap=True)
+
+
 def attribute_text(attribute: Attribute) -> str:
     """Return the description of an attribute in one line."""
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
         text = f"nominal: {shown}" if shown else "nominal"
+        text += f" ({attribute.bound_text})" if attribute.bound_text else ""
     elif attribute.cuts is not None and not attribute.edges:
         text = f"numeric, thresholds among {attribute.cuts} cuts"
     elif attribute.edges:

@@ -29,6 +29,7 @@ from quercus.cli.common import (
     fail,
     out,
     print_json,
+    warn_of_unseen,
     words_of,
 )
 from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
@@ -240,6 +241,7 @@ def _push_annotations(
 
 
 def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
+    warn_of_unseen(report.unseen)
     if as_json:
         print_json(asdict(report))
         return

@@ -10,6 +10,7 @@ other numeric::
     [[attributes]]
     name = "fever"
     values = ["no", "low", "high"]
+    max_values = 20          # names beyond share one bucket; or: overflow = "refuse"
 
     [[attributes]]
     name = "age"
@@ -36,13 +37,14 @@ from quercus.specification import model
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.parameter import parameters_of
+from quercus.specification.parameters import MAX_VALUES, OVERFLOW
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
 _KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm", "presentation")
 _VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
-_ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts")
+_ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts", "max_values", "overflow")
 
 
 def read_specification(path: Path) -> Specification:
@@ -207,6 +209,10 @@ def to_dict(specification: Specification) -> dict[str, Any]:
         entry: dict[str, Any] = {"name": attribute.name}
         if isinstance(attribute, Nominal):
             entry["values"] = list(attribute.values)
+            if attribute.most_values != MAX_VALUES:
+                entry["max_values"] = attribute.max_values
+            if attribute.overflow != OVERFLOW.default:
+                entry["overflow"] = attribute.overflow
         elif attribute.edges:
             entry["edges"] = list(attribute.edges)
         elif attribute.cuts is None:

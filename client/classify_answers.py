@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from quercus.client.results import Classifications, Floats, Integers
+from quercus.client.unseen import UnseenTally
 from quercus.proto.v1 import classify_pb2
 
 
@@ -20,6 +21,9 @@ def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: b
 
     steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
     masses = [mass for m in messages for mass in _row_masses(m)]
+    unseen = UnseenTally()
+    for message in messages:
+        unseen.add_messages(message.unseen)
     return Classifications(
         classes=classes,
         indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
@@ -34,6 +38,7 @@ def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: b
         paths=tuple(steps) if want_paths else None,
         class_sets=np.concatenate([np.array(m.class_sets, dtype=np.uint64) for m in messages]),
         masses=tuple(masses) if len(masses) == sum(len(m.class_indices) for m in messages) else None,
+        unseen=unseen.results(sum(len(m.class_indices) for m in messages)),
     )
 
 

@@ -77,7 +77,12 @@ def _is_same_attribute(known: Attribute, given: Attribute) -> bool:
     if not (isinstance(known, Nominal) and isinstance(given, Nominal)):
         return known == given
     declared = tuple(known.values)[: len(given.values)]
-    return declared == tuple(given.values) and known.missing == given.missing
+    bound = given.max_values in {None, known.max_values}
+    return bound and (declared, known.missing, known.overflow) == (
+        given.values,
+        given.missing,
+        given.overflow,
+    )
 
 
 def _algorithm_differences(known: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:

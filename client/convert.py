@@ -35,10 +35,11 @@ from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, valu
 from quercus.proto.words import words_of
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
-from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric, Overflow
 
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
+_OVERFLOW = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.choices)
 
 
 def model_resource(model: str) -> str:
@@ -105,7 +106,12 @@ def _enum_number(words: Mapping[int, str], word: str) -> Any:
 def _attribute_to_proto(attribute: Attribute) -> model_pb2.Attribute:
     missing = _enum_number(_MISSING, attribute.missing)
     if isinstance(attribute, Nominal):
-        nominal = filled(model_pb2.NominalAttribute, values=attribute.values)
+        nominal = filled(
+            model_pb2.NominalAttribute,
+            values=attribute.values,
+            max_values=attribute.max_values or 0,
+            overflow=_enum_number(_OVERFLOW, attribute.overflow),
+        )
         return filled(model_pb2.Attribute, name=attribute.name, nominal=nominal, missing=missing)
     numeric = filled(
         model_pb2.NumericAttribute, bins=attribute.bins, edges=attribute.edges, cuts=attribute.cuts or 0
@@ -145,7 +151,10 @@ def _pruning_from_proto(message: model_pb2.Pruning) -> Pruning:
 def _attribute_from_proto(message: model_pb2.Attribute) -> Attribute:
     missing = cast(Missing, _MISSING.get(message.missing, parameters.MISSING_VALUE.default))
     if message.WhichOneof("kind") == "nominal":
-        return Nominal(message.name, message.nominal.values, missing)
+        overflow = cast(Overflow, _OVERFLOW.get(message.nominal.overflow, parameters.OVERFLOW.default))
+        return Nominal(
+            message.name, message.nominal.values, missing, message.nominal.max_values or None, overflow
+        )
     numeric = message.numeric
     return Numeric(
         message.name, numeric.bins or parameters.BINS.default, numeric.edges, missing, numeric.cuts or None
@@ -226,7 +235,7 @@ def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for name, value in row.values.items():
         kind = value.WhichOneof("kind")
-        values[name] = value.nominal if kind == "nominal" else value.number if kind == "number" else None
+        values[name] = getattr(value, kind) if kind in {"nominal", "number", "other"} else None
     return values
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,9 @@ from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, frame_of, is_frame
 from quercus.client.transport import MAX_SEND_BYTES
+from quercus.client.unseen import NameCounts, NewNames, UnseenTally
 from quercus.proto.v1 import instance_pb2
+from quercus.specification.attributes import Nominal
 from quercus.specification.display import DisplayItem
 from quercus.specification.server import MAX_BATCH_ROWS
 
@@ -60,6 +62,8 @@ class Batch:
     """True if it is the only batch of a push, which needs no stream."""
     start: int = 0
     """Position of its first row, counted from 0 in the given order."""
+    new_names: NameCounts = field(default_factory=dict)
+    """Rows of each name that the model did not have before the push, by attribute."""
 
     @cached_property
     def size_bytes(self) -> int:
@@ -83,6 +87,11 @@ class Batcher:
         Number of rows of each batch but the last.
     uid
         Uid of the model of the specification.
+
+    Attributes
+    ----------
+    teaches
+        Whether a message has names that the model is about to learn.
     """
 
     def __init__(
@@ -111,7 +120,8 @@ class Batcher:
         self._label_source = None if is_many else _values_per_row(labels, "labels")
         self._id_source = None if ids is None else _values_per_row(ids, "ids")
         self._display_source = None if displays is None else _values_per_row(displays, "displays")
-        self._stale = False
+        self._stale = self.teaches = False
+        self._new_names = NewNames(specification)
         self.use_specification(specification)
 
     def use_specification(self, specification: Specification) -> None:
@@ -119,6 +129,11 @@ class Batcher:
         self.specification = specification
         self._rows = RowEncoder(specification)
         self._stale = False
+        self._full = {
+            each.name
+            for each in specification.attributes
+            if isinstance(each, Nominal) and len(each.values) >= each.most_values
+        }
 
     def wants_renewal(self, chunk: Chunk) -> bool:
         """Return whether the chunk has values that were not listed, but that earlier batches may have added."""
@@ -150,7 +165,14 @@ class Batcher:
             taken = enumerate(_take_chunk(self._display_source, chunk, "displays"), chunk.start)
             request.displays.extend(display_to_proto(items, row) for row, items in taken)
         is_all = chunk.start == 0 and chunk.size < self.batch_rows
-        return Batch(request, chunk.size, is_all, chunk.start)
+        new_names = self._new_names.count_rows(request.rows, self.specification)
+        self.teaches = self.teaches or (unknown and not self._full.issuperset(new_names))
+        return Batch(request, chunk.size, is_all, chunk.start, new_names)
+
+    @property
+    def young(self) -> frozenset[str]:
+        """The nominal attributes that had no names before the push."""
+        return self._new_names.young
 
     def check_leftovers(self, rows: int) -> None:
         """Check after the last chunk that no labels or ids are left over."""
@@ -213,7 +235,10 @@ def _take_chunk(source: Any, chunk: Chunk, name: str) -> list[Any]:
 
 
 class PushState:
-    """The state of a push: batches under way and acknowledged, and whether to retry a broken stream."""
+    """The state of a push: batches under way and acknowledged, and whether to retry a broken stream.
+
+    Of the attributes ``young``, which had no names before the push, only names beyond the bound are reported.
+    """
 
     def __init__(
         self,
@@ -221,6 +246,7 @@ class PushState:
         on_progress: Progress | None,
         outage_s: float = OUTAGE_S,
         on_rejected: OnRejected | None = None,
+        young: Collection[str] = (),
     ) -> None:
         self.window = window
         self._on_progress, self._on_rejected = on_progress, on_rejected
@@ -229,6 +255,7 @@ class PushState:
         self._pending: dict[str, Batch] = {}
         self._started = time.monotonic()
         self._report = PushReport(0, 0, 0, 0, 0, 0.0)
+        self._unseen, self._young = UnseenTally(), young
 
     @property
     def report(self) -> PushReport:
@@ -279,6 +306,14 @@ class PushState:
             seconds=time.monotonic() - self._started,
             model_uid=ack.model_uid,
         )
+        if batch.new_names or ack.unseen or last.unseen:
+            if batch.new_names:
+                self._unseen.add_counts(batch.new_names)
+                self._unseen.add_beyond(ack.unseen)
+            else:  # a batch that an earlier process encoded
+                self._unseen.add_messages(ack.unseen)
+            unseen = self._unseen.results(self._report.rows, self._young)
+            self._report = replace(self._report, unseen=unseen)
         self._tell_progress()
 
     def _record_rejection(self, batch_id: str, error: QuercusError) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.specification.algorithms import Pruning
-from quercus.specification.attributes import Attribute
+from quercus.specification.attributes import OTHER_NAMES, Attribute
 from quercus.specification.display import Display
 from quercus.specification.presentation import Presentation
 
@@ -238,8 +238,63 @@ class Caller:
 
 
 @dataclass(frozen=True)
+class UnseenNames:
+    """The names of one attribute, in the rows of a call, that the model had never seen before the call.
+
+    Attributes
+    ----------
+    attribute
+        Name of the attribute.
+    rows, of_rows
+        Number of rows with such a name, and of all rows.
+    names
+        Number of different ones; if not ``is_exact``, there may be more.
+    examples
+        The first ones, at most 100.
+    rows_beyond
+        Number of rows whose name the model does not keep, because the attribute has all the names that it may have.
+        They count as other names.
+    """
+
+    attribute: str
+    rows: int
+    of_rows: int
+    names: int
+    examples: tuple[str, ...]
+    rows_beyond: int = 0
+    is_exact: bool = True
+
+    @property
+    def text(self) -> str:
+        """A sentence without its full stop.
+
+        Examples
+        --------
+        >>> UnseenNames("machine", 399, 400, 5, ("101.0", "102.0")).text
+        '399 of 400 rows: `machine` has 5 names never seen, as 101.0'
+        >>> UnseenNames("ticket", 3, 9, 2, ("b7",), rows_beyond=3).text
+        '3 of 9 rows: `ticket` has 2 names beyond those that the model keeps, as b7; they count as (other names)'
+        """
+        number = f"{'' if self.is_exact else 'at least '}{self.names:,} name{'s' * (self.names != 1)}"
+        kind = "beyond those that the model keeps" if self.rows_beyond == self.rows else "never seen"
+        said = f"{self.rows:,} of {self.of_rows:,} rows: `{self.attribute}` has {number} {kind}"
+        if self.examples:
+            said += f", as {self.examples[0]}"
+        if self.rows_beyond == self.rows:
+            return f"{said}; they count as {OTHER_NAMES}"
+        if self.rows_beyond:
+            beyond = f"those of {self.rows_beyond:,} rows are beyond what the model keeps"
+            return f"{said}; {beyond}, and count as {OTHER_NAMES}"
+        return said
+
+
+@dataclass(frozen=True)
 class PushReport:
-    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``."""
+    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
+
+    ``unseen``: names that the model had never seen before the push, of attributes that had names, and names beyond the
+    bound of an attribute.
+    """
 
     rows: int
     stored: int
@@ -249,6 +304,7 @@ class PushReport:
     seconds: float
     model_uid: str = ""
     rejected: int = 0
+    unseen: tuple[UnseenNames, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -315,6 +371,7 @@ class Classifications:
     A request is answered from one tree version. Very many rows travel in several requests, and the tree may
     grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
     ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
+    ``unseen``: names in the rows that the model has never seen.
     """
 
     classes: tuple[str, ...]
@@ -330,6 +387,7 @@ class Classifications:
     paths: tuple[tuple[tuple[str, str], ...], ...] | None = None
     class_sets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     masses: tuple[Mapping[tuple[str, ...], float], ...] | None = None
+    unseen: tuple[UnseenNames, ...] = ()
 
     @property
     def labels(self) -> list[str]:

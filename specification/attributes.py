@@ -8,11 +8,26 @@ from typing import Literal, TypeGuard
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.parameter import check_parameters, with_parameter_docs
-from quercus.specification.parameters import BINS, CUTS, MAX_BINS, MAX_NAME_CHARS, MAX_VALUES, MISSING_VALUE
+from quercus.specification.parameters import (
+    BINS,
+    BUCKET,
+    CUTS,
+    MAX_BINS,
+    MAX_NAME_CHARS,
+    MAX_VALUES,
+    MISSING_VALUE,
+    NOMINAL_VALUES,
+    OVERFLOW,
+)
 
 MISSING_NAME = "?"  # of the branch that missing values take
 
+OTHER_NAMES = (
+    "(other names)"  # of the bucket of names beyond the bound of an attribute, unless a value has this name
+)
+
 Missing = Literal["branch", "reject"]
+Overflow = Literal["bucket", "refuse"]
 LARGEST_PLAIN = 1e20  # larger numbers are written in powers of ten; times in nanoseconds are below
 
 
@@ -38,7 +53,7 @@ class Nominal:
     name
         Not empty.
     values
-        Declared values, in order; at most 1,000, distinct, not empty. Values learned later come after them.
+        Declared values, in order; at most `max_values`, distinct, not empty. Values learned later come after them.
 
     Raises
     ------
@@ -49,16 +64,51 @@ class Nominal:
     name: str
     values: Sequence[str] = ()
     missing: Missing = MISSING_VALUE.dataclass_field()
+    max_values: int | None = NOMINAL_VALUES.dataclass_field()
+    overflow: Overflow = OVERFLOW.dataclass_field()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         check_name(self.name, "name")
         check_parameters(self)
-        if len(self.values) > MAX_VALUES:
-            raise InvalidInput("values", f"has {len(self.values)} values, at most {MAX_VALUES} are allowed")
+        if len(self.values) > self.most_values:
+            raise InvalidInput(
+                "values",
+                f"has {len(self.values)} values, at most {self.most_values} are allowed"
+                + ("" if self.max_values is None else " (max_values)"),
+            )
         for index, value in enumerate(self.values):
             check_name(value, f"values[{index}]")
         check_distinct(self.values, "values")
+
+    @property
+    def most_values(self) -> int:
+        """Maximum number of names, which is also the index of the bucket: the first index that no name has."""
+        return MAX_VALUES if self.max_values is None else self.max_values
+
+    @property
+    def index_count(self) -> int:
+        """Number of indices that a value may have: of the names, and of the bucket if there is one."""
+        return self.most_values + (self.overflow == BUCKET)
+
+    @property
+    def bound_text(self) -> str:
+        """The bound of the names in words, if it matters: when it is reached, or not the usual one; else empty.
+
+        Examples
+        --------
+        >>> Nominal("X", "ab", max_values=2).bound_text
+        '2 names, the most it may have; others count as (other names)'
+        >>> Nominal("X", "ab", max_values=9, overflow="refuse").bound_text
+        'at most 9 names; rows with others are refused'
+        """
+        others = (
+            "others count as (other names)" if self.overflow == BUCKET else "rows with others are refused"
+        )
+        if len(self.values) == self.most_values:
+            return f"{len(self.values):,} names, the most it may have; {others}"
+        is_usual = self.most_values == MAX_VALUES and self.overflow == BUCKET
+        return "" if is_usual else f"at most {self.most_values:,} names; {others}"
 
 
 @with_parameter_docs
@@ -110,6 +160,20 @@ class Numeric:
 
 
 Attribute = Nominal | Numeric
+
+
+def other_names(names: Collection[str]) -> str:
+    """Return the text that stands for the bucket of names beyond the bound, which is none of `names`.
+
+    Examples
+    --------
+    >>> other_names(["red"]), other_names(["red", "(other names)"])
+    ('(other names)', '((other names))')
+    """
+    text = OTHER_NAMES
+    while text in names:
+        text = f"({text})"
+    return text
 
 
 def check_name(name: object, path: str) -> None:

@@ -95,6 +95,23 @@ MISSING_VALUE = Parameter(
     "Meaning of a missing value: a separate branch, or a reason to reject the row",
     choices=("branch", "reject"),
 )
+NOMINAL_VALUES = Parameter(
+    "max_values",
+    int,
+    None,
+    "Maximum number of names of a nominal attribute, declared and learned",
+    1,
+    MAX_VALUES,
+    meaning_of_none=f"the max_values of the server, {MAX_VALUES:,} unless configured",
+)
+BUCKET, REFUSE = "bucket", "refuse"
+OVERFLOW = Parameter(
+    "overflow",
+    str,
+    BUCKET,
+    "What becomes of further names once an attribute has max_values: they share one bucket, or their rows are refused",
+    choices=(BUCKET, REFUSE),
+)
 BINS = Parameter("bins", int, 4, "Equal-width bins of numeric columns", 2, MAX_BINS)
 CUTS = Parameter(
     "cuts",

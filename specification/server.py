@@ -115,7 +115,7 @@ MAX_ATTRIBUTE_VALUES = Parameter(
     "max_values",
     int,
     MAX_VALUES,
-    "Maximum number of values of a nominal attribute, declared and learned",
+    "Maximum number of values of a nominal attribute of a new model, declared and learned",
     1,
     MAX_VALUES,
 )

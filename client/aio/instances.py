@@ -68,7 +68,9 @@ class InstanceCalls(ModelCalls):
         batcher = pushing.Batcher(
             model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid, displays=displays
         )
-        ledger = pushing.PushState(window, on_progress, self._outage.outage_s, on_rejected)
+        ledger = pushing.PushState(
+            window, on_progress, self._outage.outage_s, on_rejected, young=batcher.young
+        )
         async with AsyncPushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
                 async for chunk in async_row_chunks(rows, batcher.batch_rows):
@@ -87,6 +89,8 @@ class InstanceCalls(ModelCalls):
                 raise ledger.with_report(error) from error.__cause__
             finally:
                 report = ledger.report
+                if batcher.teaches:
+                    self._forms.forget_format(model)  # the model knows more names now
                 if report.batches:
                     self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return ledger.report

@@ -30,6 +30,7 @@ from quercus.client.errors import (
     Unavailable,
     invalid,
 )
+from quercus.client.results import UnseenNames
 from quercus.client.retrying import is_transient
 
 MAX_QUEUED: Final = 10_000
@@ -152,6 +153,7 @@ class MqttBridge:
         self._stopping = threading.Event()
         self._refused: str | None = None
         self._failure: Exception | None = None
+        self._told: set[tuple[str, bool]] = set()
         self.tally = BridgeTally()
 
     def stop(self) -> None:
@@ -326,7 +328,16 @@ class MqttBridge:
             else:
                 self.tally.stored += report.stored
                 self.tally.known += report.known
+                self._tell_unseen(report.unseen)
                 return True
+
+    def _tell_unseen(self, unseen: Sequence[UnseenNames]) -> None:
+        """Say once for each attribute that there are names that the model had never seen, and that it keeps no more."""
+        for each in unseen:
+            key = (each.attribute, each.rows_beyond > 0)
+            if key not in self._told:
+                self._told.add(key)
+                self._notify(f"{each.text}; further ones of this attribute are not reported")
 
     def _reject_message(self, message: paho.MQTTMessage, reason: str) -> None:
         self.tally.rejected += 1

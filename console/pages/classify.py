@@ -11,11 +11,11 @@ from starlette.responses import Response
 from quercus.belief.errors import InvalidInput
 from quercus.client.algorithms import name_of
 from quercus.client.conditions import merge_conditions
-from quercus.client.results import Between, Classification
+from quercus.client.results import Between, Classification, UnseenNames
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.algorithms import ActiveForest
-from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.written_labels import finite_number
 
@@ -38,16 +38,17 @@ async def classify(request: Request) -> Response:
         )
         raise InvalidInput("attributes", reason)
     given: dict[str, Any] = {}
-    answer, fault, prediction = None, "", None
+    answer, fault, unseen = None, "", list[str]()
     if request.method == "POST":
         given = await read_posted(request, session)
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
             has_one_tree = not _has_members(model.specification.algorithm)
-            prediction = (await session.client.classify(name, [row], want_paths=has_one_tree))[0]
+            found = await session.client.classify(name, [row], want_paths=has_one_tree)
             answer = _shown_prediction(
-                prediction, frozenset(each.name for each in attributes if isinstance(each, Nominal))
+                found[0], frozenset(each.name for each in attributes if isinstance(each, Nominal))
             )
+            unseen = [_unseen_text(each, presentation) for each in found.unseen]
         except (InvalidInput, ValueError) as error:
             fault = str(error)
     return render_page(
@@ -61,9 +62,19 @@ async def classify(request: Request) -> Response:
             _form_field(each, presentation.view_of(each.name), k, given) for k, each in enumerate(attributes)
         ],
         answer=answer,
+        unseen=unseen,
         beside=name_of(model.specification.algorithm) == ActiveForest.name,
         fault=fault,
     )
+
+
+def _unseen_text(unseen: UnseenNames, presentation: Presentation) -> str:
+    """Return a sentence about the names of one attribute of the row that the model has never seen."""
+    title = presentation.view_of(unseen.attribute).title or unseen.attribute
+    names = ", ".join(unseen.examples)
+    if unseen.rows_beyond:
+        return f"{title}: the model does not keep the name {names}; it counts as {OTHER_NAMES}."
+    return f"{title}: the model has never seen the name {names}."
 
 
 def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> Any:

@@ -101,7 +101,8 @@ def _attribute_row(attribute: Nominal | Numeric) -> tuple[str, str, str]:
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:MAX_NAMED])
         more = len(attribute.values) - MAX_NAMED
-        return attribute.name, "names", shown + (f" and {more:,} more" if more > 0 else "")
+        shown += f" and {more:,} more" if more > 0 else ""
+        return attribute.name, "names", "; ".join(filter(None, [shown, attribute.bound_text]))
     if attribute.edges:
         edges = ", ".join(number_text(edge) for edge in attribute.edges[:MAX_NAMED])
         return (

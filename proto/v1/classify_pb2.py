@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from quercus.proto.v1 import values_pb2 as quercus_dot_proto_dot_v1_dot_values__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fquercus/proto/v1/classify.proto\x12\nquercus.v1\x1a\x1dquercus/proto/v1/values.proto\"\x7f\n\x0f\x43lassifyRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\x14\n\x0cmin_sequence\x18\x03 \x01(\x03\x12\x12\n\nwant_paths\x18\x04 \x01(\x08\x12\x13\n\x0bwant_masses\x18\x05 \x01(\x08\"\xab\x02\n\x10\x43lassifyResponse\x12\x14\n\x0ctree_version\x18\x01 \x01(\x03\x12\r\n\x05\x61s_of\x18\x02 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x03 \x03(\t\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\r\n\x05theta\x18\x05 \x03(\x01\x12\x11\n\tpignistic\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\r\n\x05nodes\x18\t \x03(\r\x12\x1f\n\x05paths\x18\n \x03(\x0b\x32\x10.quercus.v1.Path\x12(\n\x06masses\x18\x0b \x03(\x0b\x32\x18.quercus.v1.MassFunction\x12\x14\n\x0cmass_indices\x18\x0c \x03(\r\x12\x12\n\nclass_sets\x18\r \x03(\x06\"+\n\x04Path\x12#\n\x05steps\x18\x01 \x03(\x0b\x32\x14.quercus.v1.PathStep\",\n\x08PathStep\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t2\xa9\x01\n\x0f\x43lassifyService\x12\x45\n\x08\x43lassify\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse\x12O\n\x0e\x43lassifyStream\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fquercus/proto/v1/classify.proto\x12\nquercus.v1\x1a\x1dquercus/proto/v1/values.proto\"\x7f\n\x0f\x43lassifyRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\x14\n\x0cmin_sequence\x18\x03 \x01(\x03\x12\x12\n\nwant_paths\x18\x04 \x01(\x08\x12\x13\n\x0bwant_masses\x18\x05 \x01(\x08\"\xd4\x02\n\x10\x43lassifyResponse\x12\x14\n\x0ctree_version\x18\x01 \x01(\x03\x12\r\n\x05\x61s_of\x18\x02 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x03 \x03(\t\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\r\n\x05theta\x18\x05 \x03(\x01\x12\x11\n\tpignistic\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\r\n\x05nodes\x18\t \x03(\r\x12\x1f\n\x05paths\x18\n \x03(\x0b\x32\x10.quercus.v1.Path\x12(\n\x06masses\x18\x0b \x03(\x0b\x32\x18.quercus.v1.MassFunction\x12\x14\n\x0cmass_indices\x18\x0c \x03(\r\x12\x12\n\nclass_sets\x18\r \x03(\x06\x12\'\n\x06unseen\x18\x0e \x03(\x0b\x32\x17.quercus.v1.UnseenNames\"+\n\x04Path\x12#\n\x05steps\x18\x01 \x03(\x0b\x32\x14.quercus.v1.PathStep\",\n\x08PathStep\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t2\xa9\x01\n\x0f\x43lassifyService\x12\x45\n\x08\x43lassify\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse\x12O\n\x0e\x43lassifyStream\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,11 +35,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLASSIFYREQUEST']._serialized_start=78
   _globals['_CLASSIFYREQUEST']._serialized_end=205
   _globals['_CLASSIFYRESPONSE']._serialized_start=208
-  _globals['_CLASSIFYRESPONSE']._serialized_end=507
-  _globals['_PATH']._serialized_start=509
-  _globals['_PATH']._serialized_end=552
-  _globals['_PATHSTEP']._serialized_start=554
-  _globals['_PATHSTEP']._serialized_end=598
-  _globals['_CLASSIFYSERVICE']._serialized_start=601
-  _globals['_CLASSIFYSERVICE']._serialized_end=770
+  _globals['_CLASSIFYRESPONSE']._serialized_end=548
+  _globals['_PATH']._serialized_start=550
+  _globals['_PATH']._serialized_end=593
+  _globals['_PATHSTEP']._serialized_start=595
+  _globals['_PATHSTEP']._serialized_end=639
+  _globals['_CLASSIFYSERVICE']._serialized_start=642
+  _globals['_CLASSIFYSERVICE']._serialized_end=811
 # @@protoc_insertion_point(module_scope)

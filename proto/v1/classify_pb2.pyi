@@ -75,6 +75,7 @@ class ClassifyResponse(_message.Message):
     MASSES_FIELD_NUMBER: _builtins.int
     MASS_INDICES_FIELD_NUMBER: _builtins.int
     CLASS_SETS_FIELD_NUMBER: _builtins.int
+    UNSEEN_FIELD_NUMBER: _builtins.int
     tree_version: _builtins.int
     as_of: _builtins.int
     """The tree is a function of the log up to here."""
@@ -121,6 +122,10 @@ class ClassifyResponse(_message.Message):
     def class_sets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Set-valued predictions: for each row the bit mask of the classes that none dominates."""
 
+    @_builtins.property
+    def unseen(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.UnseenNames]:
+        """By attribute; only for rows by name."""
+
     def __init__(
         self,
         *,
@@ -137,10 +142,11 @@ class ClassifyResponse(_message.Message):
         masses: _abc.Iterable[_values_pb2.MassFunction] | None = ...,
         mass_indices: _abc.Iterable[_builtins.int] | None = ...,
         class_sets: _abc.Iterable[_builtins.int] | None = ...,
+        unseen: _abc.Iterable[_values_pb2.UnseenNames] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "theta", b"theta", "tree_version", b"tree_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "theta", b"theta", "tree_version", b"tree_version", "unseen", b"unseen"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -204,6 +204,7 @@ class PushInstancesResponse(_message.Message):
     ROWS_KNOWN_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    UNSEEN_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The acknowledged batch_id."""
     committed_sequence: _builtins.int
@@ -217,6 +218,10 @@ class PushInstancesResponse(_message.Message):
     def error(self) -> Global___BatchError:
         """The reason why nothing of the batch was stored; only with continue_on_error."""
 
+    @_builtins.property
+    def unseen(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.UnseenNames]:
+        """By attribute; only for rows by name."""
+
     def __init__(
         self,
         *,
@@ -226,10 +231,11 @@ class PushInstancesResponse(_message.Message):
         rows_known: _builtins.int = ...,
         model_uid: _builtins.str = ...,
         error: Global___BatchError | None = ...,
+        unseen: _abc.Iterable[_values_pb2.UnseenNames] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "error", b"error", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "error", b"error", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored", "unseen", b"unseen"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -318,11 +324,16 @@ class PushBatchResponse(_message.Message):
     ROWS_STORED_FIELD_NUMBER: _builtins.int
     ROWS_KNOWN_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
+    UNSEEN_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     committed_sequence: _builtins.int
     rows_stored: _builtins.int
     rows_known: _builtins.int
     model_uid: _builtins.str
+    @_builtins.property
+    def unseen(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.UnseenNames]:
+        """By attribute; only for rows by name."""
+
     def __init__(
         self,
         *,
@@ -331,10 +342,11 @@ class PushBatchResponse(_message.Message):
         rows_stored: _builtins.int = ...,
         rows_known: _builtins.int = ...,
         model_uid: _builtins.str = ...,
+        unseen: _abc.Iterable[_values_pb2.UnseenNames] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored", "unseen", b"unseen"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,6 +23,29 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _OverflowPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OverflowPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OverflowPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OVERFLOW_POLICY_UNSPECIFIED: _OverflowPolicy.ValueType  # 0
+    """The default: OVERFLOW_POLICY_BUCKET."""
+    OVERFLOW_POLICY_BUCKET: _OverflowPolicy.ValueType  # 1
+    """Names beyond the bound share one bucket, which counts as one more value."""
+    OVERFLOW_POLICY_REFUSE: _OverflowPolicy.ValueType  # 2
+    """A row with a name beyond the bound is refused."""
+
+class OverflowPolicy(_OverflowPolicy, metaclass=_OverflowPolicyEnumTypeWrapper): ...
+
+OVERFLOW_POLICY_UNSPECIFIED: OverflowPolicy.ValueType  # 0
+"""The default: OVERFLOW_POLICY_BUCKET."""
+OVERFLOW_POLICY_BUCKET: OverflowPolicy.ValueType  # 1
+"""Names beyond the bound share one bucket, which counts as one more value."""
+OVERFLOW_POLICY_REFUSE: OverflowPolicy.ValueType  # 2
+"""A row with a name beyond the bound is refused."""
+Global___OverflowPolicy: _TypeAlias = OverflowPolicy  # noqa: Y015
+
 class _MissingPolicy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -72,18 +95,28 @@ class NominalAttribute(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VALUES_FIELD_NUMBER: _builtins.int
+    MAX_VALUES_FIELD_NUMBER: _builtins.int
+    OVERFLOW_FIELD_NUMBER: _builtins.int
+    max_values: _builtins.int
+    """Maximum number of values, declared and learned; 0 means the max_values of the server that creates the model,
+    which writes it here. The first names in the order of the log are the values.
+    """
+    overflow: Global___OverflowPolicy.ValueType
+    """What becomes of further names."""
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Declared values, in order; values seen later are appended by the server."""
+        """Declared values, in order; values seen later are appended by the server, up to max_values."""
 
     def __init__(
         self,
         *,
         values: _abc.Iterable[_builtins.str] | None = ...,
+        max_values: _builtins.int = ...,
+        overflow: Global___OverflowPolicy.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_values", b"max_values", "overflow", b"overflow", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

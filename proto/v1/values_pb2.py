@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dquercus/proto/v1/values.proto\x12\nquercus.v1\"2\n\x0cMassFunction\x12\x12\n\nfocal_sets\x18\x01 \x03(\x06\x12\x0e\n\x06masses\x18\x02 \x03(\x01\"!\n\x07\x43ontour\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\"\x1b\n\x08\x43lassSet\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\"\t\n\x07Vacuous\"\xca\x01\n\x05Label\x12&\n\x07vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12\x14\n\nclass_name\x18\x02 \x01(\tH\x00\x12)\n\tclass_set\x18\x03 \x01(\x0b\x32\x14.quercus.v1.ClassSetH\x00\x12&\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.ContourH\x00\x12(\n\x04mass\x18\x05 \x01(\x0b\x32\x18.quercus.v1.MassFunctionH\x00\x42\x06\n\x04kind\"\x83\x01\n\x08NamedRow\x12\x30\n\x06values\x18\x01 \x03(\x0b\x32 .quercus.v1.NamedRow.ValuesEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.quercus.v1.NamedValue:\x02\x38\x01\"\x89\x01\n\nNamedValue\x12\x11\n\x07nominal\x18\x01 \x01(\tH\x00\x12\x10\n\x06number\x18\x02 \x01(\x01H\x00\x12*\n\x08nominals\x18\x03 \x01(\x0b\x32\x16.quercus.v1.NominalSetH\x00\x12\"\n\x05range\x18\x04 \x01(\x0b\x32\x11.quercus.v1.RangeH\x00\x42\x06\n\x04kind\"\x1c\n\nNominalSet\x12\x0e\n\x06values\x18\x01 \x03(\t\"\"\n\x05Range\x12\x0b\n\x03low\x18\x01 \x01(\x01\x12\x0c\n\x04high\x18\x02 \x01(\x01\"/\n\tNamedRows\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.quercus.v1.NamedRow\"`\n\x04Rows\x12(\n\x06packed\x18\x01 \x01(\x0b\x32\x16.quercus.v1.PackedRowsH\x00\x12&\n\x05named\x18\x02 \x01(\x0b\x32\x15.quercus.v1.NamedRowsH\x00\x42\x06\n\x04kind\"\x1c\n\nPackedRows\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\xba\x01\n\x06Labels\x12*\n\x0b\x61ll_vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12%\n\x04sets\x18\x02 \x01(\x0b\x32\x15.quercus.v1.SetLabelsH\x00\x12.\n\x08\x63ontours\x18\x03 \x01(\x0b\x32\x1a.quercus.v1.PackedContoursH\x00\x12%\n\x04list\x18\x04 \x01(\x0b\x32\x15.quercus.v1.LabelListH\x00\x42\x06\n\x04kind\"\x1a\n\tSetLabels\x12\r\n\x05masks\x18\x01 \x03(\x04\"(\n\x0ePackedContours\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\".\n\tLabelList\x12!\n\x06labels\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Labelb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dquercus/proto/v1/values.proto\x12\nquercus.v1\"2\n\x0cMassFunction\x12\x12\n\nfocal_sets\x18\x01 \x03(\x06\x12\x0e\n\x06masses\x18\x02 \x03(\x01\"!\n\x07\x43ontour\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\"\x1b\n\x08\x43lassSet\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\"\t\n\x07Vacuous\"\xca\x01\n\x05Label\x12&\n\x07vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12\x14\n\nclass_name\x18\x02 \x01(\tH\x00\x12)\n\tclass_set\x18\x03 \x01(\x0b\x32\x14.quercus.v1.ClassSetH\x00\x12&\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.ContourH\x00\x12(\n\x04mass\x18\x05 \x01(\x0b\x32\x18.quercus.v1.MassFunctionH\x00\x42\x06\n\x04kind\"\x83\x01\n\x08NamedRow\x12\x30\n\x06values\x18\x01 \x03(\x0b\x32 .quercus.v1.NamedRow.ValuesEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.quercus.v1.NamedValue:\x02\x38\x01\"\x9a\x01\n\nNamedValue\x12\x11\n\x07nominal\x18\x01 \x01(\tH\x00\x12\x10\n\x06number\x18\x02 \x01(\x01H\x00\x12\x0f\n\x05other\x18\x05 \x01(\tH\x00\x12*\n\x08nominals\x18\x03 \x01(\x0b\x32\x16.quercus.v1.NominalSetH\x00\x12\"\n\x05range\x18\x04 \x01(\x0b\x32\x11.quercus.v1.RangeH\x00\x42\x06\n\x04kind\"\x1c\n\nNominalSet\x12\x0e\n\x06values\x18\x01 \x03(\t\"\"\n\x05Range\x12\x0b\n\x03low\x18\x01 \x01(\x01\x12\x0c\n\x04high\x18\x02 \x01(\x01\"/\n\tNamedRows\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.quercus.v1.NamedRow\"`\n\x04Rows\x12(\n\x06packed\x18\x01 \x01(\x0b\x32\x16.quercus.v1.PackedRowsH\x00\x12&\n\x05named\x18\x02 \x01(\x0b\x32\x15.quercus.v1.NamedRowsH\x00\x42\x06\n\x04kind\"\x1c\n\nPackedRows\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\xba\x01\n\x06Labels\x12*\n\x0b\x61ll_vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12%\n\x04sets\x18\x02 \x01(\x0b\x32\x15.quercus.v1.SetLabelsH\x00\x12.\n\x08\x63ontours\x18\x03 \x01(\x0b\x32\x1a.quercus.v1.PackedContoursH\x00\x12%\n\x04list\x18\x04 \x01(\x0b\x32\x15.quercus.v1.LabelListH\x00\x42\x06\n\x04kind\"\x1a\n\tSetLabels\x12\r\n\x05masks\x18\x01 \x03(\x04\"(\n\x0ePackedContours\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\".\n\tLabelList\x12!\n\x06labels\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Label\"d\n\x0bUnseenNames\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05names\x18\x03 \x01(\x03\x12\x10\n\x08\x65xamples\x18\x04 \x03(\t\x12\x13\n\x0brows_beyond\x18\x05 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,23 +48,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NAMEDROW_VALUESENTRY']._serialized_start=440
   _globals['_NAMEDROW_VALUESENTRY']._serialized_end=509
   _globals['_NAMEDVALUE']._serialized_start=512
-  _globals['_NAMEDVALUE']._serialized_end=649
-  _globals['_NOMINALSET']._serialized_start=651
-  _globals['_NOMINALSET']._serialized_end=679
-  _globals['_RANGE']._serialized_start=681
-  _globals['_RANGE']._serialized_end=715
-  _globals['_NAMEDROWS']._serialized_start=717
-  _globals['_NAMEDROWS']._serialized_end=764
-  _globals['_ROWS']._serialized_start=766
-  _globals['_ROWS']._serialized_end=862
-  _globals['_PACKEDROWS']._serialized_start=864
-  _globals['_PACKEDROWS']._serialized_end=892
-  _globals['_LABELS']._serialized_start=895
-  _globals['_LABELS']._serialized_end=1081
-  _globals['_SETLABELS']._serialized_start=1083
-  _globals['_SETLABELS']._serialized_end=1109
-  _globals['_PACKEDCONTOURS']._serialized_start=1111
-  _globals['_PACKEDCONTOURS']._serialized_end=1151
-  _globals['_LABELLIST']._serialized_start=1153
-  _globals['_LABELLIST']._serialized_end=1199
+  _globals['_NAMEDVALUE']._serialized_end=666
+  _globals['_NOMINALSET']._serialized_start=668
+  _globals['_NOMINALSET']._serialized_end=696
+  _globals['_RANGE']._serialized_start=698
+  _globals['_RANGE']._serialized_end=732
+  _globals['_NAMEDROWS']._serialized_start=734
+  _globals['_NAMEDROWS']._serialized_end=781
+  _globals['_ROWS']._serialized_start=783
+  _globals['_ROWS']._serialized_end=879
+  _globals['_PACKEDROWS']._serialized_start=881
+  _globals['_PACKEDROWS']._serialized_end=909
+  _globals['_LABELS']._serialized_start=912
+  _globals['_LABELS']._serialized_end=1098
+  _globals['_SETLABELS']._serialized_start=1100
+  _globals['_SETLABELS']._serialized_end=1126
+  _globals['_PACKEDCONTOURS']._serialized_start=1128
+  _globals['_PACKEDCONTOURS']._serialized_end=1168
+  _globals['_LABELLIST']._serialized_start=1170
+  _globals['_LABELLIST']._serialized_end=1216
+  _globals['_UNSEENNAMES']._serialized_start=1218
+  _globals['_UNSEENNAMES']._serialized_end=1318
 # @@protoc_insertion_point(module_scope)

@@ -195,10 +195,15 @@ class NamedValue(_message.Message):
 
     NOMINAL_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
+    OTHER_FIELD_NUMBER: _builtins.int
     NOMINALS_FIELD_NUMBER: _builtins.int
     RANGE_FIELD_NUMBER: _builtins.int
     nominal: _builtins.str
     number: _builtins.float
+    other: _builtins.str
+    """A name beyond the max_values of the attribute, which is not kept: the text shown for all of these, such as
+    "(other names)". No value has this name. In received rows the text is not read.
+    """
     @_builtins.property
     def nominals(self) -> Global___NominalSet:
         """Only in rows to classify: one of several names, or a number within bounds."""
@@ -210,14 +215,15 @@ class NamedValue(_message.Message):
         *,
         nominal: _builtins.str = ...,
         number: _builtins.float = ...,
+        other: _builtins.str = ...,
         nominals: Global___NominalSet | None = ...,
         range: Global___Range | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "nominal", b"nominal", "nominals", b"nominals", "number", b"number", "range", b"range"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "nominal", b"nominal", "nominals", b"nominals", "number", b"number", "other", b"other", "range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "nominal", b"nominal", "nominals", b"nominals", "number", b"number", "range", b"range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "nominal", b"nominal", "nominals", b"nominals", "number", b"number", "other", b"other", "range", b"range"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["nominal", "number", "nominals", "range"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["nominal", "number", "other", "nominals", "range"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -301,6 +307,7 @@ class Rows(_message.Message):
     def packed(self) -> Global___PackedRows:
         """Row-major, rows x attributes: numbers unchanged, nominal values as indices into the
         attribute's values (GetModel lists them), NaN for missing. Length must be a multiple of the number of attributes.
+        Of an attribute with max_values values, this index stands for names beyond them.
         """
 
     @_builtins.property
@@ -442,3 +449,44 @@ class LabelList(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LabelList: _TypeAlias = LabelList  # noqa: Y015
+
+@_typing.final
+class UnseenNames(_message.Message):
+    """The names of one attribute in a message that the model had never seen when it arrived."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTE_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    ROWS_BEYOND_FIELD_NUMBER: _builtins.int
+    attribute: _builtins.str
+    rows: _builtins.int
+    """Rows with such a name."""
+    names: _builtins.int
+    """Number of different ones."""
+    rows_beyond: _builtins.int
+    """Rows whose name is beyond the max_values of the attribute; they count as NamedValue.other. The server keeps no such
+    name, so it may have come before.
+    """
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The first 100 of them."""
+
+    def __init__(
+        self,
+        *,
+        attribute: _builtins.str = ...,
+        rows: _builtins.int = ...,
+        names: _builtins.int = ...,
+        examples: _abc.Iterable[_builtins.str] | None = ...,
+        rows_beyond: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "examples", b"examples", "names", b"names", "rows", b"rows", "rows_beyond", b"rows_beyond"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnseenNames: _TypeAlias = UnseenNames  # noqa: Y015

@@ -55,7 +55,7 @@ class QueryFilter:
                 raise InvalidInput("filter.values", not_found("attribute", name, list(columns)))
             if columns[name].values is None:
                 raise InvalidInput("filter.values", f"{shown(name)} is numeric, a filter takes names")
-            if columns[name].find(value) is None:
+            if columns[name].index_of(value) is None:
                 known = not_found(f"value of {name}", value, list(columns[name].index))
                 raise InvalidInput("filter.values", known)
 
@@ -66,7 +66,7 @@ class QueryFilter:
         columns = {column.name: (k, column) for k, column in enumerate(schema.columns)}
         # None: an attribute or value that the model does not have, so that nothing of it passes
         wanted = [
-            (columns[name][0], columns[name][1].find(value)) if name in columns else None
+            (columns[name][0], columns[name][1].index_of(value)) if name in columns else None
             for name, value in self.values.items()
         ]
         can_tell = np.array([name in self.classes for name in schema.frame.classes]) | (not self.classes)

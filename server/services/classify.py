@@ -50,6 +50,11 @@ def _classify_request(
     sizes: MessageLimits,
 ) -> classify_pb2.ClassifyResponse:
     rows = decode_rows(request.rows, schema, learn=False, sizes=sizes)
-    return classifier.classify(
+    response = classifier.classify(
         UncertainValues(rows.values, rows.parts), request.want_paths, request.want_masses
     )
+    if not rows.unseen:
+        return response
+    counted = classify_pb2.ClassifyResponse(unseen=rows.unseen)
+    counted.MergeFrom(response)  # a copy: other calls share the response
+    return counted

@@ -87,13 +87,13 @@ def _infer_rows(
     request: pb.ModelInferRequest, schema: ModelSchema, classifier: TreeClassifier, sizes: MessageLimits
 ) -> pb.ModelInferResponse:
     names = wanted_outputs(request)
-    cells = decode_inputs(request, schema, sizes)
+    cells, unseen = decode_inputs(request, schema, sizes)
     said: classify_pb2.ClassifyResponse = classifier.classify(cells, want_masses=ON_REQUEST in names)
     _check_version(request.model_version, said.tree_version)
     response = pb.ModelInferResponse(
         model_name=schema.model, model_version=str(said.tree_version), id=request.id
     )
-    return encode_outputs(response, said, names, raw=bool(request.raw_input_contents))
+    return encode_outputs(response, said, names, unseen, raw=bool(request.raw_input_contents))
 
 
 def _min_sequence(request: pb.ModelInferRequest) -> int:

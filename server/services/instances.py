@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Generator
+from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
+from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, values_pb2
 from quercus.server.core.service_core import OnCore
 from quercus.server.labelling import stating
 from quercus.server.services import watching
@@ -32,7 +33,9 @@ from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import AlreadyExists, AppendedBatch, FailedPrecondition, Push, Stale, Store
 
+_log = logging.getLogger(__name__)
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
+_QueuedBatch = tuple[Awaitable[AppendedBatch], Sequence[values_pb2.UnseenNames]]
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
@@ -67,7 +70,9 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                         batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)
                     )
                 else:
-                    yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **_push_counts(stored))
+                    yield instance_pb2.PushInstancesResponse(
+                        batch_id=ack.batch_id, unseen=ack.unseen, **_push_counts(stored)
+                    )
         finally:
             reader.cancel()
 
@@ -78,14 +83,18 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.schema(model)
         try:
-            stored = await (await self._queue_batch(model, schema.key, request))
+            pending, unseen = await self._queue_batch(model, schema.key, request)
+            stored = await pending
         except FailedPrecondition:
             again = await self._core.catalogue.reload_schema(model)
             if again.key == schema.key:
                 raise
             # the remembered values belong to an earlier model of this name
-            stored = await (await self._queue_batch(model, again.key, request))
-        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
+            pending, unseen = await self._queue_batch(model, again.key, request)
+            stored = await pending
+        return instance_pb2.PushBatchResponse(
+            batch_id=request.batch_id, unseen=unseen, **_push_counts(stored)
+        )
 
     async def _read_batches(
         self,
@@ -100,13 +109,15 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 model = parse_model(name, "model")
                 if key is None:  # read anew: another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
+                unseen: Sequence[values_pb2.UnseenNames] = ()
+                pending: Awaitable[AppendedBatch]
                 try:
-                    pending = await self._queue_batch(model, key, request)
+                    pending, unseen = await self._queue_batch(model, key, request)
                 except BATCH_ERRORS as error:
                     if not goes_on:
                         raise
                     pending = _FailedBatch(error)
-                await acks.put(_PendingAcknowledgement(batch_id, pending, goes_on))
+                await acks.put(_PendingAcknowledgement(batch_id, pending, goes_on, unseen))
             if not name:
                 raise empty_stream("at least one batch")
         except Exception as error:
@@ -114,7 +125,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         else:
             await acks.put(None)
 
-    async def _queue_batch(self, model: str, key: int, request: _Batch) -> Awaitable[AppendedBatch]:
+    async def _queue_batch(self, model: str, key: int, request: _Batch) -> _QueuedBatch:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
@@ -123,7 +134,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
             try:
-                push = await self._core.convert_message(
+                push, unseen = await self._core.convert_message(
                     request, _decode_push, request, schema, generated, sizes
                 )
             except InvalidInput:  # perhaps an index that another server has just learned
@@ -133,14 +144,14 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 continue
             pending = await self._core.writer.queue_push(push)
             if not push.new_values:
-                return pending
+                return pending, unseen
             try:
                 stored = await pending
             except Stale:
                 schema = await self._core.catalogue.reload_schema(model)
                 continue
-            await self._core.catalogue.reload_schema(model)
-            return _push_response(stored)
+            _log_full_attributes(schema, await self._core.catalogue.reload_schema(model))
+            return _push_response(stored), unseen
         raise Stale(f"the nominal values of model {model} keep changing")
 
     async def ListInstances(  # noqa: N802
@@ -180,6 +191,7 @@ class _PendingAcknowledgement:
     batch_id: str
     pending: Awaitable[AppendedBatch]
     goes_on: bool
+    unseen: Sequence[values_pb2.UnseenNames] = ()
 
 
 class _FailedBatch:
@@ -191,6 +203,19 @@ class _FailedBatch:
     def __await__(self) -> Generator[None, None, AppendedBatch]:
         raise self._error
         yield
+
+
+def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
+    """Say, once for each, which attributes have just learned the last value that they may have."""
+    for old, new in zip(before.columns, now.columns, strict=True):
+        if new.values is not None and new.is_full and not old.is_full:
+            _log.warning(
+                "attribute %s of model %s has %d values, the most it may: %s",
+                shown(new.name),
+                now.model,
+                new.most,
+                "further names share one bucket" if new.has_bucket else "rows with further names are refused",
+            )
 
 
 def _same_model(name: str, given: str) -> str:
@@ -210,13 +235,16 @@ def _push_counts(stored: AppendedBatch) -> dict[str, Any]:
     }
 
 
-def _decode_push(request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits) -> Push:
+def _decode_push(
+    request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits
+) -> tuple[Push, Sequence[values_pb2.UnseenNames]]:
     rows = decode_rows(request.rows, schema, learn=True, sizes=sizes)
     count = len(rows.values)
     labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
     ids = _ids_of_push(request, count, generated)
     displays = decode_displays(request.displays, count)
-    return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key, displays)
+    push = Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key, displays)
+    return push, rows.unseen
 
 
 def _ids_of_push(request: _Batch, count: int, generated: str) -> tuple[str, ...]:

@@ -34,8 +34,11 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
-        specification = await self._core.convert_message(request, new_specification, request.specification)
-        check_sizes(specification, self._core.config.message_limits)
+        sizes = self._core.config.message_limits
+        specification = await self._core.convert_message(
+            request, new_specification, request.specification, sizes.max_values
+        )
+        check_sizes(specification, sizes)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(
             _create_in_store,

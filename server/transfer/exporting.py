@@ -76,7 +76,7 @@ def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
     first, size = history[0], schema.frame.size
     values = stored_values(first).tolist()
     cells = [
-        None if math.isnan(value) else (value if column.values is None else column.values[int(value)])
+        None if math.isnan(value) else (value if column.values is None else column.name_of(int(value)))
         for column, value in zip(schema.columns, values, strict=True)
     ]
     label = _current_label(history, schema.frame)

@@ -17,7 +17,7 @@ from quercus.server.wire.displays import decode_displays
 from quercus.server.wire.models import decode_specification
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
-from quercus.specification.parameters import BUDGET, MAX_VALUES
+from quercus.specification.parameters import BUDGET
 from quercus.storage import EventKind
 from quercus.trees import check_values, cut_counts
 
@@ -34,7 +34,7 @@ class LogChecker:
         """Take the first line."""
         self._specification = _decode_specification(specification)
         BUDGET.check(budget)
-        self._values = _value_counts(self._specification, learned)
+        self._values = _index_counts(self._specification, learned)
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
         self._labels: set[bytes] = set()  # that were found to be right
 
@@ -88,8 +88,8 @@ def _decode_specification(data: bytes) -> Specification:
         raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None
 
 
-def _value_counts(specification: Specification, learned: Sequence[tuple[int, str]]) -> dict[int, int]:
-    """Return how many values each nominal attribute has, declared and learned."""
+def _index_counts(specification: Specification, learned: Sequence[tuple[int, str]]) -> dict[int, int]:
+    """Return how many indices each nominal attribute has: of all its values, and of its bucket once it is full."""
     attributes = specification.attributes
     more = Counter(attribute for attribute, _ in learned)
     for k, value in learned:
@@ -99,16 +99,16 @@ def _value_counts(specification: Specification, learned: Sequence[tuple[int, str
                 "vocabulary",
                 f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
             )
-    counts = {
-        k: len(attribute.values) + more[k]
-        for k, attribute in enumerate(attributes)
-        if isinstance(attribute, Nominal)
-    }
-    for k, count in counts.items():
-        if count > MAX_VALUES:
+    counts: dict[int, int] = {}
+    for k, attribute in enumerate(attributes):
+        if not isinstance(attribute, Nominal):
+            continue
+        count, most = len(attribute.values) + more[k], attribute.most_values
+        if count > most:
             raise InvalidInput(
-                "vocabulary", f"has {count} values of attribute {k}, at most {MAX_VALUES} are allowed"
+                "vocabulary", f"has {count} values of attribute {k}, at most {most} are allowed"
             )
+        counts[k] = attribute.index_count if count == most else count
     return counts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.inference import open_inference_pb2 as pb
-from quercus.proto.v1 import classify_pb2
+from quercus.proto.v1 import classify_pb2, values_pb2
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.rows import column_faults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
+from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import canonical_cell, seconds_of
 from quercus.specification.written_labels import write_set
@@ -66,8 +67,8 @@ def wanted_outputs(request: pb.ModelInferRequest) -> list[str]:
 
 def decode_inputs(
     request: pb.ModelInferRequest, schema: ModelSchema, sizes: MessageLimits
-) -> UncertainValues:
-    """Return the rows of a request: a tensor for each attribute, or one matrix.
+) -> tuple[UncertainValues, Sequence[values_pb2.UnseenNames]]:
+    """Return the rows of a request, a tensor for each attribute or one matrix, and the names that are not known.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def decode_inputs(
     first = inputs[0]
     names = {column.name for column in schema.columns}
     if len(inputs) == 1 and len(first.shape) == 2 and (first.shape[1] > 1 or first.name not in names):
-        return _decode_matrix(first, raw[0] if raw else None, schema, width)
+        return _decode_matrix(first, raw[0] if raw else None, schema, width), ()
     return _decode_columns(request, schema)
 
 
@@ -132,12 +133,16 @@ def _check_rows(
         raise InvalidInput(field, f"is {float(values[row])!r} in row {row}, attribute {column.name!r}, {why}")
 
 
-def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> UncertainValues:
+def _decode_columns(
+    request: pb.ModelInferRequest, schema: ModelSchema
+) -> tuple[UncertainValues, Sequence[values_pb2.UnseenNames]]:
     places = {column.name: k for k, column in enumerate(schema.columns)}
     raw = request.raw_input_contents
     values: NDArray[np.float64] | None = None
     parts: dict[tuple[int, int], tuple[Range, ...]] = {}
     seen: set[str] = set()
+    unseen = UnseenCounter()
+    unseen = UnseenCounter()
     for i, tensor in enumerate(request.inputs):
         field = f"inputs[{shown(tensor.name)}]"
         if tensor.name not in places:
@@ -165,14 +170,35 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
                 values[:, k] = [_code_of(cell, schema.columns[k], field) for cell in found.tolist()]
         else:
             _read_texts(found, schema.columns[k], values[:, k], k, parts, field)
+            _count_unseen(
+                found, schema.columns[k], values[:, k], {i: parts[i, k] for i, at in parts if at == k}, unseen
+            )
     assert values is not None  # noqa: S101  (there is an input)
     for k, column in enumerate(schema.columns):
         certain = np.array([(row, k) not in parts for row in range(len(values))])
         if column.values is not None:  # a name that no branch has is no fault
-            certain &= values[:, k] != MAX_VALUES
+            certain &= values[:, k] != column.most
         _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
     values[np.isnan(values)] = np.nan  # one NaN of the many
-    return UncertainValues(values, parts)
+    return UncertainValues(values, parts), unseen.messages()
+
+
+def _count_unseen(
+    texts: Sequence[bytes],
+    column: AttributeColumn,
+    values: NDArray[np.float64],
+    parts: Mapping[int, Sequence[Range]],
+    unseen: UnseenCounter,
+) -> None:
+    """Count the rows of a column of names that have one that the model does not know."""
+    if column.values is None:
+        return
+    sets = [row for row, ranges in parts.items() if ranges[-1][0] == column.most]
+    for row in sorted([*np.flatnonzero(values == column.most).tolist(), *sets]):
+        text = texts[row].decode("utf-8").strip()
+        names = [name.strip() for name in text.split("|")] if row in parts else [text]
+        strange = [name for name in names if column.index_of(name) is None] or names
+        unseen.count_row(column.name, *strange, beyond=column.fills_bucket)
 
 
 def _code_of(cell: float | bool, column: AttributeColumn, field: str) -> float:
@@ -183,8 +209,8 @@ def _code_of(cell: float | bool, column: AttributeColumn, field: str) -> float:
         raise InvalidInput(field, str(error)) from None
     if text is None:
         return math.nan
-    index = column.find(text)
-    return MAX_VALUES if index is None else index
+    index = column.index_of(text)
+    return column.most if index is None else index
 
 
 def _read_texts(  # noqa: PLR0917 - the parts of one column
@@ -211,16 +237,16 @@ def _read_texts(  # noqa: PLR0917 - the parts of one column
                 parts[row, k] = (found,)
             else:
                 values[row] = found
-        elif (index := column.find(text)) is not None or "|" not in text:
-            values[row] = MAX_VALUES if index is None else index
+        elif (index := column.index_of(text)) is not None or "|" not in text:
+            values[row] = column.most if index is None else index
         else:
             names = [name.strip() for name in text.split("|")]
             if len(names) > MAX_VALUES:
                 raise InvalidInput(
                     f"{field}[{row}]", f"is one of {len(names)} values, at most {MAX_VALUES} are allowed"
                 )
-            indices = [column.find(name) for name in names]
-            numbers = sorted({float(MAX_VALUES if index is None else index) for index in indices})
+            indices = [column.index_of(name) for name in names]
+            numbers = sorted({float(column.most if index is None else index) for index in indices})
             parts[row, k] = tuple((number, number) for number in numbers)
 
 
@@ -239,9 +265,14 @@ def _number_or_range(text: str, field: str) -> float | Range:
 
 
 def encode_outputs(
-    response: pb.ModelInferResponse, said: classify_pb2.ClassifyResponse, names: Sequence[str], raw: bool
+    response: pb.ModelInferResponse,
+    said: classify_pb2.ClassifyResponse,
+    names: Sequence[str],
+    unseen: Sequence[values_pb2.UnseenNames],
+    *,
+    raw: bool,
 ) -> pb.ModelInferResponse:
-    """Add the outputs that are asked for to a response."""
+    """Add the outputs that are asked for to a response, and the names in the request that the model does not know."""
     classes = list(said.classes)
     made: dict[str, Any] = {
         "label": lambda: [classes[c].encode() for c in said.class_indices],
@@ -259,6 +290,18 @@ def encode_outputs(
     response.parameters["classes"].string_param = json.dumps(classes, ensure_ascii=False)
     response.parameters["as_of"].int64_param = said.as_of
     response.parameters["tree_version"].int64_param = said.tree_version
+    if unseen:
+        told = [
+            {
+                "attribute": each.attribute,
+                "rows": each.rows,
+                "names": each.names,
+                "examples": list(each.examples),
+                "rows_beyond": each.rows_beyond,
+            }
+            for each in unseen
+        ]
+        response.parameters["unseen"].string_param = json.dumps(told, ensure_ascii=False)
     return response
 
 

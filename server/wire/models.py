@@ -20,9 +20,10 @@ from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import check_controls, model_name
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
-from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
+from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
@@ -32,10 +33,20 @@ DEFAULTS: Final = {
 }
 _PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
+_OVERFLOW: Final = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.choices) | {
+    model_pb2.OVERFLOW_POLICY_UNSPECIFIED: parameters.OVERFLOW.default  # of stores that know none
+}
 
 
-def complete_specification(message: model_pb2.Specification) -> model_pb2.Specification:
+def complete_specification(
+    message: model_pb2.Specification, max_values: int = MAX_VALUES
+) -> model_pb2.Specification:
     """Return a copy with every default written out, checked as a whole.
+
+    Parameters
+    ----------
+    message : the specification as given.
+    max_values : maximum number of values of a nominal attribute that gives none.
 
     Raises
     ------
@@ -57,6 +68,9 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
     for attribute in full.attributes:
         if attribute.missing == model_pb2.MISSING_POLICY_UNSPECIFIED:
             attribute.missing = model_pb2.MISSING_POLICY_BRANCH
+        if attribute.HasField("nominal"):
+            attribute.nominal.max_values = attribute.nominal.max_values or max_values
+            attribute.nominal.overflow = attribute.nominal.overflow or model_pb2.OVERFLOW_POLICY_BUCKET
         if attribute.HasField("numeric") and not attribute.numeric.bins:
             edges = attribute.numeric.edges
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
@@ -67,8 +81,12 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
     return full
 
 
-def new_specification(message: model_pb2.Specification) -> model_pb2.Specification:
+def new_specification(message: model_pb2.Specification, max_values: int) -> model_pb2.Specification:
     """Return the specification of a new model: complete, with the canonical names of its values and classes.
+
+    Parameters
+    ----------
+    message, max_values : as of `complete_specification`.
 
     Raises
     ------
@@ -81,7 +99,7 @@ def new_specification(message: model_pb2.Specification) -> model_pb2.Specificati
     for k, attribute in enumerate(named.attributes):
         if attribute.HasField("nominal"):
             _make_canonical(attribute.nominal.values, f"attributes[{k}].nominal.values")
-    return complete_specification(named)
+    return complete_specification(named, max_values)
 
 
 def _make_canonical(names: MutableSequence[str], field: str) -> None:
@@ -106,7 +124,12 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
     for k, attribute in enumerate(message.attributes):
         field, values = f"attributes[{k}]", attribute.nominal.values
         _check_name(attribute.name, sizes, f"{field}.name")
-        _at_most(len(values), sizes, "max_values", f"{field}.nominal.values")
+        most = attribute.nominal.max_values
+        if most > sizes.max_values:
+            raise InvalidInput(
+                f"specification.{field}.nominal.max_values",
+                f"is {most}, at most {sizes.max_values} are allowed (max_values)",
+            )
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
     _check_learning_cost(message, sizes.max_learning_cost)
@@ -210,7 +233,7 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
         raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
     match message.WhichOneof("kind"):
         case "nominal":
-            return Nominal(message.name, message.nominal.values, missing)
+            return _decode_nominal(message.name, message.nominal, missing)
         case "numeric":
             numeric = message.numeric
             if numeric.edges and numeric.bins != len(numeric.edges) + 1:
@@ -224,6 +247,23 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
                 raise
         case _:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
+
+
+def _decode_nominal(name: str, message: model_pb2.NominalAttribute, missing: Missing) -> Nominal:
+    overflow: Any = _OVERFLOW.get(message.overflow)
+    if overflow is None:
+        raise InvalidInput(
+            "nominal.overflow", f"is {message.overflow}, which is no policy for further values"
+        )
+    most = (
+        None if message.max_values in {0, MAX_VALUES} else message.max_values
+    )  # 0: of stores that know none
+    try:
+        return Nominal(name, message.values, missing, most, overflow)
+    except InvalidInput as error:
+        if error.field == "max_values":
+            raise InvalidInput(f"nominal.{error.field}", error.reason) from error
+        raise
 
 
 def updated_specification(

@@ -15,6 +15,7 @@ from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.names import check_controls
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
+from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings, canonical_cell, seconds_of
 from quercus.storage import NewValue
@@ -35,14 +36,17 @@ class DecodedRows:
     Attributes
     ----------
     values : float64 (n, K): numbers, indices of nominal values, NaN for missing. An index from the
-        column's number of known values on stands for a value of `new_values`.
-    new_values : nominal values the model has not seen, in order of first appearance.
+        column's number of known values on stands for a value of `new_values`; the index ``most`` of the column
+        for its bucket, or for no branch.
+    new_values : nominal values that the model learns, in order of first appearance.
     parts : ranges of values that are uncertain, by row and attribute; `values` has NaN there.
+    unseen : counts of names that the model has never seen, by attribute.
     """
 
     values: NDArray[np.float64]
     new_values: tuple[NewValue, ...] = ()
     parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
+    unseen: Sequence[values_pb2.UnseenNames] = ()
 
 
 def decode_rows(
@@ -54,8 +58,9 @@ def decode_rows(
     ----------
     rows : the received rows.
     schema : schema of the model.
-    learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
-        gets the index ``MAX_VALUES``, which no branch of any tree has, and values may be uncertain.
+    learn : whether a nominal value that the model has not seen becomes one of `new_values`, as long as the
+        attribute has room, and then goes to the bucket; otherwise it gets the index of the bucket at once, which no
+        branch of a tree has before the attribute is full, and values may be uncertain.
     sizes : bounds of rows, values and names.
 
     Raises
@@ -87,7 +92,11 @@ def encode_row(values: NDArray[np.float64], schema: ModelSchema) -> values_pb2.N
         if column.values is None:
             row.values[column.name].number = value
         else:
-            row.values[column.name].nominal = column.values[int(value)]
+            index = int(value)
+            if index < len(column.values):
+                row.values[column.name].nominal = column.values[index]
+            else:
+                row.values[column.name].other = column.other_names
     return row
 
 
@@ -156,9 +165,12 @@ def column_faults(values: NDArray[np.float64], column: AttributeColumn) -> tuple
         return missing, "but a missing value is not accepted here"
     if column.values is None:
         return np.isinf(values), "must be a finite number, or NaN for missing"
-    known = len(column.values)
+    known = column.index_count
     fine = missing | ((values >= 0) & (values < known) & (values == np.floor(values)))
-    return ~fine, f"must be an index into its {known} values, 0 to {known - 1}, or NaN for missing"
+    return (
+        ~fine,
+        f"must be an index into its {len(column.values)} values, 0 to {known - 1}, or NaN for missing",
+    )
 
 
 def _decode_named(
@@ -166,10 +178,10 @@ def _decode_named(
 ) -> DecodedRows:
     _check_count(len(named.rows), sizes.max_batch_rows)
     values = np.full((len(named.rows), len(schema.columns)), np.nan)
-    learned: list[dict[str, int]] = [{} for _ in schema.columns]
-    spellings = [column.spellings for column in schema.columns]
     new: list[NewValue] = []
+    known = [_Names(k, column, new) for k, column in enumerate(schema.columns)]
     parts: dict[tuple[int, int], tuple[Range, ...]] = {}
+    unseen = UnseenCounter()
     names = {column.name: k for k, column in enumerate(schema.columns)}
     required = [column for column in schema.columns if not column.missing]
     for i, row in enumerate(named.rows):
@@ -193,21 +205,43 @@ def _decode_named(
             ranges = _uncertain_ranges(row.values[column.name], column, field, learn)
             if ranges:
                 parts[i, k] = ranges
+                strange = [
+                    name for name in row.values[column.name].nominals.values if column.index_of(name) is None
+                ]
+                if strange:
+                    unseen.count_row(column.name, *strange, beyond=column.fills_bucket)
                 continue
-            number = _named_number(row, column, field)
+            number = _named_number(row, column, field, learn)
             if isinstance(number, str):
-                text, number = spellings[k].name(number), MAX_VALUES
-                if text in column.index:
-                    number = column.index[text]
-                elif learn and text not in learned[k]:
-                    index = _new_index(text, column, learned[k], field, sizes)
-                    new.append(NewValue(k, index - column.declared, text))
-                    # Whether all values are truth values must not depend on which of them one message holds.
-                    spellings[k] = Spellings((*column.index, *learned[k]))
-                if learn and text in learned[k]:
-                    number = learned[k][text]
+                text = known[k].spellings.name(number)
+                number = known[k].index_of(text, field, sizes, learn=learn)
+                if number >= len(column.index):
+                    beyond = number == column.most and (learn or column.fills_bucket)
+                    unseen.count_row(column.name, text, beyond=beyond)
             values[i, k] = number
-    return DecodedRows(values, tuple(new), parts)
+    return DecodedRows(values, tuple(new), parts, unseen.messages())
+
+
+class _Names:
+    """The values of attribute `k`, and those that one message brings, which it adds to `new`."""
+
+    def __init__(self, k: int, column: AttributeColumn, new: list[NewValue]) -> None:
+        self.k, self.column, self.new = k, column, new
+        self.learned: dict[str, int] = {}
+        self.spellings = column.spellings
+
+    def index_of(self, text: str, field: str, sizes: MessageLimits, *, learn: bool) -> int:
+        """Return the index of a value as it is spelled, learning it if it may be; else that of none of them."""
+        column = self.column
+        found = column.index.get(text, self.learned.get(text))
+        if found is None and learn:
+            found = _new_index(text, column, len(self.learned), field, sizes)
+            if found < column.most:
+                self.learned[text] = found
+                self.new.append(NewValue(self.k, found - column.declared, text))
+                # How a truth value is spelled must not depend on how many of the names one message holds.
+                self.spellings = Spellings((*column.index, *self.learned))
+        return column.most if found is None else found
 
 
 def _uncertain_ranges(
@@ -242,12 +276,12 @@ def _uncertain_ranges(
         raise InvalidInput(field, "is a set without values, must have at least one")
     if len(names) > MAX_VALUES:
         raise InvalidInput(field, f"is a set of {len(names)} values, at most {MAX_VALUES} are allowed")
-    found = (column.find(name) for name in names)
-    numbers = sorted({float(MAX_VALUES if index is None else index) for index in found})
+    found = (column.index_of(name) for name in names)
+    numbers = sorted({float(column.most if index is None else index) for index in found})
     return tuple((number, number) for number in numbers)
 
 
-def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str) -> float | str:
+def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str, learn: bool) -> float | str:
     """Return the number of one value; the text itself when it is a nominal value that is not known."""
     value = row.values[column.name]
     kind = value.WhichOneof("kind")
@@ -256,10 +290,11 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str)
             raise InvalidInput(field, "is missing, but a missing value is not accepted here")
         return math.nan
     if column.values is None:
-        if kind == "nominal":
-            seconds = seconds_of(value.nominal)
+        if kind in {"nominal", "other"}:
+            text = getattr(value, kind)
+            seconds = seconds_of(text)
             if seconds is None:
-                raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number")
+                raise InvalidInput(field, f"is the text {shown(text)}, must be a number")
             return seconds
         if math.isinf(value.number):
             raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
@@ -268,27 +303,36 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str)
         if math.isinf(value.number):
             raise InvalidInput(field, f"is {value.number!r}, which names no value")
         return canonical_cell(value.number) or ""
+    if kind == "other":
+        if learn and not column.fills_bucket:
+            raise InvalidInput(
+                field,
+                f"is one of the names beyond the bound, but the attribute has {len(column.index)} values, and its "
+                f"bound is {column.most}: give the name",
+            )
+        return column.most
     return column.index.get(value.nominal, value.nominal)
 
 
-def _new_index(
-    text: str, column: AttributeColumn, learned: dict[str, int], field: str, sizes: MessageLimits
-) -> int:
-    """Return the next free index for a nominal value that the model has not seen."""
+def _new_index(text: str, column: AttributeColumn, learned: int, field: str, sizes: MessageLimits) -> int:
+    """Return the index of a nominal value that the model has not seen: the next free one, or that of the bucket.
+
+    The first names in the order of the log get indices of their own, however they were cut into messages.
+    """
     longest = sizes.max_name_characters
     if not text.strip() or len(text) > longest:
         raise InvalidInput(
             field, f"is {shown(text)}, must be a value of 1 to {longest} characters, not blank"
         )
     check_controls(text, field)
-    index = len(column.index) + len(learned)
-    if index >= sizes.max_values:
+    index = len(column.index) + learned
+    if index >= column.most and not column.has_bucket:
         raise InvalidInput(
             field,
-            f"is {shown(text)}, but the attribute has {index} values, the most it may: {sizes.max_values}",
+            f"is {shown(text)}, but the attribute has {index} values, the most it may (max_values), and refuses "
+            "others (overflow)",
         )
-    learned[text] = index
-    return index
+    return index  # at most `most`: no value is learned beyond
 
 
 def _listed_names(names: Sequence[str]) -> str:

@@ -8,6 +8,8 @@ from functools import cached_property
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
+from quercus.specification.attributes import other_names
+from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings
 from quercus.storage import ModelRecord, Store
 
@@ -22,12 +24,16 @@ class AttributeColumn:
     values : nominal values, declared first, then learned; None for a numeric attribute.
     declared : number of declared values.
     missing : whether a value may be missing.
+    most : maximum number of nominal values; as an index it stands for a name that is none of them.
+    has_bucket : whether names beyond `most` share a bucket; otherwise their rows are refused.
     """
 
     name: str
     values: tuple[str, ...] | None
     declared: int
     missing: bool
+    most: int = MAX_VALUES
+    has_bucket: bool = True
     index: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -35,16 +41,43 @@ class AttributeColumn:
 
     @cached_property
     def spellings(self) -> Spellings:
-        """What else the nominal values may be called."""
+        """What else the values may be called."""
         return Spellings(self.index)
 
-    def find(self, text: str) -> int | None:
-        """Return the index of the nominal value that a text means; None if it is none of them."""
+    @property
+    def is_full(self) -> bool:
+        """Whether no further value can be learned."""
+        return len(self.index) >= self.most
+
+    @property
+    def fills_bucket(self) -> bool:
+        """Whether a name that is none of the values counts as one of the bucket, now and for ever."""
+        return self.has_bucket and self.is_full
+
+    @property
+    def index_count(self) -> int:
+        """Number of indices that a stored value may have: of the values, and of the bucket once they are all there."""
+        return len(self.index) + self.fills_bucket
+
+    @cached_property
+    def other_names(self) -> str:
+        """The text that stands for the bucket."""
+        return other_names(self.index)
+
+    def index_of(self, text: str) -> int | None:
+        """Return the index that a text stands for, in any spelling, as of `name_of`; None: it stands for none."""
         found = self.index.get(text)
         if found is not None:
             return found
+        if self.fills_bucket and text == self.other_names:
+            return self.most
         name = self.spellings.of(text)
         return None if name is None else self.index[name]
+
+    def name_of(self, index: int) -> str:
+        """Return the text that stands for an index: a value, or the bucket."""
+        values = self.values or ()
+        return values[index] if index < len(values) else self.other_names
 
 
 @dataclass(frozen=True)
@@ -97,6 +130,8 @@ class ModelSchema:
                 else None,
                 len(attribute.nominal.values),
                 attribute.missing != model_pb2.MISSING_POLICY_REJECT,
+                attribute.nominal.max_values or MAX_VALUES,
+                attribute.nominal.overflow != model_pb2.OVERFLOW_POLICY_REFUSE,
             )
             for k, attribute in enumerate(message.attributes)
         )

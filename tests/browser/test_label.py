@@ -299,7 +299,9 @@ def test_forms_are_enough(visit: Visit, client: Client, wine: str) -> None:
     for name in ("Barolo", "Barbera"):
         said.append((heading(page), "answered", name))
         page.wait_for_timeout(GLANCE_MS)
-        with page.expect_navigation():  # else the next press can be one on the page before, which takes this one back
+        with (
+            page.expect_navigation()
+        ):  # else the next press can be one on the page before, which takes this one back
             page.get_by_role("button", name=name).click()
     said.append((heading(page), "answered", "Barolo|Barbera"))
     page.locator("summary", has_text="one of several").click()

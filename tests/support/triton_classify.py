@@ -49,6 +49,7 @@ def told(answer: Any) -> dict[str, Any]:
         "id": response.id,
         "classes": json.loads(response.parameters["classes"].string_param),
         "as_of": response.parameters["as_of"].int64_param,
+        "unseen": json.loads(response.parameters["unseen"].string_param or "[]"),
     }
 
 

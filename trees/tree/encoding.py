@@ -3,7 +3,8 @@
 Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing
 value: the number of declared values (or of bins), so it comes after all that was declared; of a nominal
 value learned after the declaration: one more than its index, so that no code ever moves when a value is
-learned. `UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
+learned. Names beyond the bound of an attribute share the
+index after its last one. `UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
 
 Where nodes split numbers at thresholds, the edges are the candidate cuts, and the bins what lies between them
 (`quercus.trees.tree.splits`).
@@ -20,9 +21,16 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
-from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric, plain_number
+from quercus.specification.attributes import (
+    MISSING_NAME,
+    Attribute,
+    Nominal,
+    Numeric,
+    other_names,
+    plain_number,
+)
 from quercus.specification.model import Specification
-from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.parameters import BUCKET, MAX_VALUES
 from quercus.trees.tree.splits import midpoints
 
 UNKNOWN = -1
@@ -232,7 +240,10 @@ def branch_names(
         else:
             declared = _bin_names(edges[k]) if attribute.cuts is None else THRESHOLD_SIDES
         missing = (MISSING_NAME,) if attribute.missing == "branch" else ()
-        names.append((*declared, *missing, *named.get(k, ())))
+        more = named.get(k, ())
+        if isinstance(attribute, Nominal) and len(declared) + len(more) == attribute.most_values:
+            more = (*more, other_names({*declared, *more})) if attribute.overflow == BUCKET else more
+        names.append((*declared, *missing, *more))
     return tuple(names)
 
 
@@ -308,7 +319,7 @@ def check_values(specification: Specification, values: Floats) -> Floats:
     ------
     InvalidInput
         When the number of columns is wrong, a value is missing where that is rejected, a number is
-        infinite, or a nominal value is no index in [0, 1,000). The field names row and attribute.
+        infinite, or a nominal value is no index of a name or of the bucket. The field names row and attribute.
     """
     array = np.asarray(values, dtype=np.float64)
     attributes = specification.attributes
@@ -324,8 +335,9 @@ def check_values(specification: Specification, values: Floats) -> Floats:
         if isinstance(attribute, Numeric):
             _refuse_value(np.isinf(column), attribute, column, "must be finite")
         else:
-            fine = missing | ((column >= 0) & (column < MAX_VALUES) & (column == np.floor(column)))
-            _refuse_value(~fine, attribute, column, f"must be a whole number in [0, {MAX_VALUES})")
+            most = attribute.index_count
+            fine = missing | ((column >= 0) & (column < most) & (column == np.floor(column)))
+            _refuse_value(~fine, attribute, column, f"must be a whole number in [0, {most})")
     return array
 
 
@@ -335,7 +347,8 @@ def _every_value_possible(attributes: tuple[Attribute, ...], array: Floats) -> b
     if (missing & [attribute.missing == "reject" for attribute in attributes]).any():
         return False
     numbers = np.array([isinstance(attribute, Numeric) for attribute in attributes])
-    whole = (array >= 0) & (array < MAX_VALUES) & (array == np.floor(array))
+    most = [attribute.index_count if isinstance(attribute, Nominal) else 0 for attribute in attributes]
+    whole = (array >= 0) & (array < most) & (array == np.floor(array))
     return bool((missing | np.where(numbers, ~np.isinf(array), whole)).all())
 
 

@@ -109,7 +109,8 @@ def by_tensors(columns: Columns) -> Any:
     for name, cells in columns.items():
         tensor = request.inputs.add(name=name, datatype="BYTES", shape=[len(cells)])
         tensor.contents.bytes_contents.extend(b"" if cell is None else str(cell).encode() for cell in cells)
-    return decode_inputs(request, SCHEMA, MessageLimits()).values.tolist()
+    rows, _ = decode_inputs(request, SCHEMA, MessageLimits())
+    return rows.values.tolist()
 
 
 def by_csv(columns: Columns, folder: Path) -> Any:
@@ -167,8 +168,8 @@ def test_tensors_of_numbers_and_truth_values_name_values(datatype: str) -> None:
     }[datatype]
     request = open_inference_pb2.ModelInferRequest(raw_input_contents=[cells])
     request.inputs.add(name=column, datatype=datatype, shape=[3])
-    found = decode_inputs(request, SCHEMA, MessageLimits()).values
-    np.testing.assert_array_equal(found[:, [each.name for each in ATTRIBUTES].index(column)], codes)
+    rows, _ = decode_inputs(request, SCHEMA, MessageLimits())
+    np.testing.assert_array_equal(rows.values[:, [each.name for each in ATTRIBUTES].index(column)], codes)
 
 
 @pytest.mark.parametrize(

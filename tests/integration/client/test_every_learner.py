@@ -229,3 +229,22 @@ def test_uncertain_values_are_for_classification_and_checked(client: Client, nam
             client.classify(name, [row])
     with pytest.raises(InvalidArgument, match="colour"):
         client.push(name, [[{"red", "green"}, 1.0]])
+
+
+@pytest.mark.parametrize("which", ALGORITHMS)
+@pytest.mark.parametrize("most", [2, None])
+def test_the_bucket_of_names_beyond_the_bound_is_one_more_value_for_every_learner(
+    which: str, most: int | None
+) -> None:
+    """A row of the bucket is predicted from the rows of the bucket."""
+    colour = DomainNominal("colour", COLOURS, max_values=most)
+    bucket = float(colour.most_values)
+    algorithm = ALGORITHMS[which][1]
+    rules = {"min_instances": 15} if isinstance(algorithm, algorithms.BeliefEntropy) else {}
+    attributes = (colour, DomainNumeric("length", edges=EDGES))
+    evidence = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
+    kinds = np.random.default_rng(0).integers(0, 3, 150)
+    values = np.column_stack([np.where(kinds == 2, bucket, kinds), np.ones(150)])
+    evidence.observe(values, [precise(FRAME, CLASSES[kind]) for kind in kinds.tolist()])
+    said = evidence.learn_model().predict(np.array([[0.0, 1.0], [1.0, 1.0], [bucket, 1.0]]))
+    assert said.klass.tolist() == [0, 1, 2]

@@ -95,6 +95,21 @@ def test_messages_become_rows_with_their_labels(
     assert client.get_instance(made, "y").values == {}
 
 
+def test_names_never_seen_are_told_once_for_each_attribute(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str
+) -> None:
+    subscribed(broker, client, made)
+    publish(
+        sensor, f"{made}/a", [json.dumps({"id": f"n-{k}", "hue": f"RED{k}", "size": k}) for k in range(9)]
+    )
+    said: list[str] = []
+    tally = bridge(client, broker, made, batch_rows=3, notify=said.append).run(most=9)
+    assert tally.stored == 9
+    (told,) = [text for text in said if "never seen" in text]
+    assert "`hue` has " in told
+    assert told.endswith("as RED0; further ones of this attribute are not reported")
+
+
 def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     broker: RunningBroker, sensor: paho.Client, client: Client, made: str, tmp_path: Path
 ) -> None:

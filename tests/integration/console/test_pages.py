@@ -148,6 +148,10 @@ def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
     assert "It is no" in ann.form(page, {"low-0": "0", "high-0": "1", "value-1": ["red", "blue"]}).text
     either = ann.form(page, {}).text
     assert "It is one of yes, no" in either or "It is " in either
+    known = ann.form(page, {"low-0": "9", "value-1": "red"}).text
+    assert "never seen" not in known
+    strange = ann.form(page, {"low-0": "9", "value-1": "Red"}).text
+    assert "colour: the model has never seen the name Red." in strange
     for given, says in (
         ({"low-0": "x"}, "size: is &#39;x&#39;, must be a number"),
         ({"low-0": "2", "high-0": "1"}, "must be in rising order"),

@@ -111,7 +111,7 @@ def test_what_a_model_holds_is_bounded(start_live: Callable[..., Any], tmp_path:
         live, Specification([Numeric("a")], list("abcd")), r"classes: has 4 entries.* 3 .*\(max_classes\)"
     )
     _refused(
-        live, Specification([Nominal("a", list("pqrs"))], two), r"values: has 4 entries.* 3 .*\(max_values\)"
+        live, Specification([Nominal("a", list("pqrs"))], two), r"values: has 4 values.* 3 .*\(max_values\)"
     )
     for specification in (
         Specification([Numeric("abcde")], two),
@@ -120,9 +120,10 @@ def test_what_a_model_holds_is_bounded(start_live: Callable[..., Any], tmp_path:
     ):
         _refused(live, specification, r"has 5 characters, at most 4 are allowed \(max_name_characters\)")
     with Client(live.server.address) as client:
-        client.create_model("m", Specification([Nominal("a", ["p", "q"]), Numeric("b")], ["o", "s", "x"]))
+        nominal = Nominal("a", ["p", "q"], overflow="refuse")
+        client.create_model("m", Specification([nominal, Numeric("b")], ["o", "s", "x"]))
         client.push("m", [["r", 1.0]])
-        with pytest.raises(InvalidArgument, match="has 3 values, the most it may: 3"):
+        with pytest.raises(InvalidArgument, match="has 3 values, the most it may"):
             client.push("m", [["s", 1.0]])
         with pytest.raises(InvalidArgument, match="must be a value of 1 to 4 characters"):
             client.push("m", [["abcde", 1.0]])

@@ -1,6 +1,7 @@
 """The Open Inference Protocol: an unchanged tritonclient gets what Classify says, bit for bit."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,6 +123,22 @@ def test_uncertain_values_are_read_as_in_files(grown: str) -> None:
     assert triton(grown, inputs=columns)["outputs"] == wanted(grown, rows)
 
 
+def test_names_that_the_model_has_never_seen_are_told(grown: str) -> None:
+    columns = [
+        tensor("hue", "BYTES", ["red|mauve", "green", "blue", "green"]),
+        tensor("size", "FP64", [1.0] * 4),
+    ]
+    (said,) = triton(grown, inputs=columns)["unseen"]
+    assert said == {
+        "attribute": "hue",
+        "rows": 3,
+        "names": 2,
+        "examples": ["mauve", "green"],
+        "rows_beyond": 0,
+    }
+    assert triton(grown, inputs=[tensor("hue", "BYTES", ["red", "?"])])["unseen"] == []
+
+
 def test_tokens_decide(start_live: Callable[..., Any], tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db", access="tokens")
     tokens, address = live.server.core.store.access, live.server.address
@@ -181,7 +198,7 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("m", "FP64", [1, -2])]}, "inputs['m'].shape[1]", "is -2, the model has 2"),
         ({"inputs": [typed("size", "FP64", [1, 1, 1], fp64_contents=[1.0])]}, "inputs['size'].shape", "[n] or [n, 1]"),
         ({"inputs": [typed("size", "FP64", [100_000_000])]}, "inputs[0].shape[0]", "max_batch_rows"),
-        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[1.0])]}, "inputs['hue'].datatype", "send BYTES"),
+        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[math.inf])]}, "inputs['hue']", "inf is no name"),
         ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue']", "not UTF-8"),
         ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"x"])]}, "inputs['size'][0]", "must be a number"),
         ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"3..2"])]}, "inputs['size'][0]", "rising order"),

@@ -7,6 +7,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.proto.v1 import model_pb2
 from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
 from quercus.specification.algorithms import Abc45, ActiveForest
+from quercus.specification.attributes import Nominal
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT
 
@@ -90,3 +91,19 @@ def test_a_strategy_of_trees_for_a_new_forest_is_an_error() -> None:
             InvalidInput, match=f"specification.strategy: is '{strategy}', must be one of margin, "
         ):
             complete_specification(new)
+
+
+def test_an_attribute_of_an_old_store_keeps_its_bound() -> None:
+    """It had 1,000 values at most; a change of something else is no change of the attribute."""
+    old = specification()
+    for attribute in old.attributes:
+        attribute.nominal.ClearField("max_values")
+        attribute.nominal.ClearField("overflow")
+    request = model_pb2.UpdateModelRequest(
+        specification=model_pb2.Specification(budget=7), update_mask=FieldMask(paths=["budget"])
+    )
+    (known,) = decode_specification(old).attributes
+    (changed,) = decode_specification(updated_specification(old, request)).attributes
+    assert known == changed
+    assert isinstance(known, Nominal)
+    assert (known.most_values, known.overflow) == (1_000, "bucket")

@@ -118,10 +118,10 @@ def test_bin_names_hide_the_dust_on_computed_edges() -> None:
     [
         ([1.0, 0.0], "values: have shape (1, 2), must be (rows, 3)"),
         ([float("inf"), 0, 0], "values[0].x: is inf, must be finite"),
-        ([1, -1, 0], "values[0].colour: is -1.0, must be a whole number in [0, 1000)"),
-        ([1, 0.5, 0], "values[0].colour: is 0.5, must be a whole number in [0, 1000)"),
-        ([1, 1000, 0], "values[0].colour: is 1000.0, must be a whole number in [0, 1000)"),
-        ([1, float("inf"), 0], "values[0].colour: is inf, must be a whole number in [0, 1000)"),
+        ([1, -1, 0], "values[0].colour: is -1.0, must be a whole number in [0, 1001)"),
+        ([1, 0.5, 0], "values[0].colour: is 0.5, must be a whole number in [0, 1001)"),
+        ([1, 1001, 0], "values[0].colour: is 1001.0, must be a whole number in [0, 1001)"),
+        ([1, float("inf"), 0], "values[0].colour: is inf, must be a whole number in [0, 1001)"),
         ([1, 0, NAN], "values[0].shape: is nan, must not be missing"),
     ],
 )

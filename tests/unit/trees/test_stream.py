@@ -171,7 +171,7 @@ def test_a_new_level_grows_another_tree() -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        (observed((1, -1)), "values[0].colour: is -1.0, must be a whole number in [0, 1000)"),
+        (observed((1, -1)), "values[0].colour: is -1.0, must be a whole number in [0, 1001)"),
         (Observed(np.zeros((1, 2)), np.array([[0.0, 0.0]])), "contours[0]: is zero for every class"),
         (Observed(np.zeros((2, 2)), np.ones((1, 2))), "contours: are 1, must be one for each of 2 rows"),
         (Refused(1, ASKED), "instance: is 1, there are 1 instances"),

@@ -1,0 +1,156 @@
+"""Names that a model had never seen, counted over the messages of a push or of a classification."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quercus.client.results import Specification, UnseenNames
+from quercus.proto.v1 import values_pb2
+from quercus.specification.attributes import Nominal
+
+MAX_NAMES = 10_000
+"""Names of one attribute that are told apart; of more, the number is a lower bound."""
+MAX_EXAMPLES = 100
+
+NameCounts = Mapping[str, Mapping[str, int]]
+"""Number of rows by attribute and name."""
+
+
+@dataclass
+class _AttributeTally:
+    rows: int = 0
+    rows_beyond: int = 0
+    names: dict[str, None] = field(default_factory=dict)  # in order of first appearance
+    messages: int = 0
+    most: int = 0  # names of one message
+    lists_all: bool = True  # whether `names` are all of them
+
+
+class UnseenTally:
+    """Sums of the counts of several messages, by attribute."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, _AttributeTally] = {}
+
+    def add_counts(self, counts: NameCounts) -> None:
+        """Add the names of one message as the client counted them."""
+        for attribute, rows in counts.items():
+            self._add_names(attribute, list(rows), len(rows)).rows += sum(rows.values())
+
+    def add_messages(self, messages: Iterable[values_pb2.UnseenNames]) -> None:
+        """Add the names of one message as the server counted them."""
+        for each in messages:
+            tally = self._add_names(each.attribute, each.examples, each.names)
+            tally.rows += each.rows
+            tally.rows_beyond += each.rows_beyond
+
+    def add_results(self, results: Iterable[UnseenNames]) -> None:
+        """Add the sums of another call."""
+        for each in results:
+            tally = self._add_names(each.attribute, each.examples, each.names)
+            tally.rows += each.rows
+            tally.rows_beyond += each.rows_beyond
+            tally.lists_all = tally.lists_all and each.is_exact
+
+    def add_beyond(self, messages: Iterable[values_pb2.UnseenNames]) -> None:
+        """Add only how many rows of one message count as other names; the client counted them otherwise."""
+        for each in messages:
+            if each.rows_beyond:
+                self._tallies.setdefault(each.attribute, _AttributeTally()).rows_beyond += each.rows_beyond
+
+    def results(self, rows: int, young: Iterable[str] = ()) -> tuple[UnseenNames, ...]:
+        """Return the sums.
+
+        Parameters
+        ----------
+        rows
+            Number of rows of all messages.
+        young
+            Attributes that had no names before: of these, only names beyond the bound are reported, since a first name
+            is no sign of a mistake.
+        """
+        first = frozenset(young)
+        return tuple(
+            UnseenNames(
+                attribute,
+                tally.rows,
+                rows,
+                max(len(tally.names), tally.most),
+                tuple(tally.names)[:MAX_EXAMPLES],
+                tally.rows_beyond,
+                tally.lists_all or tally.messages == 1,
+            )
+            for attribute, tally in self._tallies.items()
+            if tally.rows_beyond or attribute not in first
+        )
+
+    def _add_names(self, attribute: str, names: Sequence[str], count: int) -> _AttributeTally:
+        tally = self._tallies.setdefault(attribute, _AttributeTally())
+        for name in names:
+            if len(tally.names) < MAX_NAMES or name in tally.names:
+                tally.names[name] = None
+            else:
+                tally.lists_all = False
+        tally.messages += 1
+        tally.most = max(tally.most, count)
+        tally.lists_all = tally.lists_all and count == len(names)
+        return tally
+
+
+class NewNames:
+    """Finds, in the messages of one push, the names that the model did not have before the push.
+
+    Parameters
+    ----------
+    specification
+        Specification of the model before the push.
+    """
+
+    def __init__(self, specification: Specification) -> None:
+        self._first = specification
+        self._before = [
+            frozenset(each.values) if isinstance(each, Nominal) else None for each in specification.attributes
+        ]
+        self.young = frozenset(
+            each.name for each in specification.attributes if isinstance(each, Nominal) and not each.values
+        )
+
+    def count_rows(self, rows: values_pb2.Rows, specification: Specification) -> NameCounts:
+        """Return the number of rows of each new name.
+
+        Parameters
+        ----------
+        rows
+            The rows of a message.
+        specification
+            The specification that they were encoded for: that before the push, or a newer one with more names.
+        """
+        named = rows.WhichOneof("kind") == "named"
+        if not named and specification is self._first:
+            return {}
+        found: dict[str, Mapping[str, int]] = {}
+        for k, (attribute, before) in enumerate(zip(specification.attributes, self._before, strict=True)):
+            if before is None or not isinstance(attribute, Nominal):
+                continue
+            if named:
+                given = (
+                    row.values[attribute.name].nominal
+                    for row in rows.named.rows
+                    if attribute.name in row.values
+                )
+                counts = Counter(name for name in given if name and name not in before)
+            elif len(attribute.values) > len(before):
+                column = np.array(rows.packed.values[k :: len(specification.attributes)])
+                index, rows_of = np.unique(column[column >= len(before)], return_counts=True)
+                counts = Counter(
+                    {attribute.values[int(i)]: int(n) for i, n in zip(index, rows_of, strict=True)}
+                )
+            else:
+                continue
+            if counts:
+                found[attribute.name] = counts
+        return found

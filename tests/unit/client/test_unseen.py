@@ -1,0 +1,91 @@
+"""Names that a model had never seen, counted over messages."""
+
+import numpy as np
+
+from quercus.client import Nominal, Numeric, Specification
+from quercus.client.pushing import Batcher, PushState
+from quercus.client.rows import row_chunks
+from quercus.client.unseen import MAX_NAMES, UnseenTally
+from quercus.proto.v1 import instance_pb2, values_pb2
+
+OLD = Specification([Nominal("machine", ["101", "102"]), Nominal("new"), Numeric("x")], ["o", "s"])
+
+
+def message(
+    names: list[str], count: int | None = None, rows: int = 1, beyond: int = 0
+) -> values_pb2.UnseenNames:
+    return values_pb2.UnseenNames(
+        attribute="machine", rows=rows, names=count or len(names), examples=names, rows_beyond=beyond
+    )
+
+
+def test_names_of_several_messages_are_counted_once() -> None:
+    tally = UnseenTally()
+    tally.add_messages([message(["a", "b"], rows=300)])
+    tally.add_messages([message(["b", "c"], rows=99)])
+    (said,) = tally.results(400)
+    assert (said.rows, said.of_rows, said.names, said.is_exact) == (399, 400, 3, True)
+    assert said.text == "399 of 400 rows: `machine` has 3 names never seen, as a"
+
+
+def test_a_number_is_a_lower_bound_only_if_lists_of_several_messages_are_cut() -> None:
+    tally = UnseenTally()
+    tally.add_messages([message(["a", "b"], count=700)])
+    assert [(each.names, each.is_exact) for each in tally.results(1)] == [(700, True)]
+    tally.add_messages([message(["a", "c"], count=800)])
+    assert [(each.names, each.is_exact) for each in tally.results(2)] == [(800, False)]
+    assert "has at least 800 names" in tally.results(2)[0].text
+
+
+def test_what_is_kept_of_a_push_is_bounded() -> None:
+    tally = UnseenTally()
+    for start in range(0, 3 * MAX_NAMES, 1000):
+        tally.add_counts({"machine": {f"m{i}": 1 for i in range(start, start + 1000)}})
+    (said,) = tally.results(3 * MAX_NAMES)
+    assert (said.rows, said.names, said.is_exact) == (3 * MAX_NAMES, MAX_NAMES, False)
+
+
+def test_a_push_counts_rows_of_new_names_also_after_the_model_has_learned_them() -> None:
+    """The batches name the same rows before and after the server has learned the names."""
+    rows = [["101", "p", 1.0], ["101.5", "q", 2.0], ["7", None, 3.0], [None, "p", 4.0]]
+    batcher = Batcher("m", OLD, None, None, batch_rows=4)
+    assert batcher.young == {"new"}
+    first, second, third = (next(row_chunks(rows, 4)) for _ in range(3))
+    batch = batcher.encode_chunk(first)
+    assert batch.request.rows.WhichOneof("kind") == "named"
+    assert batch.new_names == {"machine": {"101.5": 1, "7": 1}, "new": {"p": 2, "q": 1}}
+    learned = [Nominal("machine", ["101", "102", "101.5", "7"]), Nominal("new", ["p", "q"]), Numeric("x")]
+    batcher.use_specification(Specification(learned, ["o", "s"]))
+    again = batcher.encode_chunk(second)
+    assert again.request.rows.WhichOneof("kind") == "packed"
+    assert again.new_names == batch.new_names
+    known = batcher.encode_chunk(next(row_chunks(np.array([["102", None, 1.0]], dtype=object), 1)))
+    assert known.new_names == {}
+    assert third.size == 4
+
+
+def test_a_repeated_message_counts_even_if_the_server_knows_its_names_by_then() -> None:
+    """The acknowledgement of the first was lost; the response to the second names nothing unseen."""
+    batcher = Batcher("m", OLD, None, None)
+    ledger = PushState(2, None, young=batcher.young)
+    batch = batcher.encode_chunk(next(row_chunks([["9", "p", 1.0], ["9", "q", 1.0]], 2)))
+    ledger.record_sent(batch)
+    ledger.record_response(instance_pb2.PushBatchResponse(batch_id=batch.request.batch_id, rows_known=2))
+    assert [each.text for each in ledger.report.unseen] == [
+        "2 of 2 rows: `machine` has 1 name never seen, as 9"
+    ]
+
+
+def test_first_names_are_no_sign_of_a_mistake_but_names_beyond_the_bound_are_reported() -> None:
+    batcher = Batcher("m", OLD, None, None)
+    ledger = PushState(2, None, young=batcher.young)
+    for beyond in (0, 1):
+        batch = batcher.encode_chunk(next(row_chunks([["101", "p", 1.0], ["101", "q", 1.0]], 2)))
+        ledger.record_sent(batch)
+        unseen = values_pb2.UnseenNames(attribute="new", rows=2, names=2, rows_beyond=beyond)
+        ledger.record_response(
+            instance_pb2.PushBatchResponse(batch_id=batch.request.batch_id, rows_stored=2, unseen=[unseen])
+        )
+        assert len(ledger.report.unseen) == beyond
+    (said,) = ledger.report.unseen
+    assert (said.rows, said.of_rows, said.names, said.rows_beyond) == (4, 4, 2, 1)
