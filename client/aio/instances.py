@@ -98,7 +98,7 @@ class InstanceCalls(ModelCalls):
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple((await self.get_model(model)).specification.classes)
-        request = filled(instance_pb2.GetInstanceRequest, name=f"models/{model}/instances/{instance}")
+        request = filled(instance_pb2.GetInstanceRequest, name=convert.instance_resource(model, instance))
         return convert.instance_from_proto(
             await self._call(self._stubs.instances.GetInstance, request), classes
         )

@@ -80,7 +80,7 @@ def test_an_attribute_may_refuse() -> None:
     full = schema(*"abcd", bucket=False)
     with pytest.raises(InvalidInput) as caught:
         decode_rows(named("a", "e"), full, learn=True)
-    assert caught.value.field == "rows.named.rows[1].values['A']"
+    assert caught.value.field == "rows[1].A"
     assert caught.value.reason == (
         "is 'e', but the attribute has 4 values, the most it may (max_values), and refuses others (overflow)"
     )
