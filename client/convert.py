@@ -163,9 +163,9 @@ def _attribute_from_proto(message: model_pb2.Attribute) -> Attribute:
     missing = cast(Missing, _MISSING.get(message.missing, parameters.MISSING_VALUE.default))
     if message.WhichOneof("kind") == "nominal":
         overflow = cast(Overflow, _OVERFLOW.get(message.nominal.overflow, parameters.OVERFLOW.default))
-        return Nominal(
-            message.name, message.nominal.values, missing, message.nominal.max_values or None, overflow
-        )
+        most = message.nominal.max_values
+        most_or_default = None if most in {0, parameters.MAX_VALUES} else most
+        return Nominal(message.name, message.nominal.values, missing, most_or_default, overflow)
     numeric = message.numeric
     return Numeric(
         message.name, numeric.bins or parameters.BINS.default, numeric.edges, missing, numeric.cuts or None

@@ -124,7 +124,7 @@ def encode_row(values: NDArray[np.float64], schema: ModelSchema) -> values_pb2.N
             row.values[column.name].number = value
         else:
             index = int(value)
-            if index < len(column.values):
+            if index < column.most:
                 row.values[column.name].nominal = column.values[index]
             else:
                 row.values[column.name].other = column.other_names

@@ -3,6 +3,7 @@
 import numpy as np
 
 from quercus.client import Nominal, Numeric, Specification
+from quercus.client.comparing import differences
 from quercus.client.pushing import Batcher, PushState
 from quercus.client.rows import row_chunks
 from quercus.client.unseen import MAX_NAMES, UnseenTally
@@ -89,3 +90,15 @@ def test_first_names_are_no_sign_of_a_mistake_but_names_beyond_the_bound_are_rep
         assert len(ledger.report.unseen) == beyond
     (said,) = ledger.report.unseen
     assert (said.rows, said.of_rows, said.names, said.rows_beyond) == (4, 4, 2, 1)
+
+
+def test_the_bound_of_an_attribute_is_compared_if_it_is_given() -> None:
+    def differing(known: Nominal, given: Nominal) -> bool:
+        return bool(differences(Specification([known], ["o", "s"]), Specification([given], ["o", "s"])))
+
+    learned = Nominal("A", ["a", "b"], max_values=20)
+    assert not differing(learned, Nominal("A", ["a"]))
+    assert not differing(learned, Nominal("A", ["a"], max_values=20))
+    assert not differing(Nominal("A", ["a"]), Nominal("A", ["a"], max_values=1_000))
+    assert differing(learned, Nominal("A", ["a"], max_values=21))
+    assert differing(learned, Nominal("A", ["a"], overflow="refuse"))
