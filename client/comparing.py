@@ -77,8 +77,8 @@ def _is_same_attribute(known: Attribute, given: Attribute) -> bool:
     if not (isinstance(known, Nominal) and isinstance(given, Nominal)):
         return known == given
     declared = tuple(known.values)[: len(given.values)]
-    bound = given.max_values in {None, known.max_values}
-    return bound and (declared, known.missing, known.overflow) == (
+    is_bound_same = given.max_values is None or given.most_values == known.most_values
+    return is_bound_same and (declared, known.missing, known.overflow) == (
         given.values,
         given.missing,
         given.overflow,

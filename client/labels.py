@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.errors import InvalidInput
 from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
 from quercus.client.results import Floats
@@ -88,7 +89,7 @@ class LabelEncoder:
         """
         if isinstance(labels, np.ndarray) and labels.ndim == 2:
             return self._encode_contours(labels, start)
-        parsed = [self._parse_label(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+        parsed = [self._parse_checked(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
         kinds = {kind for kind, _ in parsed}
         if all(kind == "set" and content == self._full for kind, content in parsed):
             return values_pb2.Labels(all_vacuous=values_pb2.Vacuous())
@@ -136,6 +137,18 @@ class LabelEncoder:
             return "set", self.class_mask(label, field)
         raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
 
+    def _parse_checked(self, label: LabelLike, field: str) -> tuple[str, Any]:
+        """Return what `_parse_label` does, of masses only those that the server accepts."""
+        kind, content = self._parse_label(label, field)
+        if kind == "mass":
+            from quercus.belief.mass import MassFunction  # noqa: PLC0415  (few labels are mass functions)
+
+            try:
+                MassFunction(len(self.classes), tuple(content))
+            except InvalidInput as error:
+                raise invalid(field, f"{error.field} {error.reason}") from None
+        return kind, content
+
     def _parse_array(self, label: NDArray[Any], field: str) -> list[float]:
         if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
             raise invalid(
@@ -168,7 +181,16 @@ class LabelEncoder:
         if values.shape[1] != len(self.classes):
             reason = f"expected {len(self.classes)} plausibilities per row, got {values.shape[1]}"
             raise invalid(f"labels[{start}]", reason)
-        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
+        good = ((numbers >= 0.0) & (numbers <= 1.0)).all(axis=1) & numbers.any(axis=1)
+        if not good.all():
+            row = int(np.argmin(good))
+            field, given = f"labels[{start + row}]", numbers[row]
+            for name, value in zip(self.classes, given.tolist(), strict=True):
+                if not 0.0 <= value <= 1.0:
+                    raise invalid(field, f"is {value} for class {name!r}, must lie in [0, 1]")
+            raise invalid(field, "is zero for every class, at least one class must be plausible")
+        flat = numbers.ravel()
         return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))
 
     def _class_names(self, mask: int) -> list[str]:

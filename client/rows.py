@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.errors import InvalidInput
 from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
 from quercus.client.results import Between, Floats, Specification
 from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.names import check_controls
 from quercus.specification.values import Spellings, canonical_cell, seconds_of
 
 UNKNOWN = -1.0
@@ -108,6 +111,13 @@ async def async_row_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
         yield Chunk(start, len(piece), piece)
 
 
+def pick_rows(rows: Any, kept: Sequence[int]) -> Any:
+    """Return some of the rows of a list, an array or a frame, by their places."""
+    if isinstance(rows, list):
+        return [rows[place] for place in kept]
+    return rows[list(kept)]
+
+
 class RowEncoder:
     """Encoder of the rows of one model.
 
@@ -129,6 +139,9 @@ class RowEncoder:
             for a in self.attributes
         ]
         self._spellings = [Spellings(index or ()) for index in self._indices]
+        self._indexed = np.array([index is not None for index in self._indices])
+        self._counts = np.array([_index_count(each) for each in self.attributes])
+        self._required = np.array([a.missing == "reject" for a in self.attributes])
 
     def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
         """Return the message of a chunk, and whether it holds nominal values that the model does not list.
@@ -141,18 +154,19 @@ class RowEncoder:
             Naming row and attribute.
         """
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
-            return _packed_rows(self._numeric_array(chunk)), False
+            return _packed_rows(self._check_values(self._numeric_array(chunk), chunk.start)), False
         columns = self._chunk_columns(chunk)
         parts: Parts = {}
         packed = np.empty((chunk.size, len(self.names)), dtype=np.float64)
         for k, column in enumerate(columns):
             packed[:, k] = self._encode_column(k, column, chunk.start, parts)
+        self._check_values(packed, chunk.start, parts)
         if parts:
-            return self._named_rows(columns, packed, parts), True
+            return self._named_rows(columns, packed, parts, chunk.start), True
         if bool((packed == UNKNOWN).any()):
             nominal = [k for k, index in enumerate(self._indices) if index is not None]
             if bool((packed[:, nominal] == UNKNOWN).any()):
-                return self._named_rows(columns, packed, parts), True
+                return self._named_rows(columns, packed, parts, chunk.start), True
         return _packed_rows(packed), False
 
     def _numeric_array(self, chunk: Chunk) -> Floats:
@@ -160,6 +174,34 @@ class RowEncoder:
             reason = f"expected {len(self.names)} values, got {chunk.rows.shape[1]}"
             raise invalid(f"rows[{chunk.start}]", reason)
         return np.asarray(chunk.rows, dtype=np.float64)
+
+    def _check_values(self, values: Floats, start: int, parts: Parts | None = None) -> Floats:
+        """Refuse values (n, K) that the server would refuse; `UNKNOWN` stands for a name that it may learn."""
+        if (parts is not None or not self._indexed.any()) and np.isfinite(values).all():
+            return values
+        unsaid = np.isnan(values)
+        missing = unsaid.copy()
+        for row, column in parts or {}:
+            missing[row, column] = False
+        known = np.where(self._indexed, self._counts, np.inf)
+        lowest = np.where(self._indexed, 0.0 if parts is None else UNKNOWN, -np.inf)
+        wrong = np.isinf(values) | (missing & self._required)
+        wrong |= (
+            (values < lowest) | (values >= known) | (self._indexed & (values != np.floor(values)) & ~unsaid)
+        )
+        if wrong.any():
+            row, k = np.argwhere(wrong)[0].tolist()
+            value = float(values[row, k])
+            if math.isnan(value):
+                reason = "is missing, which the attribute does not accept"
+            elif self._indices[k] is None:
+                reason = f"is {value}, must be a finite number, or None for missing"
+            else:
+                reason = (
+                    f"is {value}, must be an index into its {int(self._counts[k])} values, or NaN for missing"
+                )
+            raise invalid(f"rows[{start + row}].{self.names[k]}", reason)
+        return values
 
     def _chunk_columns(self, chunk: Chunk) -> list[Cells]:
         """Return the chunk by column, in the order of the attributes."""
@@ -268,7 +310,7 @@ class RowEncoder:
             reason = f"the attribute is numeric, got {cell!r} ({type(cell).__name__})"
             raise invalid(f"rows[{row}].{self.names[column]}", reason) from None
 
-    def _named_rows(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
+    def _named_rows(self, columns: list[Cells], packed: Floats, parts: Parts, start: int) -> values_pb2.Rows:
         """Return rows by name, which may have uncertain values and nominal ones that the model does not list yet."""
         named = values_pb2.NamedRows()
         for i in range(len(packed)):
@@ -282,8 +324,29 @@ class RowEncoder:
                 if self._indices[k] is None:
                     values[name].number = packed[i, k]
                 else:
-                    values[name].nominal = self._nominal_text(k, columns[k][i], i) or ""
+                    text = self._nominal_text(k, columns[k][i], start + i) or ""
+                    if packed[i, k] == UNKNOWN:
+                        _check_new_name(text, f"rows[{start + i}].{name}")
+                    values[name].nominal = text
         return values_pb2.Rows(named=named)
+
+
+def _index_count(attribute: Attribute) -> int:
+    """Return the number of indices that packed values may have: of names, and of the bucket once they are all there."""
+    if not isinstance(attribute, Nominal):
+        return 0
+    is_full = len(attribute.values) == attribute.most_values
+    return attribute.index_count if is_full else len(attribute.values)
+
+
+def _check_new_name(text: str, field: str) -> None:
+    """Refuse a nominal value that no attribute can learn."""
+    if not text.strip():
+        raise invalid(field, f"is {text!r}, must be a value that is not blank")
+    try:
+        check_controls(text, field)
+    except InvalidInput as error:
+        raise invalid(error.field, error.reason) from None
 
 
 def _packed_rows(values: Floats) -> values_pb2.Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +35,9 @@ class UnseenTally:
 
     def __init__(self) -> None:
         self._tallies: dict[str, _AttributeTally] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tallies)
 
     def add_counts(self, counts: NameCounts) -> None:
         """Add the names of one message as the client counted them."""
@@ -119,7 +122,9 @@ class NewNames:
             each.name for each in specification.attributes if isinstance(each, Nominal) and not each.values
         )
 
-    def count_rows(self, rows: values_pb2.Rows, specification: Specification) -> NameCounts:
+    def count_rows(
+        self, rows: values_pb2.Rows, specification: Specification, refused: Collection[int] = ()
+    ) -> NameCounts:
         """Return the number of rows of each new name.
 
         Parameters
@@ -127,7 +132,9 @@ class NewNames:
         rows
             The rows of a message.
         specification
-            The specification that they were encoded for: that before the push, or a newer one with more names.
+            The specification that they were encoded for, or a newer one with more names.
+        refused
+            Positions of rows that do not count.
         """
         named = rows.WhichOneof("kind") == "named"
         if not named and specification is self._first:
@@ -139,13 +146,15 @@ class NewNames:
             if named:
                 given = (
                     row.values[attribute.name].nominal
-                    for row in rows.named.rows
-                    if attribute.name in row.values
+                    for i, row in enumerate(rows.named.rows)
+                    if attribute.name in row.values and i not in refused
                 )
                 counts = Counter(name for name in given if name and name not in before)
             elif len(attribute.values) > len(before):
                 column = np.array(rows.packed.values[k :: len(specification.attributes)])
-                index, rows_of = np.unique(column[column >= len(before)], return_counts=True)
+                column[list(refused)] = np.nan
+                is_new = (column >= len(before)) & (column < len(attribute.values))
+                index, rows_of = np.unique(column[is_new], return_counts=True)
                 counts = Counter(
                     {attribute.values[int(i)]: int(n) for i, n in zip(index, rows_of, strict=True)}
                 )

@@ -76,8 +76,7 @@ class AttributeColumn:
 
     def name_of(self, index: int) -> str:
         """Return the text that stands for an index: a value, or the bucket."""
-        values = self.values or ()
-        return values[index] if index < len(values) else self.other_names
+        return (self.values or ())[index] if index < self.most else self.other_names
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,15 @@
 """Names that a model had never seen, counted over messages."""
 
+from typing import Any
+
 import numpy as np
 
-from quercus.client import Nominal, Numeric, Specification
+from quercus.client import Nominal, Numeric, Specification, pushing
+from quercus.client.comparing import differences
 from quercus.client.pushing import Batcher, PushState
+from quercus.client.results import UnseenNames
 from quercus.client.rows import row_chunks
-from quercus.client.unseen import MAX_NAMES, UnseenTally
+from quercus.client.unseen import MAX_NAMES, NewNames, UnseenTally
 from quercus.proto.v1 import instance_pb2, values_pb2
 
 OLD = Specification([Nominal("machine", ["101", "102"]), Nominal("new"), Numeric("x")], ["o", "s"])
@@ -45,47 +49,82 @@ def test_what_is_kept_of_a_push_is_bounded() -> None:
     assert (said.rows, said.names, said.is_exact) == (3 * MAX_NAMES, MAX_NAMES, False)
 
 
+def pushed(*rows: list[Any]) -> pushing.Batch:
+    return Batcher("m", OLD, None, None).encode_chunk(next(row_chunks(list(rows), len(rows))))
+
+
+def acknowledge(ledger: PushState, batch: pushing.Batch, **fields: Any) -> tuple[UnseenNames, ...]:
+    ledger.record_sent(batch)
+    stored = {"rows_stored": batch.rows} | fields
+    ledger.record_response(instance_pb2.PushBatchResponse(batch_id=batch.request.batch_id, **stored))
+    return ledger.report.unseen
+
+
 def test_a_push_counts_rows_of_new_names_also_after_the_model_has_learned_them() -> None:
     """The batches name the same rows before and after the server has learned the names."""
     rows = [["101", "p", 1.0], ["101.5", "q", 2.0], ["7", None, 3.0], [None, "p", 4.0]]
+    new = NewNames(OLD)
+    assert new.young == {"new"}
     batcher = Batcher("m", OLD, None, None, batch_rows=4)
-    assert batcher.young == {"new"}
-    first, second, third = (next(row_chunks(rows, 4)) for _ in range(3))
-    batch = batcher.encode_chunk(first)
-    assert batch.request.rows.WhichOneof("kind") == "named"
-    assert batch.new_names == {"machine": {"101.5": 1, "7": 1}, "new": {"p": 2, "q": 1}}
-    learned = [Nominal("machine", ["101", "102", "101.5", "7"]), Nominal("new", ["p", "q"]), Numeric("x")]
-    batcher.use_specification(Specification(learned, ["o", "s"]))
-    again = batcher.encode_chunk(second)
-    assert again.request.rows.WhichOneof("kind") == "packed"
-    assert again.new_names == batch.new_names
-    known = batcher.encode_chunk(next(row_chunks(np.array([["102", None, 1.0]], dtype=object), 1)))
-    assert known.new_names == {}
-    assert third.size == 4
+    wanted = {"machine": {"101.5": 1, "7": 1}, "new": {"p": 2, "q": 1}}
+    request = batcher.encode_chunk(next(row_chunks(rows, 4))).request
+    assert request.rows.WhichOneof("kind") == "named"
+    assert new.count_rows(request.rows, OLD) == wanted
+    learned = [
+        Nominal("machine", ["101", "102", "101.5", "7"], max_values=4),
+        Nominal("new", ["p", "q"]),
+        Numeric("x"),
+    ]
+    now = Specification(learned, ["o", "s"])
+    assert new.count_rows(request.rows, now) == wanted
+    batcher.use_specification(now)
+    request = batcher.encode_chunk(next(row_chunks(rows, 4))).request
+    assert request.rows.WhichOneof("kind") == "packed"
+    assert new.count_rows(request.rows, now) == wanted
+    refused = {"machine": {"101.5": 1}, "new": {"p": 1, "q": 1}}
+    assert new.count_rows(request.rows, now, refused=[0, 2]) == refused
+    full = np.array([[4.0, 0.0, 1.0]])  # the bucket
+    request = batcher.encode_chunk(next(row_chunks(full, 1))).request
+    assert new.count_rows(request.rows, now) == {"new": {"p": 1}}
 
 
 def test_a_repeated_message_counts_even_if_the_server_knows_its_names_by_then() -> None:
     """The acknowledgement of the first was lost; the response to the second names nothing unseen."""
-    batcher = Batcher("m", OLD, None, None)
-    ledger = PushState(2, None, young=batcher.young)
-    batch = batcher.encode_chunk(next(row_chunks([["9", "p", 1.0], ["9", "q", 1.0]], 2)))
-    ledger.record_sent(batch)
-    ledger.record_response(instance_pb2.PushBatchResponse(batch_id=batch.request.batch_id, rows_known=2))
-    assert [each.text for each in ledger.report.unseen] == [
-        "2 of 2 rows: `machine` has 1 name never seen, as 9"
-    ]
+    said = acknowledge(PushState(2, None, specification=OLD), pushed(["9", "p", 1.0], ["9", "q", 1.0]))
+    assert [each.text for each in said] == ["2 of 2 rows: `machine` has 1 name never seen, as 9"]
+
+
+def test_rows_that_are_refused_do_not_count() -> None:
+    ledger = PushState(2, None, on_rejected=lambda _: None, specification=OLD)
+    refused = [instance_pb2.RefusedRow(row=0, code=3, field="labels[0]", message="is wrong")]
+    said = acknowledge(ledger, pushed(["9", "p", 1.0], ["8", "q", 1.0]), rows_stored=1, refused=refused)
+    assert [each.text for each in said] == ["1 of 1 rows: `machine` has 1 name never seen, as 8"]
 
 
 def test_first_names_are_no_sign_of_a_mistake_but_names_beyond_the_bound_are_reported() -> None:
-    batcher = Batcher("m", OLD, None, None)
-    ledger = PushState(2, None, young=batcher.young)
+    ledger = PushState(2, None, specification=OLD)
     for beyond in (0, 1):
-        batch = batcher.encode_chunk(next(row_chunks([["101", "p", 1.0], ["101", "q", 1.0]], 2)))
-        ledger.record_sent(batch)
-        unseen = values_pb2.UnseenNames(attribute="new", rows=2, names=2, rows_beyond=beyond)
-        ledger.record_response(
-            instance_pb2.PushBatchResponse(batch_id=batch.request.batch_id, rows_stored=2, unseen=[unseen])
-        )
-        assert len(ledger.report.unseen) == beyond
+        unseen = [values_pb2.UnseenNames(attribute="new", rows=2, names=2, rows_beyond=beyond)]
+        found = acknowledge(ledger, pushed(["101", "p", 1.0], ["101", "q", 1.0]), unseen=unseen)
+        assert len(found) == beyond
+    assert ledger.has_taught
     (said,) = ledger.report.unseen
     assert (said.rows, said.of_rows, said.names, said.rows_beyond) == (4, 4, 2, 1)
+
+
+def test_of_rows_that_an_earlier_process_encoded_the_server_tells() -> None:
+    unseen = [values_pb2.UnseenNames(attribute="machine", rows=2, names=1, examples=["9"])]
+    found = acknowledge(PushState(2, None), pushed(["9", "p", 1.0], ["9", "q", 1.0]), unseen=unseen)
+    assert [each.text for each in found] == ["2 of 2 rows: `machine` has 1 name never seen, as 9"]
+
+
+def test_the_bound_of_an_attribute_is_compared_if_it_is_given() -> None:
+    def differing(known: Nominal, given: Nominal) -> bool:
+        return bool(differences(Specification([known], ["o", "s"]), Specification([given], ["o", "s"])))
+
+    learned = Nominal("A", ["a", "b"], max_values=20)
+    assert not differing(learned, Nominal("A", ["a"]))
+    assert not differing(learned, Nominal("A", ["a"], max_values=20))
+    assert not differing(Nominal("A", ["a"]), Nominal("A", ["a"], max_values=1_000))
+    assert differing(learned, Nominal("A", ["a"], max_values=21))
+    assert differing(learned, Nominal("A", ["a"], overflow="refuse"))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import values_pb2
+from quercus.server.labelling.leasing import QueryFilter
 from quercus.server.wire.rows import decode_rows, encode_row
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.unseen import MAX_EXAMPLES
@@ -62,6 +63,19 @@ def test_a_row_of_the_bucket_reads_as_no_name() -> None:
     assert [column.index_of(text) for text in ("(other names)", "((other names))", "e")] == [1, 4, None]
 
 
+def test_rows_that_were_stored_after_the_names_were_read_are_not_shown_as_those_of_the_bucket() -> None:
+    with pytest.raises(IndexError):
+        encode_row(np.array([2.0]), schema("a", "b"))
+
+
+def test_labellers_may_ask_for_rows_of_the_bucket() -> None:
+    wanted = QueryFilter(values={"A": "(other names)"})
+    wanted.check_names(schema(*"abcd"))
+    for short in (schema(*"abc"), schema(*"abcd", bucket=False)):
+        with pytest.raises(InvalidInput, match="other names"):
+            wanted.check_names(short)
+
+
 def test_the_index_of_the_bucket_is_taken_once_the_attribute_is_full() -> None:
     full, other = schema(*"abcd"), values_pb2.NamedRow(values={"A": values_pb2.NamedValue(other="any")})
     by_name = values_pb2.Rows(named=values_pb2.NamedRows(rows=[other]))
@@ -80,7 +94,7 @@ def test_an_attribute_may_refuse() -> None:
     full = schema(*"abcd", bucket=False)
     with pytest.raises(InvalidInput) as caught:
         decode_rows(named("a", "e"), full, learn=True)
-    assert caught.value.field == "rows.named.rows[1].values['A']"
+    assert caught.value.field == "rows[1].A"
     assert caught.value.reason == (
         "is 'e', but the attribute has 4 values, the most it may (max_values), and refuses others (overflow)"
     )
