@@ -231,6 +231,8 @@ class _FailedBatch:
 
 def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
     """Say, once for each, which attributes have just learned the last value that they may have."""
+    if now.key != before.key:  # another model has taken the name
+        return
     for old, new in zip(before.columns, now.columns, strict=True):
         if new.values is not None and new.is_full and not old.is_full:
             _log.warning(
