@@ -12,6 +12,7 @@ from quercus.storage.changes import Change
 from quercus.storage.errors import (
     AlreadyExists,
     BeyondLog,
+    ConflictingRows,
     CorruptStore,
     FailedPrecondition,
     Fenced,
@@ -88,6 +89,7 @@ __all__ = [
     "Change",
     "CombinedAnswer",
     "CombinedStatement",
+    "ConflictingRows",
     "Corrections",
     "CorruptStore",
     "Event",

@@ -111,6 +111,20 @@ class Stale(StorageError):  # noqa: N818 - a name that says what is wrong
     """The caller's copy of the vocabulary is old: read it again and retry. Nothing was stored."""
 
 
+class ConflictingRows(Stale):
+    """Some rows of a batch with new nominal values are refused. They teach no values: leave them out, and retry.
+
+    Attributes
+    ----------
+    refused : tuple of AlreadyExists
+        The refusals, each with its row.
+    """
+
+    def __init__(self, refused: tuple[AlreadyExists, ...]) -> None:
+        super().__init__(refused)
+        self.refused = refused
+
+
 class StoreError(StorageError):
     """The store itself cannot do it: disk, file, schema, lock.
 

@@ -31,7 +31,15 @@ from quercus.server.wire.request_checks import empty_stream
 from quercus.server.wire.rows import count_rows, decode_rows
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import are_ids, check_id
-from quercus.storage import AlreadyExists, AppendedBatch, FailedPrecondition, Push, Stale, Store
+from quercus.storage import (
+    AlreadyExists,
+    AppendedBatch,
+    ConflictingRows,
+    FailedPrecondition,
+    Push,
+    Stale,
+    Store,
+)
 
 _log = logging.getLogger(__name__)
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
@@ -125,10 +133,13 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
         sizes = self._core.config.message_limits
+        conflicts: dict[
+            int, Exception
+        ] = {}  # rows whose id is stored with other content: they teach no names
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
-            faults = RowFaults() if row_by_row else WHOLE
+            faults = RowFaults(conflicts) if row_by_row else WHOLE
             try:
                 push, unseen = await self._core.convert_message(
                     request, _decode_push, request, schema, generated, sizes, faults
@@ -147,6 +158,10 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 return _QueuedBatch(pending, len(push.ids), faults, unseen)
             try:
                 await pending
+            except ConflictingRows as error:
+                sent = kept_rows(len(push.ids) + len(faults.by_row), faults.by_row)
+                conflicts |= {sent[each.row]: each for each in error.refused if each.row is not None}
+                continue
             except Stale:
                 schema = await self._core.catalogue.reload_schema(model)
                 continue
@@ -231,6 +246,8 @@ class _FailedBatch:
 
 def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
     """Say, once for each, which attributes have just learned the last value that they may have."""
+    if now.key != before.key:  # another model has taken the name
+        return
     for old, new in zip(before.columns, now.columns, strict=True):
         if new.values is not None and new.is_full and not old.is_full:
             _log.warning(

@@ -27,10 +27,15 @@ class RowFault(InvalidInput):
 
 
 class RowFaults:
-    """The faults of a batch whose valid rows are wanted: of each invalid row the first that was found."""
+    """The faults of a batch whose valid rows are wanted: of each invalid row the first that was found.
 
-    def __init__(self) -> None:
-        self.by_row: dict[int, RowFault] = {}
+    Parameters
+    ----------
+    known : refusals of rows that are known before.
+    """
+
+    def __init__(self, known: Mapping[int, Exception] | None = None) -> None:
+        self.by_row: dict[int, Exception] = dict(known or {})
 
     def add(self, fault: RowFault) -> None:
         """Note a fault."""

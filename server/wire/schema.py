@@ -46,12 +46,12 @@ class AttributeColumn:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further value can be learned."""
+        """True if no further value can be learned."""
         return len(self.index) >= self.most
 
     @property
     def fills_bucket(self) -> bool:
-        """Whether a name that is none of the values counts as one of the bucket, now and for ever."""
+        """True if a name that is none of the values counts as one of the bucket, now and for ever."""
         return self.has_bucket and self.is_full
 
     @property

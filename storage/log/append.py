@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, deferred_writes
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
-from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound, Stale
+from quercus.storage.errors import AlreadyExists, ConflictingRows, FailedPrecondition, NotFound, Stale
 from quercus.storage.log import event_log
 from quercus.storage.log.bulk import REPEATED, insert_instances
 from quercus.storage.log.displays import insert_displays
@@ -119,8 +119,11 @@ class _Appender:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
-        (ids, values, labels), refused = self._new_rows(push)
+        # first: with old numbers of values, rows would seem to conflict with the same rows in the store
         _check_vocabulary(self.connection, self.row, push.new_values)
+        (ids, values, labels), refused = self._new_rows(push)
+        if refused and push.new_values:
+            raise ConflictingRows(refused)
         if push.new_values:
             rows = [_vocabulary_row(self.row, new) for new in push.new_values]
             self.connection.execute(insert(vocabulary), rows)

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import AlreadyExists, AppendedBatch, EventKind, NewValue, NotFound, Push, Stale, Store
+from quercus.storage import (
+    AlreadyExists,
+    AppendedBatch,
+    ConflictingRows,
+    EventKind,
+    NewValue,
+    NotFound,
+    Push,
+    Stale,
+    Store,
+)
 from quercus.storage.log import bulk
 
 
@@ -303,3 +313,23 @@ def test_pushes_of_a_group_may_differ_in_width(store, helper):
     wide, narrow = np.arange(6.0).reshape(2, 3), np.arange(2.0).reshape(2, 1)
     store.append_group([Push("m", ["a", "b"], wide, [b"?"] * 2), Push("m", ["c", "d"], narrow, [b"?"] * 2)])
     assert [event.values for event in store.read_events("m")] == [row.tobytes() for row in (*wide, *narrow)]
+
+
+def test_a_repeated_push_with_old_numbers_of_values_is_stale_and_does_not_conflict(store, helper):
+    """Another server knows neither value: it gives "x" the number that "w" has, and must read the vocabulary again."""
+    helper.create()
+    store.append_instances("m", ["a"], np.array([[0.0, 1.0]]), [b""], [NewValue(0, 0, "w")])
+    store.append_instances("m", ["b"], np.array([[1.0, 1.0]]), [b""], [NewValue(0, 1, "x")])
+    with pytest.raises(Stale):
+        store.append_instances("m", ["b"], np.array([[0.0, 1.0]]), [b""], [NewValue(0, 0, "x")])
+
+
+def test_a_refused_row_teaches_no_values(store, helper):
+    helper.create()
+    store.append_instances("m", ["a"], np.array([[0.0, 1.0]]), [b""], [NewValue(0, 0, "w")])
+    values, new = np.array([[1.0, 1.0], [2.0, 1.0]]), [NewValue(0, 1, "x"), NewValue(0, 2, "y")]
+    push = Push("m", ["a", "b"], values, [b"", b""], new, row_by_row=True)
+    (outcome,) = store.append_group([push])
+    assert isinstance(outcome, ConflictingRows)
+    assert [each.row for each in outcome.refused] == [0]
+    assert store.vocabulary("m") == {0: ("w",)}

@@ -1,6 +1,7 @@
 """Names beyond the bound of an attribute, from the push to the tree: rows are kept, and the log alone says which."""
 
 import logging
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -153,6 +154,26 @@ def test_an_attribute_that_refuses(live: Any) -> None:
         with pytest.raises(InvalidArgument, match=r"'c', but the attribute has 2 values, the most it may"):
             client.push("refusing", [["c"]])
         assert client.get_model("refusing").instance_count == 3
+
+
+def test_rows_that_are_refused_teach_no_names(live: Any) -> None:
+    """Neither a wrong value nor an id with other content: the names that are kept are those of the log."""
+    with Client(live.server.address) as client:
+        attributes = [Nominal("A", max_values=3), Numeric("x")]
+        client.create_model("teaching", Specification(attributes, CLASSES))
+        client.push("teaching", [["a", 1.0]], ids=["known"])
+        rejected: list[Any] = []
+        rows = [["b", 1.0], ["c", math.inf], ["d", 1.0], ["e", 1.0], ["f", 1.0], ["d", 1.0]]
+        ids = ["1", "2", "known", "3", "4", "5"]
+        report = client.push("teaching", rows, ids=ids, on_rejected=rejected.append)
+        assert sorted(row.position for each in rejected for row in each.rows) == [1, 2]
+        assert [each.values["A"] for each in client.instances("teaching")] == [
+            *"abe",
+            "(other names)",
+            "(other names)",
+        ]
+        (said,) = report.unseen
+        assert (said.rows, said.of_rows, said.names, said.rows_beyond) == (4, 4, 4, 2)
 
 
 def test_the_bound_of_the_server_is_that_of_its_new_models(start_live: Start, tmp_path: Path) -> None:
