@@ -87,7 +87,9 @@ def mqtt(
     rejected: Annotated[
         Path | None,
         typer.Option(
-            "--rejected", metavar="FILE", help="Append invalid messages to this file, as JSON lines."
+            "--rejected",
+            metavar="FILE",
+            help="Append refused rows and invalid messages to this file, as JSON lines.",
         ),
     ] = None,
     broker_ca: Annotated[
@@ -144,7 +146,7 @@ def mqtt(
             as_json,
             lambda: (
                 f"{made.tally.messages:,} messages: {made.tally.stored:,} rows stored, "
-                f"{made.tally.known:,} there already, {made.tally.rejected:,} messages rejected"
+                f"{made.tally.known:,} there already, {made.tally.rejected:,} rejected"
             ),
         )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,15 +33,18 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
+from quercus.cli.whole_files import refuse_input
+from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
 from quercus.files.answers import AnswerColumns
-from quercus.files.displays import display_columns, display_of
+from quercus.files.displays import display_columns
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
 from quercus.files.packing import is_packed
+from quercus.files.pushing import FilePush, FileRows, RejectedFile, open_rejected
 from quercus.files.schema import Binding, class_column
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
@@ -112,6 +115,14 @@ def push(
             help="Show a column beside the row: text, link, series, image or audio; repeatable.",
         ),
     ] = None,
+    rejected: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejected",
+            metavar="FILE",
+            help="Write refused rows to this CSV file, with line and reason, and go on (default: stop at the first).",
+        ),
+    ] = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
@@ -131,6 +142,9 @@ def push(
     columns for item, labeller and answer, or one line per item and a column per labeller. Several answers about a row
     are combined (quercus policy). Pushing the same file again changes nothing.
 
+    A row is refused for a wrong value, label or id. The first one ends the push; with --rejected the others are pushed,
+    and the command fails at its end.
+
     --beside shows labellers items from which no tree learns. A series is numbers with blanks between them; a picture
     or a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
@@ -143,6 +157,10 @@ def push(
         quercus push birds project-7.json --from label-studio --item picture
         quercus push wine wine.parquet --beside text:notes --beside image:photo
     """
+    if rejected is not None and (tool is not None or question):
+        raise typer.BadParameter(
+            "--rejected is for rows, not for answers: those are stored whole or not at all"
+        )
     if tool is not None:
         _push_annotations(server, model, file, (tool, item or "id", question), labeller, as_json=as_json)
         return
@@ -155,6 +173,7 @@ def push(
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
     if label_column is not None and label_file is None:
         raise typer.BadParameter("--label-column names a column of --label-file: give that too")
+    refuse_input("--rejected", rejected, file, label_file)
     words = words_of(missing)
     table = open_table(file, delimiter=delimiter, missing=words)
     with connect(server) as client, _explained_new_class(model):
@@ -165,39 +184,50 @@ def push(
             return
         binding = Binding(table, specification)
         classes = list(specification.classes)
-        records = iter(table)
+        label: Callable[[FileRecord], Any] | None = None
         if labels:
-            records, source = itertools.tee(records)  # in step: never more than a batch apart
             k = _class_position(table, class_name, binding.unused, classes)
-            label_source: Iterator[Any] | None = (label_of(table, each, k, classes) for each in source)
-        elif label_file is not None:
-            given = open_table(label_file, delimiter=delimiter, missing=words)
-            label_source = iter(open_labels(given, classes, column=label_column))
-        else:
-            label_source = None
+            label = partial(label_of, table, k=k, classes=classes)
+        given = None if label_file is None else open_table(label_file, delimiter=delimiter, missing=words)
+        given_labels = None if given is None else open_labels(given, classes, column=label_column)
         shown = display_columns(table, beside or (), "--beside")
-        shown_records: Iterator[Any] = iter(())
-        if shown:
-            records, shown_records = itertools.tee(records)
-        records, id_records = itertools.tee(records)
-        id_source = _row_ids(table, id_records, ids, id_prefix)
-        with _progress_bar(table.path) as advance:
-            try:
-                report = client.push(
-                    model,
-                    (binding.row(record) for record in records),
-                    label_source,
-                    id_source,
-                    displays=(display_of(table, each, shown) for each in shown_records) if shown else None,
-                    batch_rows=batch_rows,
-                    on_progress=advance,
-                )
-            except AlreadyExists as error:
-                fail(f"{error}\n  {_already_there(str(error), model)}")
-    if not report.rows:
-        raise FileError(file, "has a header but no rows")
+        id_position = None if ids is None else table.position(ids, "--id-column")
+        rows = FileRows(binding, label, given_labels, id_position, id_prefix, shown)
+        report = _push_rows(client, model, rows, rejected, batch_rows)
     unused = [name for name in binding.unused if name not in {column.title for column in shown}]
     _print_report(report, [] if labels or label_file is not None else unused, as_json)
+    if report.rejected:
+        what = "1 row was" if report.rejected == 1 else f"{report.rejected:,} rows were"
+        fail(
+            f"{what} refused: {rejected} has each with its line and the reason\n  mend them there, and push them with: "
+            f"quercus push {model} {rejected} --id-column rejected_id"
+        )
+
+
+def _push_rows(
+    client: Client, model: str, rows: FileRows, rejected: Path | None, batch_rows: int
+) -> PushReport:
+    """Push the rows of a file, and write those that are refused to another."""
+    path = rows.table.path
+    with ExitStack() as stack:
+        taker = None
+        if rejected is not None:
+            taker = RejectedFile(stack.enter_context(open_rejected(rejected)), rows.table)
+        pushed = FilePush(rows, None if taker is None else taker.write, batch_rows=batch_rows)
+        advance = stack.enter_context(_progress_bar(path))
+        try:
+            with pushed.errors_by_line():
+                report = client.push(model, **pushed.arguments(), on_progress=advance)
+        except FileError as error:
+            if not isinstance(error.__cause__, AlreadyExists):
+                raise
+            fail(f"{error}\n  {_already_there(str(error), model)}")
+    refused = 0 if taker is None else taker.rows
+    if rejected is not None and not refused:
+        rejected.unlink()
+    if not report.rows and not refused:
+        raise FileError(path, "has a header but no rows")
+    return replace(report, rejected=refused)
 
 
 @contextmanager
@@ -261,22 +291,6 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
         others = [table.names.index(name) for name in unused if name != column]
         refuse_second(table.path, column_cells(table, others), classes, column)
     return table.names.index(column)
-
-
-def _row_ids(
-    table: FileTable, records: Iterator[FileRecord], column: str | None, prefix: str
-) -> Iterator[str]:
-    if column is None:
-        return (f"{prefix}{row}" for row, _ in enumerate(records))
-    k = table.position(column, "--id-column")
-    return (prefix + _row_id(table, record, k) for record in records)
-
-
-def _row_id(table: FileTable, record: FileRecord, position: int) -> str:
-    cell = record.cells[position]
-    if cell is None:
-        raise table.error(record, position, "the id is missing")
-    return cell
 
 
 class _Rate(ProgressColumn):

@@ -238,7 +238,7 @@ class File(Memory):
                     "id": each.id,
                     "values": each.values,
                     "label": None if each.label is None else write_label(each.label),
-                    "reason": each.error.message,
+                    "reason": each.reason,
                 },
                 ensure_ascii=False,
             )

@@ -97,6 +97,15 @@ class RejectedRow:
     values: Mapping[str, Value] | None = None
     label: LabelLike = None
 
+    @property
+    def reason(self) -> str:
+        """What is wrong, with the attribute and without the position."""
+        if not self.error.violations:
+            return self.error.message
+        fault = self.error.violations[0]
+        name = fault.field.partition("].")[2]
+        return f"{name}: {fault.reason}" if name else fault.reason
+
 
 @dataclass(frozen=True)
 class RejectedRows:

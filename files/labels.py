@@ -57,11 +57,13 @@ class LabelFile:
     columns: tuple[tuple[int, tuple[str, ...]], ...]
 
     def __iter__(self) -> Iterator[FileLabel]:
+        return map(self.label, self.table)
+
+    def label(self, record: FileRecord) -> FileLabel:
+        """Return the label of a record."""
         if self.form == "class":
-            k = self.columns[0][0]
-            return (label_of(self.table, record, k, self.classes) for record in self.table)
-        read = self._row_masses if self.form == "masses" else self._row_plausibilities
-        return (read(record) for record in self.table)
+            return label_of(self.table, record, self.columns[0][0], self.classes)
+        return self._row_masses(record) if self.form == "masses" else self._row_plausibilities(record)
 
     def _row_plausibilities(self, record: FileRecord) -> Floats:
         row = np.zeros(len(self.classes))

@@ -23,10 +23,9 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from quercus.client.bridges.mqtt_messages import BadMessageError, MessageFormat, MessageRow
 from quercus.client.client import Client
 from quercus.client.errors import (
-    AlreadyExists,
     FailedPrecondition,
-    InvalidArgument,
     QuercusError,
+    RejectedRow,
     Unavailable,
     invalid,
 )
@@ -92,7 +91,10 @@ class Broker:
 
 @dataclass
 class BridgeTally:
-    """Counts of the messages so far, and of their rows; ``known`` rows were in the log before."""
+    """Counts of the messages so far, and of their rows; ``known`` rows were in the log before.
+
+    ``rejected`` are rows that were refused, and messages that are none.
+    """
 
     messages: int = 0
     stored: int = 0
@@ -104,7 +106,7 @@ class BridgeTally:
 class _Arrived:
     message: paho.MQTTMessage
     session: int
-    rows: Sequence[MessageRow]
+    rows: Sequence[tuple[int, MessageRow]]  # with their places in the message
 
 
 class MqttBridge:
@@ -121,7 +123,8 @@ class MqttBridge:
     form
         The format of messages.
     rejected
-        Takes a line of JSON for each message that is no row of the model, before the message is acknowledged.
+        Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
+        acknowledged.
     batch_rows
         Rows of one push.
     notify
@@ -263,11 +266,15 @@ class MqttBridge:
                 f"message of {message.topic} arrived, and stays at the broker; give this bridge a session of its own "
                 "with --client-id"
             )
+        rows: list[tuple[int, MessageRow]] = []
         try:
-            rows: Sequence[MessageRow] = self._form.rows(message.topic, bytes(message.payload))
+            for place, row in enumerate(self._form.rows(message.topic, bytes(message.payload))):
+                if isinstance(row, BadMessageError):
+                    self._reject_row(message, place, "", str(row))
+                else:
+                    rows.append((place, row))
         except BadMessageError as error:
-            self._reject_message(message, str(error))
-            rows = ()
+            self._reject_row(message, None, "", str(error))
         arrived = _Arrived(message, self._session, rows)
         while not self._stopping.is_set():
             with suppress(queue.Full):
@@ -289,18 +296,9 @@ class MqttBridge:
         return batch
 
     def _store_batch(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
-        """Push the rows of a batch and acknowledge its messages; halve the batch if a message is invalid."""
-        try:
-            if not self._push_rows(batch):
-                return
-        except (InvalidArgument, AlreadyExists) as error:
-            if len(batch) == 1:
-                self._reject_message(batch[0].message, str(error))
-            else:
-                middle = len(batch) // 2
-                self._store_batch(batch[:middle], connection)
-                self._store_batch(batch[middle:], connection)
-                return
+        """Push the rows of a batch and acknowledge its messages."""
+        if not self._push_rows(batch):
+            return
         for each in batch:
             if each.session == self._session:
                 connection.ack(each.message.mid, each.message.qos)
@@ -308,16 +306,19 @@ class MqttBridge:
 
     def _push_rows(self, batch: Sequence[_Arrived]) -> bool:
         """Return whether the rows are committed; False if the bridge stops while the server is unreachable."""
-        rows = [row for each in batch for row in each.rows]
+        rows = [row for each in batch for _, row in each.rows]
+        places = [(each.message, place) for each in batch for place, _ in each.rows]
         if not rows:
             return True
         while True:
+            rejected: list[RejectedRow] = []
             try:
                 report = self._client.push(
                     self._model,
                     [dict(row.values) for row in rows],
                     [row.label for row in rows],
                     [row.id for row in rows],
+                    on_rejected=rejected.extend,
                 )
             except QuercusError as error:
                 if not is_transient(error):
@@ -326,6 +327,9 @@ class MqttBridge:
                     return False
                 self._notify(f"{error}; the broker keeps the messages meanwhile")
             else:
+                for each in rejected:
+                    if each.position is not None:
+                        self._reject_row(*places[each.position], each.id, each.reason)
                 self.tally.stored += report.stored
                 self.tally.known += report.known
                 self._tell_unseen(report.unseen)
@@ -339,13 +343,17 @@ class MqttBridge:
                 self._told.add(key)
                 self._notify(f"{each.text}; further ones of this attribute are not reported")
 
-    def _reject_message(self, message: paho.MQTTMessage, reason: str) -> None:
+    def _reject_row(self, message: paho.MQTTMessage, place: int | None, name: str, reason: str) -> None:
+        """Report a row of a message, or the whole message if it has no rows."""
         self.tally.rejected += 1
-        self._notify(f"message of {message.topic} is no row: {reason}")
+        what = "is no row" if place is None else f"has a wrong row {place}"
+        self._notify(f"message of {message.topic} {what}: {reason}")
         if self._rejected is not None:
             line = {
                 "topic": message.topic,
                 "payload": message.payload.decode("utf-8", "replace"),
+                "row": place,
+                "id": name,
                 "reason": reason,
                 "at": time.time(),
             }

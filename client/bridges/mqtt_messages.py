@@ -45,8 +45,8 @@ class MessageFormat:
     label_field: str = ""
     ignored: Collection[str] = ()
 
-    def rows(self, topic: str, payload: bytes) -> list[MessageRow]:
-        """Return the rows of a message.
+    def rows(self, topic: str, payload: bytes) -> list[MessageRow | BadMessageError]:
+        """Return the rows of a message, and an error in the place of each that is none.
 
         Raises
         ------
@@ -71,8 +71,15 @@ class MessageFormat:
             raise BadMessageError(f"has {len(entries):,} rows, must have 1 to {MAX_ROWS:,}")
         digest = hashlib.sha256(topic.encode() + b"\0" + payload).hexdigest()[:32]
         return [
-            self._message_row(entry, digest if k == 0 else f"{digest}-{k}") for k, entry in enumerate(entries)
+            self._row_or_error(entry, digest if k == 0 else f"{digest}-{k}")
+            for k, entry in enumerate(entries)
         ]
+
+    def _row_or_error(self, entry: object, made_id: str) -> MessageRow | BadMessageError:
+        try:
+            return self._message_row(entry, made_id)
+        except BadMessageError as error:
+            return error
 
     def _message_row(self, entry: object, made_id: str) -> MessageRow:
         if not isinstance(entry, dict):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.results import Specification
-from quercus.console.model_plan import KEEP, LEFT_OUT, MAX_ROWS, NO_ROWS, FileGuess, ModelPlan, guess_file
+from quercus.console.model_plan import KEEP, LEFT_OUT, NO_ROWS, FileGuess, ModelPlan, guess_file
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of
 from quercus.files.csv_format import likely_delimiter
@@ -27,8 +27,9 @@ from quercus.files.errors import FileError
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
 from quercus.files.opening import open_table
+from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding, FileSchema, infer_schema
-from quercus.files.table import FileTable, listed_names
+from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification import parameters
 from quercus.specification.attributes import Nominal, Numeric
@@ -36,6 +37,8 @@ from quercus.specification.parameter import Parameter
 from quercus.specification.written_labels import finite_number
 
 PARSE_S = 60.0
+SHOWN_REFUSED = 50
+"""Most refused rows that the page lists."""
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
 _ADVICE = (
     (r" with --ignore '.*'", ""),
@@ -85,7 +88,7 @@ async def create(request: Request) -> Response:
         made = await _in_thread(_read_plan, session.upload, plan)
         if chosen.get("act") == "check":
             return _columns_page(request, session.upload, chosen)
-        return await _make_model(session, session.upload, plan, made)
+        return await _make_model(request, session, session.upload, plan, made)
     except Unauthenticated:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
@@ -201,17 +204,20 @@ def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
     return schema
 
 
-async def _make_model(session: Session, upload: Upload, plan: ModelPlan, schema: FileSchema) -> Response:
+async def _make_model(
+    request: Request, session: Session, upload: Upload, plan: ModelPlan, schema: FileSchema
+) -> Response:
     """Create the model, and push the rows."""
     name, cuts = plan.given.get("model", ""), _parse_integer(plan.given, "cuts", parameters.CUTS)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget)
     model = await session.making.create_model(session.client, name, specification)
+    refused = _RefusedRows()
     if plan.labels != NO_ROWS:
-        rows = _Rows(_open_file(upload.path), specification, plan, upload.name)
+        pushed = FilePush(_rows_of(upload, plan, specification), refused.take)
         try:
-            await session.client.push(name, rows.values(), rows.labels(), rows.ids())
+            await session.client.push(name, **pushed.arguments())
         except (FileError, InvalidInput, QuercusError, ValueError):
             await session.making.remove_model(
                 session.client, model
@@ -219,42 +225,35 @@ async def _make_model(session: Session, upload: Upload, plan: ModelPlan, schema:
             raise
     session.making.forget_left(name)
     session.drop_upload()
+    if refused.count:
+        return render_page(request, "refused.html", model=name, file=upload.name, refused=refused)
     return RedirectResponse(f"/m/{name}", 303)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a file for a push."""
+def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> FileRows:
+    """Return the rows of the file; their ids are in the chosen column, else they are the numbers of the rows."""
+    table = _open_file(upload.path)
+    label = None
+    if plan.class_column is not None and plan.labels == KEEP:
+        k = table.position(plan.class_column, "class")
+        label = partial(label_of, table, k=k, classes=specification.classes)
+    at = None if plan.id_column is None else table.position(plan.id_column, "id")
+    prefix = f"{upload.name.split('.')[0]}-" if at is None else ""
+    return FileRows(Binding(table, specification), label, None, at, prefix, (), first=1)
 
-    table: FileTable
-    specification: Specification
-    plan: ModelPlan
-    file: str
 
-    def values(self) -> Iterator[list[Any]]:
-        """Yield the values."""
-        return iter(Binding(self.table, self.specification))
+@dataclass
+class _RefusedRows:
+    """The rows that were refused: how many, and the first of them with line and reason."""
 
-    def labels(self) -> Iterator[Any] | None:
-        """Return the labels of the class column, sets where there are several; None if there are none to send."""
-        if self.plan.class_column is None or self.plan.labels != KEEP:
-            return None
-        at = self.table.position(self.plan.class_column, "class")
-        return (label_of(self.table, record, at, self.specification.classes) for record in self.table)
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
 
-    def ids(self) -> Iterator[str]:
-        """Yield an id for each row: of its column, else the number of its line."""
-        if self.plan.id_column is None:
-            yield from (
-                f"{self.file.split('.')[0]}-{k}" for k, _ in enumerate(islice(self.table, MAX_ROWS), 1)
-            )
-            return
-        at = self.table.position(self.plan.id_column, "id")
-        for record in self.table:
-            cell = record.cells[at]
-            if cell is None:
-                raise self.table.error(record, at, "has no id")
-            yield cell
+    def take(self, record: FileRecord, _: str, reason: str) -> None:
+        """Take a refused row."""
+        self.count += 1
+        if len(self.first) < SHOWN_REFUSED:
+            self.first.append((record.line, reason))
 
 
 def _parse_integer(given: Mapping[str, Any], name: str, parameter: Parameter) -> int:

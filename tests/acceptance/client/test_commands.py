@@ -143,6 +143,62 @@ def test_push_reports_and_may_be_repeated(server: str, name: str, table_t: Path)
     assert "columns not sent: class" in second.stdout
 
 
+def test_refused_rows_go_to_a_file_from_which_they_can_be_pushed_again(
+    server: str, name: str, tmp_path: Path
+) -> None:
+    """Whoever refuses them: the file (a text, no id), the client (an id), the server (an id that is taken)."""
+    good, mixed, kept = tmp_path / "good.csv", tmp_path / "mixed.csv", tmp_path / "rejected.csv"
+    good.write_text("file,x,y,class\nimages/1.jpg,1,red,o\ns3://b/k,2,blue,s\n")
+    lines = ["images/2.jpg,3,red,o", "images/3.jpg,much,blue,s", "images/1.jpg,9,red,o", ",4,blue,s"]
+    mixed.write_text(
+        "\n".join(["file,x,y,class", *lines, "a\u202eb,5,red,o", "i/6,6,red,elm", "i/7,7,blue,s", ""])
+    )
+    create(server, name, good, "--ignore", "file")
+    assert quercus("push", name, str(good), "--id-column", "file", "--labels", server=server).returncode == 0
+    push = ("push", name, str(mixed), "--id-column", "file", "--labels")
+    stopped = quercus(*push, server=server)
+    assert stopped.returncode == 1
+    assert f"{mixed}: line 3, column 2 (x): 'much' is not a finite number" in stopped.stderr
+    done = quercus(*push, "--rejected", str(kept), server=server)
+    assert done.returncode == 1
+    assert "pushed 2 rows" in done.stdout
+    assert f"5 rows were refused: {kept} has each with its line and the reason" in " ".join(
+        done.stderr.split()
+    )
+    rows = list(csv.DictReader(io.StringIO(kept.read_text())))
+    found = {int(each["rejected_line"]): (each["rejected_id"], each["rejected_reason"]) for each in rows}
+    assert [each["x"] for each in sorted(rows, key=lambda each: each["rejected_line"])] == [
+        "much",
+        "9",
+        "4",
+        "5",
+        "6",
+    ]
+    assert found[3][0] == "images/3.jpg"
+    assert found[3][1].startswith("x: 'much' is not a finite number")
+    assert found[4] == (
+        "images/1.jpg",
+        f"file: instance images/1.jpg already exists in model {name} with other values",
+    )
+    assert found[5] == ("", "file: the id is missing")
+    assert found[6][1].startswith("file: has the control character U+202E at position 2")
+    assert found[7] == ("i/6", "class: 'elm' is not a class; the classes are o, s")
+    mended = kept.read_text().replace("much", "8").replace("elm", "o").splitlines()
+    kept.write_text(
+        "\n".join(line for line in mended if not {"images/1.jpg", "", "a\u202eb"} & set(line.split(",")[:1]))
+    )
+    again = quercus("push", name, str(kept), "--id-column", "rejected_id", "--labels", server=server)
+    assert again.returncode == 0, again.stderr
+    with Client(server) as client:
+        ids = [each.id for each in client.instances(name)]
+    assert ids == ["images/1.jpg", "s3://b/k", "images/2.jpg", "i/7", "images/3.jpg", "i/6"]
+    clean = quercus(
+        "push", name, str(good), "--id-column", "file", "--labels", "--rejected", str(kept), server=server
+    )
+    assert clean.returncode == 0, clean.stderr
+    assert not kept.exists()
+
+
 def test_another_file_wants_another_prefix(server: str, name: str, table_t: Path, tmp_path: Path) -> None:
     create(server, name, table_t)
     assert quercus("push", name, str(table_t), server=server).returncode == 0

@@ -115,17 +115,26 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
 ) -> None:
     subscribed(broker, client, made)
     bad = ["{", '{"id": "u", "volume": 1}', '{"id": "v", "size": "large"}', '{"id": "w", "class": "none"}']
-    publish(sensor, f"{made}/a", [*rows(5), *bad, json.dumps({"id": "m-0", "hue": "red", "size": 99})])
+    some = (
+        '[{"id": "a/1", "size": 1}, {"id": "a/2", "size": [1]}, {"id": "a/3", "size": 1e999}, {"id": "a/4"}]'
+    )
+    publish(sensor, f"{made}/a", [*rows(5), *bad, some, json.dumps({"id": "m-0", "hue": "red", "size": 99})])
     path = tmp_path / "rejected.jsonl"
     with path.open("a") as rejected:
-        tally = bridge(client, broker, made, rejected=rejected).run(most=10)
-    assert (tally.messages, tally.rejected) == (10, 5)
-    assert client.get_model(made).instance_count == 5
+        tally = bridge(client, broker, made, rejected=rejected).run(most=11)
+    assert (tally.messages, tally.stored, tally.rejected) == (11, 7, 7)
+    assert {each.id for each in client.instances(made)} == {*(f"m-{k}" for k in range(5)), "a/1", "a/4"}
     kept = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [each["payload"] for each in kept[:1]] == ["{"]
-    assert sorted(each["payload"] for each in kept[1:4]) == sorted(bad[1:])
+    assert {each["payload"]: each["row"] for each in kept if each["payload"] in bad} == {
+        "{": None
+    } | dict.fromkeys(bad[1:], 0)
+    found = [(each["row"], each["id"], each["reason"]) for each in kept if each["payload"] == some]
+    assert sorted(found) == [
+        (1, "", "size is list, must be a number, text or null"),
+        (2, "a/3", "size: is inf, must be a finite number, or None for missing"),
+    ]
     assert all(each["reason"] and each["topic"] == f"{made}/a" for each in kept)
-    assert "with other values" in kept[4]["reason"]
+    assert [each["id"] for each in kept if "with other values" in each["reason"]] == ["m-0"]
 
 
 def test_none_is_lost_or_stored_twice_when_the_bridge_is_killed(

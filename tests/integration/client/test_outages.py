@@ -286,7 +286,7 @@ def test_what_only_the_server_can_refuse_does_not_stop_an_outbox(machine: Machin
         outbox.close(30)
         assert [each.id for each in client.instances("m")] == ["1", "0", "2", "3", "4", "5"]
     (kept,) = map(json.loads, Path(f"{path}.rejected").read_text().splitlines())
-    reason = "ids: instance 1 already exists in model m with other values"
+    reason = "instance 1 already exists in model m with other values"
     assert kept == {"id": "1", "values": {"X": "b"}, "label": "o", "reason": reason}
 
 

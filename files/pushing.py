@@ -1,0 +1,229 @@
+"""The rows of a file on their way into a model: each is refused by itself, and named by its line in the file."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from quercus.client.errors import AlreadyExists, InvalidArgument, QuercusError, RejectedRows
+from quercus.client.pushing import WINDOW_BATCHES
+from quercus.files.displays import DisplayColumn, display_of
+from quercus.files.errors import FileError
+from quercus.files.labels import LabelFile
+from quercus.files.schema import Binding
+from quercus.files.table import FileRecord, FileTable
+from quercus.specification.server import MAX_BATCH_ROWS
+
+TakeRejected = Callable[[FileRecord, str, str], None]
+
+REJECTED_COLUMNS: Final = ("rejected_line", "rejected_id", "rejected_reason")
+"""Stand behind the columns of the file. A push leaves them out, so that mended rows can be pushed from there."""
+
+
+@dataclass(frozen=True)
+class FileRow:
+    """A row as a push sends it."""
+
+    record: FileRecord
+    values: list[Any]
+    label: Any
+    id: str
+    display: Any
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a file.
+
+    Parameters
+    ----------
+    binding
+        The columns that are attributes.
+    label
+        Reads the label of a record; ``None``: no labels are sent.
+    labels
+        A label file, with a label for each row in step; ``None``: there is none.
+    id_column
+        Position of the column of ids; ``None``: row numbers are the ids.
+    id_prefix
+        Stands before each id.
+    shown
+        Columns that are shown beside the row.
+    first
+        Number of the first row.
+    """
+
+    binding: Binding
+    label: Callable[[FileRecord], Any] | None
+    labels: LabelFile | None
+    id_column: int | None
+    id_prefix: str
+    shown: Sequence[DisplayColumn]
+    first: int = 0
+
+    @property
+    def table(self) -> FileTable:
+        """The file."""
+        return self.binding.table
+
+    def read(self, refuse: Callable[[FileRecord, str, FileError], None]) -> Iterator[FileRow]:
+        """Yield the rows; those with a fault go to ``refuse`` with their ids, which may raise it."""
+        label_records = iter(()) if self.labels is None else iter(self.labels.table)
+        for number, record in enumerate(self.table, self.first):
+            label_record = next(label_records, None)
+            if self.labels is not None and label_record is None:
+                raise FileError(
+                    self.labels.table.path,
+                    f"has fewer labels than {self.table.path} has rows: none for line {record.line}",
+                )
+            try:
+                yield FileRow(
+                    record,
+                    self.binding.row(record),
+                    self._label_of(record, label_record),
+                    self._id_of(record, number),
+                    display_of(self.table, record, self.shown) if self.shown else None,
+                )
+            except FileError as error:
+                refuse(record, self._given_id(record, number), error)
+        if self.labels is not None and next(label_records, None) is not None:
+            raise FileError(self.labels.table.path, f"has more labels than {self.table.path} has rows")
+
+    def _label_of(self, record: FileRecord, label_record: FileRecord | None) -> Any:
+        if self.labels is not None and label_record is not None:
+            return self.labels.label(label_record)
+        return None if self.label is None else self.label(record)
+
+    def _id_of(self, record: FileRecord, number: int) -> str:
+        if self.id_column is not None and record.cells[self.id_column] is None:
+            raise self.table.error(record, self.id_column, "the id is missing")
+        return self._given_id(record, number)
+
+    def _given_id(self, record: FileRecord, number: int) -> str:
+        given = number if self.id_column is None else record.cells[self.id_column]
+        return "" if given is None else f"{self.id_prefix}{given}"
+
+
+class RejectedFile:
+    """Writer of the rows that are refused: their columns, their line and the reason."""
+
+    def __init__(self, stream: IO[str], table: FileTable) -> None:
+        self._writer = csv.writer(stream, lineterminator="\n")
+        self._stream = stream
+        self._writer.writerow([*table.names, *REJECTED_COLUMNS])
+        self.rows = 0
+
+    def write(self, record: FileRecord, name: str, reason: str) -> None:
+        """Write a row with its id."""
+        cells = ("" if cell is None else cell for cell in record.cells)
+        self._writer.writerow([*cells, record.line, name, reason])
+        self._stream.flush()
+        self.rows += 1
+
+
+class FilePush:
+    """A push of the rows of a file.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    batch_rows
+        Rows of a message.
+    rejected
+        Takes the record, the id and the reason of each refused row; ``None``: the first ends the push.
+    """
+
+    def __init__(
+        self,
+        rows: FileRows,
+        rejected: TakeRejected | None = None,
+        *,
+        batch_rows: int = MAX_BATCH_ROWS.default,
+    ) -> None:
+        self._rows, self._rejected, self._batch_rows = rows, rejected, batch_rows
+        self._under_way: deque[FileRecord] = deque(maxlen=(WINDOW_BATCHES + 2) * batch_rows)
+        self._count = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `quercus.client.Client.push` behind the model."""
+        rows, labels, ids, shown = itertools.tee(
+            self._noted_rows(), 4
+        )  # in step: never more than a batch apart
+        has_labels = self._rows.label is not None or self._rows.labels is not None
+        return {
+            "rows": (row.values for row in rows),
+            "labels": (row.label for row in labels) if has_labels else None,
+            "ids": (row.id for row in ids),
+            "displays": (row.display for row in shown) if self._rows.shown else None,
+            "batch_rows": self._batch_rows,
+            "on_rejected": None if self._rejected is None else self._take_rejected,
+        }
+
+    @contextmanager
+    def errors_by_line(self) -> Iterator[None]:
+        """Name the line of a row for which the push ends.
+
+        Raises
+        ------
+        FileError
+            In the place of the push's own error, which is its ``__cause__``.
+        """
+        try:
+            yield
+        except (AlreadyExists, InvalidArgument) as error:
+            if error.row is None:
+                raise
+            raise self._error_of_row(error.row, error) from error
+
+    def _noted_rows(self) -> Iterator[FileRow]:
+        for row in self._rows.read(self._refuse):
+            self._under_way.append(row.record)
+            self._count += 1
+            yield row
+
+    def _refuse(self, record: FileRecord, name: str, error: FileError) -> None:
+        if self._rejected is None:
+            raise error
+        where = f"{error.name}: " if error.name else ""
+        self._rejected(record, name, f"{where}{error.reason}")
+
+    def _take_rejected(self, rows: RejectedRows) -> None:
+        for each in rows:
+            if each.position is not None:
+                error = self._error_of_row(each.position, each.error)
+                self._refuse(self._record(each.position), each.id, error)
+
+    def _record(self, position: int) -> FileRecord:
+        """Return the record of a row that is not acknowledged yet."""
+        return self._under_way[position - self._count]
+
+    def _error_of_row(self, position: int, error: QuercusError) -> FileError:
+        """Return the error of a row that the client or the server refused, with its place in the file."""
+        record, table = self._record(position), self._rows.table
+        field, reason = (
+            (error.violations[0].field, error.violations[0].reason) if error.violations else ("", "")
+        )
+        reason = reason or error.message
+        if error.report is not None:
+            reason += f"; {error.report.rows:,} rows had been acknowledged"
+        name = field.partition("].")[2]
+        if name in table.names:
+            return table.error(record, table.names.index(name), reason)
+        if field.startswith("ids[") and self._rows.id_column is not None:
+            return table.error(record, self._rows.id_column, reason)
+        return FileError(table.path, reason, record.line)
+
+
+def open_rejected(path: Path) -> IO[str]:
+    """Open a file of refused rows anew."""
+    try:
+        return path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror}") from None
