@@ -11,7 +11,7 @@ The rule, for the names of a nominal attribute and of the classes:
 - Elsewhere case matters, and so does space inside: what differs in these is two values.
 - A cell takes the spelling of its attribute.
 
-Moments are numbers: seconds since 1970 UTC.
+A cell of a numeric attribute is a number, or text that is one (`NUMBER`). Moments are numbers: seconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, Final
 
+NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NOTHING: Final = "?"
+"""Text of a missing value, unless the attribute has a value of this name."""
 _TRUTH: Final = frozenset({"true", "false"})
 _WHOLE: Final = re.compile(r"(-?\d+)\.0+", re.ASCII)
 _MOMENT: Final = re.compile(
@@ -69,6 +73,7 @@ def canonical_cell(cell: Any) -> str | None:
     """
     if isinstance(cell, str):
         return canonical_text(cell) or None
+    cell = _plain(cell)
     if is_missing(cell):
         return None
     kind = type(cell).__name__
@@ -105,6 +110,60 @@ def is_missing(cell: Any) -> bool:
     if isinstance(cell, Real | Decimal):
         return cell != cell  # noqa: PLR0124 - NaN alone differs from itself
     return type(cell).__name__ in {"datetime64", "timedelta64"} and str(cell) == "NaT"
+
+
+def finite_number(text: str) -> float | None:
+    """Return a text as a finite number; ``None``: it is none.
+
+    Examples
+    --------
+    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
+    (1000.0, None, None, None)
+    """
+    if NUMBER.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def number_of(cell: Any) -> float | None:
+    """Return the number that a cell of a numeric attribute gives; ``None``: it is missing.
+
+    Parameters
+    ----------
+    cell
+        A number or a truth value, of any type; a moment, which is seconds since 1970 UTC; a span of time, which is
+        seconds; or text: a number as `NUMBER` has it, a moment, or nothing (empty, or ``?``).
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+
+    Examples
+    --------
+    >>> [number_of(cell) for cell in (3, "2.50", "1970-01-02", timedelta(minutes=2), True, "?")]
+    [3.0, 2.5, 86400.0, 120.0, 1.0, None]
+    >>> number_of("2,5")
+    Traceback (most recent call last):
+    ValueError: '2,5' is no number
+    """
+    cell = cell.strip() if isinstance(cell, str) else _plain(cell)
+    if is_missing(cell) or (isinstance(cell, str) and cell in {"", NOTHING}):
+        return None
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if type(cell).__name__ == "timedelta64":
+        return int(cell.astype("timedelta64[ns]")) / 1e9
+    number = seconds_of(cell)
+    if isinstance(cell, str):
+        number = finite_number(cell) if number is None else number
+    elif number is None and not isinstance(cell, bytes):
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(cell)
+    if number is None:
+        raise ValueError(f"{_shown(cell)} is no number")
+    return number
 
 
 def is_truth(names: Iterable[str]) -> bool:
@@ -197,8 +256,7 @@ def seconds_of(cell: Any) -> float | None:
     >>> [seconds_of(cell) for cell in ("1970-01-02", "1970-01-01T01:00:00.5+01:00", date(1970, 1, 1), "12")]
     [86400.0, 0.5, 0.0, None]
     """
-    if isinstance(cell, str):
-        cell = _moment_in(cell.strip())
+    cell = _moment_in(cell.strip()) if isinstance(cell, str) else _plain(cell)
     if is_missing(cell):  # NaT of pandas is a datetime
         return None
     if type(cell).__name__ == "datetime64":
@@ -210,6 +268,11 @@ def seconds_of(cell: Any) -> float | None:
     if not isinstance(cell, datetime):
         return None
     return (cell if cell.tzinfo is not None else cell.replace(tzinfo=UTC)).timestamp()
+
+
+def _plain(cell: Any) -> Any:
+    """Return a scalar of Arrow as Python's own object, and anything else as it is."""
+    return cell.as_py() if hasattr(cell, "as_py") else cell
 
 
 def _moment_in(text: str) -> datetime | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from quercus.specification.values import (
     canonical_names,
     canonical_text,
     is_missing,
+    number_of,
     seconds_of,
 )
 
@@ -141,3 +143,37 @@ def test_moments_of_numpy_are_exact_to_the_microsecond() -> None:
         moment = np.datetime64(f"{year}-10-01T00:00:00", "ns") + np.timedelta64(nanoseconds, "ns")
         python = datetime.datetime(year, 10, 1, microsecond=nanoseconds // 1000, tzinfo=datetime.UTC)
         assert seconds_of(moment) == pytest.approx(python.timestamp(), abs=1e-6)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_the_same_as_text(number: float) -> None:
+    assert number_of(repr(number)) == number_of(number) == number_of(np.float64(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        (np.datetime64("1970-01-02"), 86400.0),
+        ("1970-01-01T00:01:00Z", 60.0),
+        (pa.scalar(datetime.datetime(1970, 1, 1, 0, 1)), 60.0),
+        (pd.Timedelta("90s"), 90.0),
+        (np.timedelta64(1500, "ms"), 1.5),
+        (Decimal("2.50"), 2.5),
+        (" 2.50 ", 2.5),
+        (True, 1.0),
+        ("?", None),
+        ("", None),
+        (pd.NaT, None),
+        (pa.scalar(None), None),
+    ],
+)
+def test_what_a_numeric_attribute_takes(cell: object, number: float | None) -> None:
+    assert number_of(cell) == number
+
+
+@pytest.mark.parametrize(
+    "cell", ["2,5", "12 %", "1_000", "inf", "true", "nan", b"2", [1], datetime.time(1), 10**400]
+)
+def test_what_a_numeric_attribute_refuses(cell: object) -> None:
+    with pytest.raises(ValueError, match="is no number"):
+        number_of(cell)
