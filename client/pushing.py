@@ -30,7 +30,7 @@ from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import filled
 from quercus.client.results import Floats, PushReport, Specification
 from quercus.client.retrying import OUTAGE_S, Outage
-from quercus.client.rows import Chunk, RowEncoder, frame_of
+from quercus.client.rows import Chunk, RowEncoder, table_of
 from quercus.client.transport import MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2
 from quercus.specification.display import DisplayItem
@@ -107,7 +107,7 @@ class Batcher:
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
-        frame = None if labels is None else frame_of(labels)
+        frame = None if labels is None else table_of(labels, "labels")
         self._given_labels = labels if frame is None else _labels_of_frame(frame, specification.classes)
         is_many = labels is None or _is_matrix(self._given_labels)
         self._label_source = None if is_many else _values_per_row(self._given_labels, "labels")

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.client.errors import invalid
+from quercus.client.frames import frame_of
 from quercus.client.results import Between, Floats, Specification
 from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Attribute, Nominal
@@ -52,34 +53,23 @@ class Chunk:
     rows: Any
 
 
-def frame_of(given: object) -> nw.DataFrame[Any] | None:
-    """Return a frame of any library as one of narwhals; ``None``: it is none.
+def table_of(given: object, field: str) -> nw.DataFrame[Any] | None:
+    """Return a frame of any library; ``None``: it is none.
 
     Raises
     ------
     InvalidArgument
-        For a frame that cannot be read, as one that is not computed yet.
+        For a frame that cannot be read; the error names `field`.
     """
-    if not hasattr(type(given), "columns"):  # narwhals takes 50 ms to import
-        return None
-    import narwhals as nw  # noqa: PLC0415
-
-    if type(given).__name__ == "RecordBatch":
-        import pyarrow  # noqa: PLC0415 - it is imported already: it made the batch
-
-        given = pyarrow.Table.from_batches([given])
     try:
-        found = nw.from_native(given, pass_through=True)
-    except nw.exceptions.DuplicateError as error:
-        raise invalid("rows", f"two columns of the frame have one name: {error}") from None
-    if isinstance(found, nw.LazyFrame):
-        raise invalid("rows", "the frame is not computed yet: call its collect() first")
-    return found if isinstance(found, nw.DataFrame) else None
+        return frame_of(given)
+    except ValueError as error:
+        raise invalid(field, str(error)) from None
 
 
 def row_chunks(rows: Any, size: int) -> Iterator[Chunk]:
     """Yield the input in pieces of at most ``size`` rows; never hold more than one piece of an iterable."""
-    table = rows if isinstance(rows, np.ndarray) else frame_of(rows)
+    table = rows if isinstance(rows, np.ndarray) else table_of(rows, "rows")
     if table is not None:
         if len(table.shape) != 2:
             raise invalid(

@@ -153,6 +153,8 @@ class MqttBridge:
         self._refused: str | None = None
         self._failure: Exception | None = None
         self.tally = BridgeTally()
+        self._names: set[str] = set()
+        self._seen: set[str] = set()  # attributes that rows so far had: one that is absent then is missing
 
     def stop(self) -> None:
         """End `run` after the push under way."""
@@ -171,7 +173,7 @@ class MqttBridge:
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
-        self._client.get_model(self._model)
+        self._names = {each.name for each in self._client.get_model(self._model).specification.attributes}
         host, port, is_tls = self._broker.address()
         connection = self._make_connection(is_tls)
         try:
@@ -309,11 +311,16 @@ class MqttBridge:
         rows = [row for each in batch for row in each.rows]
         if not rows:
             return True
+        seen = self._names & self._seen.union(*(row.values for row in rows))
+        filled = [
+            dict.fromkeys(seen) | dict(row.values) if row.values.keys() <= self._names else dict(row.values)
+            for row in rows
+        ]
         while True:
             try:
                 report = self._client.push(
                     self._model,
-                    [dict(row.values) for row in rows],
+                    filled,
                     [row.label for row in rows],
                     [row.id for row in rows],
                 )
@@ -326,6 +333,7 @@ class MqttBridge:
             else:
                 self.tally.stored += report.stored
                 self.tally.known += report.known
+                self._seen = seen
                 return True
 
     def _reject_message(self, message: paho.MQTTMessage, reason: str) -> None:

@@ -19,8 +19,8 @@ from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.models import (
     check_sizes,
-    complete_specification,
     encode_model,
+    new_specification,
     updated_specification,
 )
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
@@ -34,9 +34,7 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
     async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
-        specification = await self._core.convert_message(
-            request, complete_specification, request.specification
-        )
+        specification = await self._core.convert_message(request, new_specification, request.specification)
         check_sizes(specification, self._core.config.message_limits)
         data = specification.SerializeToString(deterministic=True)
         record = await self._core.write(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +14,11 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.inference import open_inference_pb2 as pb
 from quercus.proto.v1 import classify_pb2
 from quercus.server.wire.limits import MessageLimits
-from quercus.server.wire.rows import column_faults
+from quercus.server.wire.rows import column_faults, value_ranges
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.values import canonical_cell, number_of
 from quercus.specification.written_labels import write_set
 from quercus.trees import Range, UncertainValues
 
@@ -136,13 +138,12 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
     values: NDArray[np.float64] | None = None
     parts: dict[tuple[int, int], tuple[Range, ...]] = {}
     seen: set[str] = set()
+    absent = places.keys() - {tensor.name for tensor in request.inputs}
     for i, tensor in enumerate(request.inputs):
         field = f"inputs[{shown(tensor.name)}]"
         if tensor.name not in places:
-            known = ", ".join(places)
-            raise InvalidInput(
-                f"inputs[{i}].name", f"is {shown(tensor.name)}, must be an attribute: {known[:400]}"
-            )
+            _check_other(tensor.name, places, absent, f"inputs[{i}].name")
+            continue
         if tensor.name in seen:
             raise InvalidInput(f"inputs[{i}].name", f"is {shown(tensor.name)}, the same as an earlier one")
         seen.add(tensor.name)
@@ -156,15 +157,18 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
             )
         k = places[tensor.name]
         found = decode_tensor(tensor, raw[i] if raw else None, field)
-        if isinstance(found, np.ndarray):
-            if schema.columns[k].values is not None:
-                raise InvalidInput(
-                    f"{field}.datatype", f"is {tensor.datatype}; the attribute is nominal, so send BYTES"
-                )
+        if isinstance(found, np.ndarray) and schema.columns[k].values is None:
             values[:, k] = found
+        elif isinstance(found, np.ndarray):
+            values[:, k] = _codes_of_numbers(found, schema.columns[k], field)
         else:
             _read_texts(found, schema.columns[k], values[:, k], k, parts, field)
-    assert values is not None  # noqa: S101  (there is an input)
+    if values is None or absent:
+        names = ", ".join(shown(name) for name in places if name in absent)
+        raise InvalidInput(
+            "inputs",
+            f"have no {names[:400]}: send a tensor of ? or NaN for an attribute whose values are not known",
+        )
     for k, column in enumerate(schema.columns):
         certain = np.array([(row, k) not in parts for row in range(len(values))])
         if column.values is not None:  # a name that no branch has is no fault
@@ -172,6 +176,26 @@ def _decode_columns(request: pb.ModelInferRequest, schema: ModelSchema) -> Uncer
         _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
     values[np.isnan(values)] = np.nan  # one NaN of the many
     return UncertainValues(values, parts)
+
+
+def _check_other(name: str, attributes: Iterable[str], absent: Collection[str], field: str) -> None:
+    """Refuse what is no attribute where one is absent, whose misspelt name it may be; else it is left out."""
+    if absent:
+        known = ", ".join(attributes)
+        raise InvalidInput(field, f"is {shown(name)}, must be an attribute: {known[:400]}")
+
+
+def _codes_of_numbers(numbers: NDArray[Any], column: AttributeColumn, field: str) -> list[float]:
+    """Return the indices of nominal values that numbers or truth values (n,) name, as ``101.0`` names ``101``."""
+    codes = []
+    for row, number in enumerate(numbers):
+        try:
+            name = canonical_cell(number)
+        except ValueError as error:
+            raise InvalidInput(f"{field}[{row}]", f"is of a nominal attribute: {error}") from None
+        index = MAX_VALUES if name is None else column.index_of(name)
+        codes.append(math.nan if name is None else float(MAX_VALUES if index is None else index))
+    return codes
 
 
 def _read_texts(  # noqa: PLR0917 - the parts of one column
@@ -198,27 +222,28 @@ def _read_texts(  # noqa: PLR0917 - the parts of one column
                 parts[row, k] = (found,)
             else:
                 values[row] = found
-        elif text in column.index or "|" not in text:
-            values[row] = column.index.get(text, MAX_VALUES)
+        elif (index := column.index_of(text)) is not None or "|" not in text:
+            values[row] = MAX_VALUES if index is None else index
         else:
-            names = [name.strip() for name in text.split("|")]
+            names = text.split("|")
             if len(names) > MAX_VALUES:
                 raise InvalidInput(
                     f"{field}[{row}]", f"is one of {len(names)} values, at most {MAX_VALUES} are allowed"
                 )
-            numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
-            parts[row, k] = tuple((number, number) for number in numbers)
+            parts[row, k] = value_ranges(names, column)
 
 
 def _number_or_range(text: str, field: str) -> float | Range:
-    low, dots, high = text.partition("..")
+    first, dots, last = text.partition("..")
     try:
-        ends = (float(low), float(high)) if dots else (float(text),) * 2
+        low, high = number_of(first), number_of(last if dots else first)
     except ValueError:
-        raise InvalidInput(field, f"is {shown(text)}, must be a number, ?, or a range as 2..3") from None
-    if not (np.isfinite(ends).all() and ends[0] <= ends[1]):
-        raise InvalidInput(field, f"is {shown(text)}, must be finite, and a range in rising order")
-    return ends if dots else ends[0]
+        low = high = None
+    if low is None or high is None:
+        raise InvalidInput(field, f"is {shown(text)}, must be a number, ?, or a range as 2..3")
+    if low > high:
+        raise InvalidInput(field, f"is {shown(text)}, must be a range in rising order")
+    return (low, high) if dots else low
 
 
 def encode_outputs(

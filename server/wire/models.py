@@ -24,6 +24,7 @@ from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
+from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
 
 DEFAULTS: Final = {
@@ -64,6 +65,30 @@ def complete_specification(message: model_pb2.Specification) -> model_pb2.Specif
         algorithms.check_strategy(algorithm, full.strategy)
     check_presentation(full)
     return full
+
+
+def new_specification(message: model_pb2.Specification) -> model_pb2.Specification:
+    """Return the specification of a new model: complete, with values and classes in their canonical form.
+
+    Raises
+    ------
+    InvalidInput
+        As `complete_specification`; also when two names are one value.
+    """
+    spelled = model_pb2.Specification()
+    spelled.CopyFrom(message)
+    names = [("classes", spelled.classes)]
+    for k, attribute in enumerate(spelled.attributes):
+        if attribute.HasField("nominal"):
+            names.append((f"attributes[{k}].nominal.values", attribute.nominal.values))
+    for field, values in names:
+        if len(set(values)) < len(values) or not all(map(str.strip, values)):
+            continue  # found wrong below, by its place
+        try:
+            values[:] = canonical_names(values)
+        except ValueError as error:
+            raise InvalidInput(f"specification.{field}", f"has two names of one value: {error}") from None
+    return complete_specification(spelled)
 
 
 def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,7 @@ from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.names import check_controls
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.values import NOTHING, canonical_cell, number_of
 from quercus.storage import NewValue
 from quercus.trees import Range
 
@@ -195,10 +196,11 @@ def _decode_named(
             number = _named_number(row, column, field)
             if isinstance(number, str):
                 text, number = number, MAX_VALUES
-                if learn and text not in learned[k]:
-                    index = _new_index(text, column, learned[k], field, sizes)
-                    new.append(NewValue(k, index - column.declared, text))
                 if learn:
+                    text = column.new_name(text, learned[k])
+                    if text not in learned[k]:
+                        index = _new_index(text, column, learned[k], field, sizes)
+                        new.append(NewValue(k, index - column.declared, text))
                     number = learned[k][text]
             values[i, k] = number
     return DecodedRows(values, tuple(new), parts)
@@ -236,27 +238,55 @@ def _uncertain_ranges(
         raise InvalidInput(field, "is a set without values, must have at least one")
     if len(names) > MAX_VALUES:
         raise InvalidInput(field, f"is a set of {len(names)} values, at most {MAX_VALUES} are allowed")
-    numbers = sorted({float(column.index.get(name, MAX_VALUES)) for name in names})
+    return value_ranges(names, column)
+
+
+def value_ranges(names: Iterable[str], column: AttributeColumn) -> tuple[Range, ...]:
+    """Return a set of values as ranges; a name that no branch has is `MAX_VALUES`."""
+    found = (column.index_of(name) for name in names)
+    numbers = sorted({float(MAX_VALUES if index is None else index) for index in found})
     return tuple((number, number) for number in numbers)
 
 
 def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str) -> float | str:
     """Return the number of one value; the text itself when it is a nominal value that is not known."""
     value = row.values[column.name]
-    kind = value.WhichOneof("kind")
-    if kind is None or (kind == "number" and math.isnan(value.number)):
-        if not column.missing:
-            raise InvalidInput(field, "is missing, but a missing value is not accepted here")
-        return math.nan
     if column.values is None:
-        if kind == "nominal":
-            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number")
-        if math.isinf(value.number):
-            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
-        return value.number
-    if kind == "number":
-        raise InvalidInput(field, f"is the number {value.number!r}, must be one of its nominal values")
-    return column.index.get(value.nominal, value.nominal)
+        found = _number(value, field)
+    elif value.WhichOneof("kind") == "nominal":
+        found = _index_or_text(value.nominal, column)
+    else:
+        found = _index_or_text(_name_of_number(value.number, field), column)
+    if not isinstance(found, str) and math.isnan(found) and not column.missing:
+        raise InvalidInput(field, "is missing, but a missing value is not accepted here")
+    return found
+
+
+def _number(value: values_pb2.NamedValue, field: str) -> float:
+    if value.WhichOneof("kind") == "nominal":
+        try:
+            number = number_of(value.nominal)
+        except ValueError:
+            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number") from None
+        return math.nan if number is None else number
+    if math.isinf(value.number):
+        raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
+    return value.number if value.HasField("number") else math.nan
+
+
+def _name_of_number(number: float, field: str) -> str:
+    """Return the name that a number gives to a nominal value, empty for a missing one."""
+    try:
+        return canonical_cell(number) or ""
+    except ValueError as error:
+        raise InvalidInput(field, f"is of a nominal attribute: {error}") from None
+
+
+def _index_or_text(text: str, column: AttributeColumn) -> float | str:
+    index = column.index_of(text)
+    if index is not None:
+        return index
+    return math.nan if text.strip() in {"", NOTHING} else text
 
 
 def _new_index(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from quercus.belief.frame import Frame
 from quercus.proto.v1 import model_pb2
+from quercus.specification.values import Spellings, canonical_text, is_truth
 from quercus.storage import ModelRecord, Store
 
 
@@ -27,10 +28,32 @@ class AttributeColumn:
     values: tuple[str, ...] | None
     declared: int
     missing: bool
-    index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    index: Mapping[str, int] = field(
+        init=False, repr=False, compare=False
+    )  # by the names as they are spelled
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", {value: i for i, value in enumerate(self.values or ())})
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        """The names of its values, found by whatever a cell calls them."""
+        return Spellings(self.values or ())
+
+    def index_of(self, text: str) -> int | None:
+        """Return the index of the value that a text means; ``None``: it is none that is known."""
+        found = self.index.get(text)
+        if found is None and (name := self.spellings.of(text)) is not None:
+            return self.index[name]
+        return found
+
+    def new_name(self, text: str, learned: Collection[str]) -> str:
+        """Return the name of a value that is not known, where those of `learned` are known too by now."""
+        plain = canonical_text(text)
+        if plain in learned:
+            return plain
+        name = self.spellings.name(text)
+        return plain if name == plain or (learned and not is_truth(learned)) else name
 
 
 @dataclass(frozen=True)

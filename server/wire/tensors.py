@@ -31,12 +31,12 @@ _KINDS: Final[dict[str, tuple[str, str]]] = {
 }
 """Type of the elements in raw contents, and field of typed contents, by datatype."""
 
-NUMBERS: Final = tuple(name for name in _KINDS if name != "BOOL")
+NUMBERS: Final = tuple(_KINDS)
 _LENGTH: Final = struct.Struct("<I")
 
 
-def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[np.float64]:
-    """Return the elements of an input, flat: texts as bytes, numbers as float64.
+def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
+    """Return the elements of an input, flat: texts as bytes, numbers and truth values as an array of their type.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
     if len(found) != count:
         shape = list(tensor.shape)
         raise InvalidInput(f"{field}.contents", f"has {len(found)} elements, its shape {shape} needs {count}")
-    return found if tensor.datatype == BYTES else np.array(found, dtype=np.float64)
+    return found if tensor.datatype == BYTES else np.array(found, dtype=_KINDS[tensor.datatype][0])
 
 
 def _raw_numbers(tensor: InputTensor, raw: bytes, field: str) -> NDArray[Any]:
