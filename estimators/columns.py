@@ -22,7 +22,7 @@ from quercus.client.frames import frame_of
 from quercus.client.results import Between as GivenBetween
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
-from quercus.specification.values import Spellings, canonical_cell, is_missing, is_truth, number_of
+from quercus.specification.values import NOTHING, Spellings, canonical_cell, is_missing, is_truth, number_of
 from quercus.trees import Between, Value
 
 
@@ -38,6 +38,7 @@ def _is_pandas(X: object) -> bool:
 UNCERTAIN = (set, frozenset, tuple, Between, GivenBetween)
 """Types of cells that are sets of values, or ranges of numbers."""
 _NUMBERS = (int, float, np.number, datetime.date, datetime.timedelta, np.datetime64)
+_NO_NAMES = ("", NOTHING)
 FOR_PREDICTION = "sets and ranges of values are for rows to predict"
 
 
@@ -284,12 +285,14 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
 def _nominal_texts(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[str]:
     """Return the texts of a nominal column: its categories in order, else sorted, numbers before text."""
     if str(column.dtype) == "category":
-        return [_text_of(each, name, 0) for each in column.cat.categories.tolist()]
+        texts = [_text_of(each, name, 0) for each in column.cat.categories.tolist()]
+        return [text for text in texts if text not in _NO_NAMES]
     found: dict[str, Any] = {}
     for row, cell in enumerate(_python_cells(column)):
         if _has_value(cell, name, row):
             found.setdefault(_text_of(cell, name, row), cell)
-    found.pop("", None)
+    for text in _NO_NAMES:
+        found.pop(text, None)
     if as_they_come:
         return tuple(found)
     return sorted(

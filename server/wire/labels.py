@@ -56,9 +56,9 @@ def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -
         case "vacuous":
             return vacuous(frame)
         case "class_name":
-            return precise(frame, _spelled(label.class_name, frame))
+            return precise(frame, class_named(label.class_name, frame))
         case "class_set":
-            return class_set(frame, [_spelled(name, frame) for name in label.class_set.classes])
+            return class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
         case "contour":
             values = check_contour(
                 label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
@@ -70,7 +70,7 @@ def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -
             raise TypeError(f"labels of kind {kind} are not decoded")
 
 
-def _spelled(name: str, frame: Frame) -> str:
+def class_named(name: str, frame: Frame) -> str:
     """Return the class that a name means, as the frame spells it; a name of none as it is."""
     return name if name in frame.classes else _spellings(frame.classes).of(name) or name
 
