@@ -19,8 +19,8 @@ from quercus.client.unreachable import explain, is_rejected, is_transport
 from quercus.proto.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from quercus.client.labels import LabelLike
     from quercus.client.results import PushReport, Value
+    from quercus.specification.written_labels import Label
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RejectedRow:
     id: str
     error: QuercusError
     values: Mapping[str, Value] | None = None
-    label: LabelLike = None
+    label: Label = None
 
     @property
     def reason(self) -> str:

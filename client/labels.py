@@ -1,16 +1,16 @@
 """Labels in the forms that people write, and their compact forms on the wire.
 
-A label is: ``None``, NaN or pandas' NA (nothing is known), a class (its name, or a truth value or number of which
-:mod:`quercus.specification.values` makes its name), a set or list of classes (one of these), a dict
-``class -> plausibility`` (a class left out is impossible), a dict ``frozenset of classes -> mass``, a one-dimensional
-array of plausibilities in the order of the frame, or an object with ``focal = ((mask, mass), ...)`` such as
-``quercus.belief.mass.MassFunction``.
+A label is: ``None``, NaN or pandas' NA (nothing is known), a class (by any spelling of its value, as ``True`` or
+``"TRUE"`` for ``true``: `quercus.specification.values`), a set of classes or a list of their texts (one of these), a
+dict ``class -> plausibility`` (a class left out is impossible), a dict ``frozenset of classes -> mass``, a
+one-dimensional array of plausibilities in the order of the frame, or an object with ``focal = ((mask, mass), ...)``
+such as ``quercus.belief.mass.MassFunction``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,7 @@ from quercus.client.errors import invalid
 from quercus.client.results import Floats
 from quercus.proto.v1 import values_pb2
 from quercus.specification.values import Spellings, canonical_cell
+from quercus.specification.written_labels import Label
 
 
 @runtime_checkable
@@ -34,10 +35,12 @@ class MassLike(Protocol):
         ...
 
 
+Name = str | float
+"""What names a class: text, a truth value or a number."""
 LabelLike = (
     str
     | float
-    | Collection[str]
+    | Collection[Name]
     | Mapping[str, float]
     | Mapping[frozenset[str], float]
     | NDArray[Any]
@@ -72,8 +75,7 @@ class LabelEncoder:
         if is_missing(label):
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
         if _is_name(label):
-            (name,) = self._class_names(self.class_mask([label], field))
-            return values_pb2.Label(class_name=name)
+            return values_pb2.Label(class_name=self._class_of(label, field))
         kind, content = self._parse_label(label, field)
         if kind == "set":
             return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._class_names(content)))
@@ -102,24 +104,25 @@ class LabelEncoder:
         return self._encode_contours(np.array(rows, dtype=np.float64), start)
 
     def class_mask(self, names: Collection[Any], field: str) -> int:
-        """Return the bit mask of a set of classes, which a name, a truth value or a number may name."""
+        """Return the bit mask of a set of names."""
         mask = 0
         for name in names:
-            bit = self._bit.get(name) or self._bit.get(self._spelled(name))
-            if bit is None:
-                raise invalid(field, f"{name!r} is not a class; the classes are {', '.join(self.classes)}")
-            mask |= bit
+            bit = self._bit.get(name) if type(name) is str else None
+            mask |= self._bit[self._class_of(name, field)] if bit is None else bit
         if not mask:
             raise invalid(field, "the set of classes is empty; use None for a vacuous label")
         return mask
 
-    def _spelled(self, name: Any) -> str:
-        """Return a class as the frame spells it; empty if it is none."""
+    def _class_of(self, given: Any, field: str) -> str:
+        """Return the class that is meant, as the model spells it."""
         try:
-            text = canonical_cell(name)
-        except ValueError:
-            return ""
-        return "" if text is None else self._spellings.of(text) or ""
+            text = canonical_cell(given)
+        except ValueError as error:
+            raise invalid(field, str(error)) from None
+        name = None if text is None else self._spellings.of(given if isinstance(given, str) else text)
+        if name is None:
+            raise invalid(field, f"{given!r} is not a class; the classes are {', '.join(self.classes)}")
+        return name
 
     def _parse_label(self, label: LabelLike, field: str) -> tuple[str, Any]:
         """(kind, content): set -> mask, contour -> list of float, mass -> list of (mask, mass)."""
@@ -133,7 +136,10 @@ class LabelEncoder:
             return "contour", self._parse_array(label, field)
         if isinstance(label, Mapping):
             return self._parse_mapping(label, field)
-        if isinstance(label, Collection) and all(_is_name(each) and not _is_fraction(each) for each in label):
+        names = (
+            _is_name if isinstance(label, AbstractSet) else _is_text
+        )  # numbers in a list may be plausibilities
+        if isinstance(label, Collection) and all(map(names, label)):
             return "set", self.class_mask(label, field)
         raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
 
@@ -168,8 +174,9 @@ class LabelEncoder:
                 field, "has a number that is too large; plausibilities and masses lie in [0, 1]"
             ) from None
         if all(map(_is_name, values)):
-            self.class_mask(list(values), field)
-            named = {key if key in self._bit else self._spelled(key): value for key, value in values.items()}
+            named = {self._class_of(key, field): value for key, value in values.items()}
+            if len(named) < len(values):
+                raise invalid(field, f"{label!r} names a class twice")
             return "contour", [named.get(name, 0.0) for name in self.classes]
         if all(isinstance(key, frozenset | tuple) for key in values):
             return "mass", [(self.class_mask(key, field), value) for key, value in values.items()]
@@ -200,16 +207,15 @@ class LabelEncoder:
         return [1.0 if mask & self._bit[name] else 0.0 for name in self.classes]
 
 
-def _is_name(label: object) -> TypeGuard[Any]:
-    return isinstance(label, str | Real | np.bool_)
+def _is_name(label: object) -> TypeGuard[Name]:
+    return isinstance(label, str | bool | int | float | np.bool_ | np.number)
 
 
-def _is_fraction(label: object) -> bool:
-    """Return whether a label is a float, of which several are plausibilities that should be an array."""
-    return isinstance(label, Real) and not isinstance(label, Integral)
+def _is_text(label: object) -> bool:
+    return isinstance(label, str)
 
 
-def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> LabelLike:
+def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> Label:
     """Return a label of a message, in the form in which people give it."""
     kind = label.WhichOneof("kind")
     if kind == "class_name":

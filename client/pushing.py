@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
 from quercus.client.messages import filled
 from quercus.client.results import Floats, PushReport, Specification, Value
 from quercus.client.retrying import OUTAGE_S, Outage
-from quercus.client.rows import Chunk, RowEncoder, frame_of, is_frame, pick_rows
+from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.transport import MAX_SEND_BYTES
 from quercus.client.unseen import NewNames, UnseenTally
 from quercus.proto.v1 import instance_pb2, values_pb2
@@ -45,6 +45,11 @@ from quercus.specification.attributes import Nominal
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
+from quercus.specification.values import Spellings, canonical_cell
+from quercus.specification.written_labels import Label
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 WINDOW_BATCHES = 8
 """Most batches on their way at once."""
@@ -120,11 +125,10 @@ class Batcher:
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
-        self._given_labels = (
-            _by_class(frame_of(labels, "labels"), specification.classes) if is_frame(labels) else labels
-        )
+        frame = None if labels is None else table_of(labels, "labels")
+        self._given_labels = labels if frame is None else _labels_of_frame(frame, specification.classes)
         is_many = labels is None or _is_matrix(self._given_labels)
-        self._label_source = None if is_many else _values_per_row(labels, "labels")
+        self._label_source = None if is_many else _values_per_row(self._given_labels, "labels")
         self._id_source = None if ids is None else _values_per_row(ids, "ids")
         self._display_source = None if displays is None else _values_per_row(displays, "displays")
         self._stale = False
@@ -224,7 +228,7 @@ class Batcher:
             return _take_chunk(self._label_source, chunk, "labels")
         if self._given_labels is None:
             return None
-        part: Floats = self._given_labels[chunk.start : chunk.start + chunk.size]  # type: ignore[index]
+        part: Floats = self._given_labels[chunk.start : chunk.start + chunk.size]  # type: ignore[index,assignment]
         if len(part) < chunk.size:
             raise invalid(
                 "labels", f"there are fewer labels than rows: none for row {chunk.start + len(part):,}"
@@ -272,16 +276,20 @@ def _is_matrix(labels: object) -> bool:
     return isinstance(labels, np.ndarray) and labels.ndim == 2
 
 
-def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
-    """Return plausibilities (n, l) from a frame with a column for each class."""
-    if set(frame.columns) != set(classes):
-        columns, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
-        raise invalid("labels", f"the columns of the frame are {columns}; they must be the classes {names}")
+def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats | list[Any]:
+    """Return plausibilities (n, l) from a frame with a column for each class, or the labels of its only column."""
+    spellings = Spellings(classes)
+    named = {spellings.of(canonical_cell(column) or ""): column for column in frame.columns}
+    if set(named) != set(classes):
+        if len(frame.columns) == 1:
+            return frame[frame.columns[0]].to_list()
+        there, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
+        raise invalid("labels", f"the columns of the frame are {there}; they must be the classes {names}")
+    columns = [frame[named[name]].to_numpy() for name in classes]
     try:
-        plausibilities: Floats = frame.select(list(classes)).to_numpy().astype(np.float64)
+        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
     except (TypeError, ValueError) as error:
         raise invalid("labels", f"the frame must hold plausibilities: {error}") from None
-    return plausibilities
 
 
 def _values_per_row(given: Any, name: str) -> Iterator[Any]:
@@ -289,7 +297,7 @@ def _values_per_row(given: Any, name: str) -> Iterator[Any]:
         raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
     return iter(
         given.to_pylist() if hasattr(given, "to_pylist") else given
-    )  # a column of Arrow has cells of its own
+    )  # Arrow's arrays yield its own scalars
 
 
 def _id_texts(taken: list[Any], start: int) -> Iterator[str]:
@@ -511,7 +519,7 @@ def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -
     }
 
 
-def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> LabelLike:
+def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> Label:
     """Return the label of one row of a message."""
     kind, size = labels.WhichOneof("kind"), len(classes)
     if kind == "list":

@@ -1,16 +1,17 @@
 """The columns of X: numbers or names, by their dtype; and X as the trees take it.
 
-Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers. Numeric: all others.
-A missing cell (None, NaN, NA) is unknown, and so is, when predicting, a name that was not there when fitting. When
-predicting, a cell may also be a set of values (one of these) or a range of numbers: a pair ``(low, high)``, or a
-``Between`` of the client or of `quercus.trees.learners.cells`.
+Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers or moments. Numeric:
+all others. A cell is read by the rule of `quercus.specification.values`: ``True``, ``"TRUE"`` and ``"true"`` are one
+name, as are ``101`` and ``101.0``; moments are seconds since 1970 UTC. A missing cell (None, NaN, NA) is unknown, and
+so is, when predicting, a name that was not there when fitting. When predicting, a cell may also be a set of values (one
+of these) or a range of numbers: a pair ``(low, high)``, or a ``Between`` of the client or of
+`quercus.trees.learners.cells`.
 """
 
+import datetime
 import math
-import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,21 +19,27 @@ import numpy as np
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
+from quercus.client.frames import frame_of
 from quercus.client.results import Between as GivenBetween
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
 from quercus.specification.parameters import MAX_NAME_CHARS
-from quercus.specification.values import Spellings, canonical_cell, canonical_text, is_truth, seconds_of
+from quercus.specification.values import NOTHING, Spellings, canonical_cell, is_truth, number_of
 from quercus.trees import Between, Value
 
 
 def is_frame(X: object) -> bool:
-    """Return whether `X` is a pandas DataFrame; pandas is not imported for this test."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(X, pandas.DataFrame)
+    """Return whether `X` is a frame of pandas, polars, Arrow or another library; none is imported for this test."""
+    return _is_pandas(X) or frame_of(X) is not None
+
+
+def _is_pandas(X: object) -> bool:
+    return hasattr(type(X), "columns") and hasattr(X, "iloc")
 
 
 UNCERTAIN = (set, frozenset, tuple, Between, GivenBetween)
 """Types of cells that are sets of values, or ranges of numbers."""
+_NUMBERS = (int, float, np.number, datetime.date, datetime.timedelta, np.datetime64)
+_NO_NAMES = ("", NOTHING)
 FOR_PREDICTION = "sets and ranges of values are for rows to predict"
 
 
@@ -51,6 +58,44 @@ def as_array(X: object) -> object:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
+class Codes:
+    """The values of a nominal column, and the index of each.
+
+    Parameters
+    ----------
+    texts
+        The texts of its cells, in order; several may be one value.
+    known
+        Codes whose values come first, with their texts.
+    as_they_come
+        Whether a text means what it means beside the texts before it, and not beside all.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], known: "Codes | None" = None, *, as_they_come: bool = False
+    ) -> None:
+        truth = not as_they_come and is_truth(texts)
+        self.names: list[str] = [] if known is None else list(known.names)
+        self._index: dict[str, int] = {} if known is None else dict(known._index)
+        for text in texts:
+            if text not in self._index:
+                if as_they_come:
+                    truth = is_truth([text]) and is_truth([*self.names, text])
+                name = text.lower() if truth else text
+                if name not in self._index:
+                    self._index[name] = len(self.names)
+                    self.names.append(name)
+                self._index[text] = self._index[name]  # so it means, whatever names come later
+        self._spellings = Spellings(self.names)
+
+    def index(self, text: str) -> int | None:
+        """Return the index of the value that a text means; None: it is none of them."""
+        found = self._index.get(text)
+        if found is None and (name := self._spellings.of(text)) is not None:
+            return self._index[name]
+        return found
+
+
 @dataclass(frozen=True)
 class FittedColumns:
     """The columns that an estimator was fitted with.
@@ -60,11 +105,11 @@ class FittedColumns:
     attributes
         Their declarations, in order.
     codes
-        The index of each value of a nominal column; None for a numeric one.
+        The values of a nominal column; None for a numeric one.
     """
 
     attributes: tuple[Attribute, ...]
-    codes: tuple[Mapping[str, int] | None, ...]
+    codes: tuple[Codes | None, ...]
 
     @classmethod
     def of(cls, X: Any, nominal: object = "from_dtype", *, as_they_come: bool = False) -> "FittedColumns":
@@ -88,17 +133,13 @@ class FittedColumns:
         TypeError
             If a cell is neither text nor number.
         """
-        columns = list(_named_columns(X))  # two may have one name
+        columns = list(named_columns(X))  # two may have one name
         forced = _forced_nominal(nominal, [name for name, _ in columns])
-        codes: list[Mapping[str, int] | None] = []
+        codes: list[Codes | None] = []
         for k, (name, column) in enumerate(columns):
             named = _is_nominal(column, name) if forced is None else k in forced
-            if not named:
-                codes.append(None)
-            elif as_they_come:
-                codes.append(_with_names({}, _cells_with_values(column, name)))
-            else:
-                codes.append({value: i for i, value in enumerate(_nominal_values(column, name))})
+            texts = _nominal_texts(column, name, as_they_come=as_they_come) if named else ()
+            codes.append(Codes(texts, as_they_come=as_they_come) if named else None)
         names = distinct_names(name for name, _ in columns)
         attributes = tuple(_declare_attribute(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
@@ -106,8 +147,10 @@ class FittedColumns:
     def with_new_names(self, X: Any) -> "FittedColumns":
         """Return the columns with the new names of `X` in addition to the known ones, which keep their places."""
         more = tuple(
-            None if known is None else _with_names(known, _cells_with_values(column, name))
-            for (name, column), known in zip(_named_columns(X), self.codes, strict=True)
+            None
+            if known is None
+            else Codes(_nominal_texts(column, name, as_they_come=True), known, as_they_come=True)
+            for (name, column), known in zip(named_columns(X), self.codes, strict=True)
         )
         attributes = tuple(
             old if codes is None else _declare_attribute(old.name, codes)
@@ -130,7 +173,7 @@ class FittedColumns:
             _numeric_column(column, name)
             if codes is None
             else np.array([_code_of(codes, cell, name, i) for i, cell in enumerate(_python_cells(column))])
-            for (name, column), codes in zip(_named_columns(X), self.codes, strict=True)
+            for (name, column), codes in zip(named_columns(X), self.codes, strict=True)
         ]
         return np.column_stack(columns).astype(np.float64)
 
@@ -142,12 +185,12 @@ class FittedColumns:
         ValueError
             If a cell is no value; the message names row and column.
         """
-        parts = [list(_python_cells(column)) for _, column in _named_columns(X) if column.dtype.kind == "O"]
+        parts = [list(_python_cells(column)) for _, column in named_columns(X) if column.dtype.kind == "O"]
         if not any(isinstance(cell, UNCERTAIN) for column in parts for cell in column):
             return None
         rows = [
             [_value_of(codes, cell, name, row) for row, cell in enumerate(_python_cells(column))]
-            for (name, column), codes in zip(_named_columns(X), self.codes, strict=True)
+            for (name, column), codes in zip(named_columns(X), self.codes, strict=True)
         ]
         return [list(row) for row in zip(*rows, strict=True)]
 
@@ -174,31 +217,36 @@ def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tu
     return tuple(names)
 
 
-def _with_names(codes: Mapping[str, int], values: Iterable[object]) -> Mapping[str, int]:
-    """Return codes with those of the names of new values after them."""
-    more, spellings = dict(codes), Spellings(codes)
-    for value in values:
-        name = spellings.name(canonical_cell(value) or "")
-        if name not in more:
-            more[name] = len(more)
-            spellings = Spellings(more)
-    return more
-
-
-def _declare_attribute(name: str, values: Iterable[Hashable] | None) -> Attribute:
-    if values is None:
+def _declare_attribute(name: str, codes: Codes | None) -> Attribute:
+    if codes is None:
         return Numeric(name)
     try:
-        return Nominal(name, distinct_names(values))
+        return Nominal(name, distinct_names(codes.names))
     except InvalidInput as error:
         raise InvalidInput(f"column {shown(name)}, {error.field}", error.reason) from None
 
 
-def _named_columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
+def named_columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
     """Yield the name and the cells of each column; unnamed ones are ``x0``, ``x1``, ..."""
-    if is_frame(X):
+    if _is_pandas(X):
         return ((name, X.iloc[:, k]) for k, name in enumerate(X.columns))
+    frame = frame_of(X)
+    if frame is not None:
+        return ((name, plain_column(frame[name])) for name in frame.columns)
     return ((f"x{k}", X[:, k]) for k in range(X.shape[1]))
+
+
+def plain_column(column: Any) -> np.ndarray[Any, Any]:
+    """Return a column of a frame of narwhals as an array: of numbers, or of objects."""
+    kind = column.dtype
+    if kind.is_integer() or kind.is_float():
+        return np.asarray(column.to_numpy())
+    cells = column.to_list()
+    if str(kind) == "Boolean" and None not in cells:
+        return np.array(cells, dtype=bool)
+    found = np.empty(len(cells), dtype=object)
+    found[:] = cells
+    return found
 
 
 def _forced_nominal(nominal: object, names: list[Hashable]) -> set[int] | None:
@@ -229,38 +277,43 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
     if str(kind) in {"category", "string", "str"} or kind.kind in "US":
         return True
     if kind.kind != "O":
-        if kind.kind not in "fiub":
-            advice = "; of moments make seconds: (column - pandas.Timestamp(0)).dt.total_seconds()"
-            raise TypeError(
-                f"column {name!r} is of dtype {kind}: the argument must be a string or a number"
-                f"{advice if kind.kind == 'M' else ''}"
-            )
+        if kind.kind not in "fiubmM":
+            raise TypeError(f"column {name!r} is of dtype {kind}: the argument must be a string or a number")
         return False
-    return not all(isinstance(cell, int | float | np.number) or is_missing(cell) for cell in column)
+    return not all(isinstance(cell, _NUMBERS) or is_missing(cell) for cell in column)
 
 
-def _nominal_values(column: Any, name: Hashable) -> Sequence[str]:
-    """Return the names of a nominal column: its categories in order, else sorted, numbers before text."""
-    values = _cells_with_values(column, name)
-    if str(column.dtype) != "category":
-        values = sorted(values, key=lambda value: (isinstance(value, str), value))
-    names = dict.fromkeys(text for value in values if (text := canonical_cell(value)) is not None)
-    return tuple(dict.fromkeys(canonical_text(text).lower() for text in names) if is_truth(names) else names)
-
-
-def _cells_with_values(column: Any, name: Hashable) -> Sequence[Any]:
-    """Return the different cells of a nominal column that have a value, as they come; of categories all, in order."""
+def _nominal_texts(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[str]:
+    """Return the texts of a nominal column: its categories in order, else sorted, numbers before text."""
     if str(column.dtype) == "category":
-        return tuple(column.cat.categories.tolist())
-    cells = enumerate(_python_cells(column))
-    return tuple(dict.fromkeys(cell for row, cell in cells if _has_value(cell, name, row)))
+        texts = [_text_of(each, name, 0) for each in column.cat.categories.tolist()]
+        return [text for text in texts if text not in _NO_NAMES]
+    found: dict[str, Any] = {}
+    for row, cell in enumerate(_python_cells(column)):
+        if _has_value(cell, name, row):
+            found.setdefault(_text_of(cell, name, row), cell)
+    for text in _NO_NAMES:
+        found.pop(text, None)
+    if as_they_come:
+        return tuple(found)
+    return sorted(
+        found, key=lambda text: (True, text) if isinstance(found[text], str) else (False, found[text])
+    )
+
+
+def _text_of(cell: Any, name: Hashable, row: int) -> str:
+    """Return the name of a cell; empty if it has none."""
+    try:
+        return canonical_cell(cell) or ""
+    except ValueError as error:
+        raise ValueError(f"rows[{row}], column {name!r}: {error}") from None
 
 
 def _has_value(cell: object, name: Hashable, row: int) -> bool:
     """Return whether a cell of a nominal column has a value."""
-    if is_missing(cell) or cell == "":
+    if is_missing(cell):
         return False
-    if not isinstance(cell, str | int | float | np.generic):
+    if not isinstance(cell, str | bytes | int | float | np.generic):
         reason = f"the argument must be a string or a number, not {type(cell).__name__!r}"
         hint = f"; {FOR_PREDICTION}" if isinstance(cell, UNCERTAIN) else ""
         raise TypeError(f"rows[{row}], column {name!r}: {reason}{hint}")
@@ -291,49 +344,39 @@ def _numeric_column(column: Any, name: Hashable) -> Floats:
 def _cell_number(cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
         raise ValueError(f"rows[{row}], column {name!r} holds numbers, not {shown(cell)}: {FOR_PREDICTION}")
-    seconds = seconds_of(cell)
-    if seconds is not None:
-        return seconds
     try:
-        return float(cell)
+        return float(cell) if isinstance(cell, int | float) else _number_in(cell)
     except OverflowError:
         raise _not_finite(name, row) from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"rows[{row}], column {name!r} holds numbers: {error}") from None
 
 
+def _number_in(cell: Any) -> float:
+    number = number_of(cell)
+    return math.nan if number is None else number
+
+
 def _not_finite(name: Hashable, row: int) -> ValueError:
     return ValueError(f"rows[{row}], column {name!r} holds a number that is infinite or too large")
 
 
-def _code_of(codes: Mapping[str, int], cell: Any, name: Hashable, row: int) -> float:
-    found = codes.get(cell) if isinstance(cell, str) else None
-    if found is not None:
-        return found
+def _code_of(codes: Codes, cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
         raise ValueError(f"rows[{row}], column {name!r} holds names, not {shown(cell)}: {FOR_PREDICTION}")
-    try:
-        text = canonical_cell(cell)
-    except ValueError as error:
-        raise ValueError(f"rows[{row}], column {name!r}: {error}") from None
-    spelled = None if text is None else _spellings(tuple(codes)).of(text)
-    return math.nan if spelled is None else codes[spelled]
+    index = codes.index(_text_of(cell, name, row))
+    return math.nan if index is None else index
 
 
-_spellings = lru_cache(maxsize=64)(Spellings)
-
-
-def _value_of(codes: Mapping[str, int] | None, cell: Any, name: Hashable, row: int) -> Value:
+def _value_of(codes: Codes | None, cell: Any, name: Hashable, row: int) -> Value:
     if isinstance(cell, tuple | Between | GivenBetween):
         return _range_of(cell, name, row)
     if isinstance(cell, frozenset | set):
-        known = frozenset(
-            found
+        indices = (
+            _cell_number(each, name, row) if codes is None else _code_of(codes, each, name, row)
             for each in cell
-            if not math.isnan(
-                found := _cell_number(each, name, row) if codes is None else _code_of(codes, each, name, row)
-            )
         )
+        known = frozenset(index for index in indices if not math.isnan(index))
         if codes is None and any(map(math.isinf, known)):
             raise _not_finite(name, row)
         return None if cell and not known else known

@@ -16,7 +16,8 @@ from quercus.belief.given import LabelReader
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction
 from quercus.belief.missing import is_missing
-from quercus.estimators.columns import is_frame
+from quercus.estimators.columns import is_frame, named_columns
+from quercus.specification.values import Spellings, canonical_cell, is_truth
 
 TEXT_OF_MISSING = frozenset({"nan", "<NA>"})
 UNCERTAIN = (MassFunction, Masses, Plausibilities, ClassSet, Mapping, AbstractSet, np.ndarray)
@@ -52,7 +53,7 @@ def are_classes(y: Any, missing: object = np.nan) -> bool:
     if is_frame(y) or (isinstance(y, np.ndarray) and y.ndim > 1):
         if y.shape[1] != 1:
             return False
-        y = np.asarray(y)[:, 0]
+        y = next(iter(named_columns(y)))[1]
     uncertain = (*UNCERTAIN, list, tuple)
     return not any(
         isinstance(each, uncertain) or is_missing(each) or _is_missing_label(each, missing) for each in y
@@ -80,8 +81,12 @@ def read_labels(y: Any, classes: Sequence[Hashable] | None = None, missing: obje
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if is_frame(y) and y.shape[1] > 1:
-        return _of_contours(y.to_numpy(dtype=np.float64), list(y.columns) if classes is None else classes)
+    if is_frame(y):
+        names, columns = zip(*named_columns(y), strict=True)
+        if len(names) > 1:
+            table = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+            return _of_contours(table, names if classes is None else classes)
+        y = np.asarray(columns[0])
     array = y if isinstance(y, np.ndarray) else None
     if array is None and isinstance(y, list | tuple) and any(isinstance(each, UNCERTAIN) for each in y):
         return _of_many(list(y), classes, missing)
@@ -117,8 +122,10 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
     names = _check_classes(np.unique(known) if classes is None else as_classes(classes))
     index = {name: c for c, name in enumerate(names.tolist())}
     contours = np.ones((len(flat), len(names)))
+    spelled = ClassSpellings(names.tolist())
     for row in np.flatnonzero(~lost):
         name = flat[row].item() if isinstance(flat[row], np.generic) else flat[row]
+        name = name if name in index else spelled.of(name)
         if name not in index:
             raise InvalidInput(f"y[{row}]", f"is {name!r}, must be one of the classes {names.tolist()}")
         contours[row] = 0.0
@@ -151,10 +158,53 @@ def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: obje
     if classes is None:
         _refuse_text_of_missing(given, [False] * len(given))
     names = _check_classes(_named_classes(given) if classes is None else as_classes(classes))
-    reader = LabelReader(names.tolist())
+    reader, spelled = LabelReader(names.tolist()), ClassSpellings(names.tolist())
     return ParsedLabels(
-        names, tuple(reader.read_label(each, f"y[{row}]") for row, each in enumerate(given)), None
+        names,
+        tuple(reader.read_label(spelled.label(each), f"y[{row}]") for row, each in enumerate(given)),
+        None,
     )
+
+
+class ClassSpellings:
+    """The classes of a frame, found by any spelling of their values.
+
+    Parameters
+    ----------
+    classes
+        The frame.
+
+    Examples
+    --------
+    >>> ClassSpellings(["false", "true"]).label({True: 1.0, "FALSE": 0.5})
+    {'true': 1.0, 'false': 0.5}
+    """
+
+    def __init__(self, classes: Sequence[Hashable]) -> None:
+        self._by_text = {text: each for each in classes if (text := _text_of(each)) is not None}
+        self._spellings = Spellings(self._by_text)
+        self._classes = frozenset(classes)
+
+    def of(self, given: Hashable) -> Hashable:
+        """Return the class that is meant; what means none as it is."""
+        text = None if given in self._classes else _text_of(given)
+        name = None if text is None else self._spellings.of(text)
+        return given if name is None else self._by_text[name]
+
+    def label(self, given: Any) -> Any:
+        """Return a label with its classes as they are spelled."""
+        if isinstance(given, Mapping):
+            return {self.label(key): value for key, value in given.items()}
+        if isinstance(given, frozenset | set | tuple | list):
+            return type(given)(self.of(each) for each in given)
+        return self.of(given) if isinstance(given, str | bool | int | float | np.generic) else given
+
+
+def _text_of(name: Any) -> str | None:
+    try:
+        return canonical_cell(name)
+    except ValueError:
+        return None
 
 
 def _named_classes(given: list[Any]) -> NDArray[Any]:
@@ -202,7 +252,22 @@ def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
     return array
 
 
+def _refuse_one_value(names: Sequence[Hashable]) -> None:
+    """Refuse classes that are spellings of one value."""
+    texts = {text: name for name in names if (text := _text_of(name)) is not None}
+    given = [name for name in names if _text_of(name) is not None]
+    truth = is_truth(texts)
+    first: dict[str, Hashable] = {}
+    for name in given:
+        text = str(_text_of(name))
+        text = text.lower() if truth else text
+        if text in first:
+            raise InvalidInput("classes", f"have {first[text]!r} and {name!r}, which are one value, {text}")
+        first[text] = name
+
+
 def _check_classes(names: NDArray[Any]) -> NDArray[Any]:
+    _refuse_one_value(names.tolist())
     if len(names) < 2:
         shown = f"one class, {names.tolist()[0]!r}" if len(names) else "no class at all"
         raise ValueError(f"y names {shown}; two or more are needed: give the frame as classes=")

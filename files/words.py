@@ -6,7 +6,8 @@ import csv
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
-from quercus.specification.written_labels import NOTHING, read_name, write_name
+from quercus.specification.values import NOTHING
+from quercus.specification.written_labels import read_name, write_name
 
 
 def typed_classes(text: str) -> tuple[str, ...]:

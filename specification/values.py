@@ -8,10 +8,11 @@ The rule, for the names of a nominal attribute and of the classes:
   stay.
 - Where all names are spellings of true and false, a model that is made from them spells them ``true`` and ``false``:
   pandas writes ``True``, Parquet ``true``, and R ``TRUE``.
-- A cell takes the spelling of its attribute: a truth value in another case is the one that the attribute has.
 - Elsewhere case matters, and so does space inside: what differs in these is two values.
+- A cell takes the spelling of its attribute. Values that a stream brought before the first that is no truth value stay
+  truth values in any case, so that ``True`` is one value before and after.
 
-Moments are numbers: seconds since 1970 UTC.
+A cell of a numeric attribute is a number, or text that is one (`NUMBER`). Moments are numbers: seconds since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import takewhile
 from numbers import Integral, Real
 from typing import Any, Final
 
 from quercus.belief.missing import is_missing
 
+NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NOTHING: Final = "?"
+"""Text of a missing value, unless the attribute has a value of this name."""
 _TRUTH: Final = frozenset({"true", "false"})
 _WHOLE: Final = re.compile(r"(-?\d+)\.0+", re.ASCII)
 _MOMENT: Final = re.compile(
@@ -71,6 +77,7 @@ def canonical_cell(cell: Any) -> str | None:
     """
     if isinstance(cell, str):
         return canonical_text(cell) or None
+    cell = _plain(cell)
     if is_missing(cell):
         return None
     kind = type(cell).__name__
@@ -92,6 +99,60 @@ def canonical_cell(cell: Any) -> str | None:
             " 1970 UTC, or write the moments as text"
         )
     raise ValueError(f"{_shown(cell)} ({kind}) is no name: a name is text, a truth value or a number")
+
+
+def finite_number(text: str) -> float | None:
+    """Return a text as a finite number; ``None``: it is none.
+
+    Examples
+    --------
+    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
+    (1000.0, None, None, None)
+    """
+    if NUMBER.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def number_of(cell: Any) -> float | None:
+    """Return the number that a cell of a numeric attribute gives; ``None``: it is missing.
+
+    Parameters
+    ----------
+    cell
+        A number or a truth value, of any type; a moment, which is seconds since 1970 UTC; a span of time, which is
+        seconds; or text: a number as `NUMBER` has it, a moment, or nothing (empty, or ``?``).
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+
+    Examples
+    --------
+    >>> [number_of(cell) for cell in (3, "2.50", "1970-01-02", timedelta(minutes=2), True, "?")]
+    [3.0, 2.5, 86400.0, 120.0, 1.0, None]
+    >>> number_of("2,5")
+    Traceback (most recent call last):
+    ValueError: '2,5' is no number
+    """
+    cell = cell.strip() if isinstance(cell, str) else _plain(cell)
+    if is_missing(cell) or (isinstance(cell, str) and cell in {"", NOTHING}):
+        return None
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if type(cell).__name__ == "timedelta64":
+        return int(cell.astype("timedelta64[ns]")) / 1e9
+    number = seconds_of(cell)
+    if isinstance(cell, str):
+        number = finite_number(cell) if number is None else number
+    elif number is None and not isinstance(cell, bytes):
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(cell)
+    if number is None:
+        raise ValueError(f"{_shown(cell)} is no number")
+    return number
 
 
 def is_truth(names: Iterable[str]) -> bool:
@@ -126,11 +187,12 @@ class Spellings:
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name: name for name in names}
         self._canonical = {canonical_text(name): name for name in reversed(self._names)}
-        truth = [name for name in self._canonical if name.lower() in _TRUTH]
+        # Of values that are learned one by one, those before the first other name were truth values in any case.
+        truth = list(takewhile(lambda name: canonical_text(name).lower() in _TRUTH, self._names))
         self._is_truth = len(truth) == len(self._names)
-        self._in_any_case: dict[str, str] = {}
-        if len({name.lower() for name in truth}) == len(truth):  # else they are told apart by case
-            self._in_any_case = {name.lower(): self._canonical[name] for name in truth}
+        self._in_any_case = {canonical_text(name).lower(): name for name in truth}
+        if len(self._in_any_case) < len(truth):  # they are told apart by case
+            self._in_any_case = {}
 
     def of(self, text: str) -> str | None:
         """Return the name that a text means, as it is spelled here; ``None``: it is none of them."""
@@ -165,7 +227,7 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
     (('true', 'false'), ('101', '102'), ('True', 'maybe'))
     >>> canonical_names(["101", "101.0"])
     Traceback (most recent call last):
-    ValueError: '101' and '101.0', which are one value, 101
+    ValueError: '101' and '101.0' are one value, 101
     """
     given = list(names)
     truth = is_truth(canonical_text(name) for name in given)
@@ -175,7 +237,7 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
         text = canonical_text(name)
         text = text.lower() if truth else text
         if first.setdefault(text, name) != name:
-            raise ValueError(f"{first[text]!r} and {name!r}, which are one value, {text}")
+            raise ValueError(f"{first[text]!r} and {name!r} are one value, {text}")
         canonical.append(text)
     return tuple(canonical)
 
@@ -194,8 +256,7 @@ def seconds_of(cell: Any) -> float | None:
     >>> [seconds_of(cell) for cell in ("1970-01-02", "1970-01-01T01:00:00.5+01:00", date(1970, 1, 1), "12")]
     [86400.0, 0.5, 0.0, None]
     """
-    if isinstance(cell, str):
-        cell = _moment_in(cell.strip())
+    cell = _moment_in(cell.strip()) if isinstance(cell, str) else _plain(cell)
     if is_missing(cell):  # NaT of pandas is a datetime
         return None
     if type(cell).__name__ == "datetime64":
@@ -207,6 +268,11 @@ def seconds_of(cell: Any) -> float | None:
     if not isinstance(cell, datetime):
         return None
     return (cell if cell.tzinfo is not None else cell.replace(tzinfo=UTC)).timestamp()
+
+
+def _plain(cell: Any) -> Any:
+    """Return a scalar of Arrow as Python's own object, and anything else as it is."""
+    return cell.as_py() if hasattr(cell, "as_py") else cell
 
 
 def _moment_in(text: str) -> datetime | None:

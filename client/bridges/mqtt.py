@@ -158,6 +158,8 @@ class MqttBridge:
         self._failure: Exception | None = None
         self._told: set[tuple[str, bool]] = set()
         self.tally = BridgeTally()
+        self._names: set[str] = set()
+        self._seen: set[str] = set()  # attributes that rows so far had: one that is absent then is missing
 
     def stop(self) -> None:
         """End `run` after the push under way."""
@@ -176,7 +178,7 @@ class MqttBridge:
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
-        self._client.get_model(self._model)
+        self._names = {each.name for each in self._client.get_model(self._model).specification.attributes}
         host, port, is_tls = self._broker.address()
         connection = self._make_connection(is_tls)
         try:
@@ -310,12 +312,17 @@ class MqttBridge:
         places = [(each.message, place) for each in batch for place, _ in each.rows]
         if not rows:
             return True
+        seen = self._names & self._seen.union(*(row.values for row in rows))
+        filled = [
+            dict.fromkeys(seen) | dict(row.values) if row.values.keys() <= self._names else dict(row.values)
+            for row in rows
+        ]
         while True:
             rejected: list[RejectedRow] = []
             try:
                 report = self._client.push(
                     self._model,
-                    [dict(row.values) for row in rows],
+                    filled,
                     [row.label for row in rows],
                     [row.id for row in rows],
                     on_rejected=rejected.extend,
@@ -333,6 +340,7 @@ class MqttBridge:
                 self.tally.stored += report.stored
                 self.tally.known += report.known
                 self._tell_unseen(report.unseen)
+                self._seen = seen
                 return True
 
     def _tell_unseen(self, unseen: Sequence[UnseenNames]) -> None:

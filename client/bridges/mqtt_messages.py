@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from quercus.client.results import Value
 
+MOST_WHOLE: Final = 10**308
+"""Largest whole number of a message, which a float holds."""
 MAX_ROWS: Final = 1_000
 """Most rows of one message."""
 
@@ -56,7 +58,7 @@ class MessageFormat:
         Examples
         --------
         >>> MessageFormat(ignored={"at"}).rows("plant/1", b'{"id": "7", "at": 12, "size": 1, "hue": "red"}')
-        [MessageRow(id='7', values={'size': 1.0, 'hue': 'red'}, label=None)]
+        [MessageRow(id='7', values={'size': 1, 'hue': 'red'}, label=None)]
         """
         try:
             content = json.loads(payload.decode("utf-8"))
@@ -98,11 +100,8 @@ class MessageFormat:
 
 
 def _attribute_value(name: str, value: object) -> Value:
-    if value is None or isinstance(value, str | bool):
+    if isinstance(value, int) and abs(value) > MOST_WHOLE:
+        raise BadMessageError(f"{name} is too large a number")
+    if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, int | float):
-        try:
-            return float(value)
-        except OverflowError:
-            raise BadMessageError(f"{name} is too large a number") from None
     raise BadMessageError(f"{name} is {type(value).__name__}, must be a number, text or null")

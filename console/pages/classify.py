@@ -17,7 +17,7 @@ from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.presentation import AttributeView, Presentation
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import Spellings, number_of
 
 MAX_ATTRIBUTES = 300
 MAX_BOXES = 12
@@ -87,6 +87,8 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
     Between(low=2.0, high=3.0)
     >>> value_of(Nominal("wind", ["weak", "strong"]), 1, {"value-1": ["weak"]})
     'weak'
+    >>> value_of(Numeric("at"), 0, {"low-0": ["1970-01-02 00:00"], "high-0": [""]})
+    86400.0
     """
     if isinstance(attribute, Nominal):
         names = [
@@ -107,17 +109,16 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
 
 
 def _value_parts(attribute: Nominal, text: str) -> list[str]:
-    return [text] if text in attribute.values else text.split("|")
+    return [text] if Spellings(attribute.values).of(text) is not None else text.split("|")
 
 
 def _parse_number(name: str, texts: Any) -> float | None:
-    text = str(texts[0]).strip() if texts else ""
-    if text in {"", "?"}:
-        return None
-    value = finite_number(text)
-    if value is None:
-        raise InvalidInput(name, f"is {text[:40]!r}, must be a number, or empty if it is unknown")
-    return value
+    text = str(texts[0]) if texts else ""
+    try:
+        return number_of(text)
+    except ValueError:
+        reason = f"is {text.strip()[:40]!r}, must be a number or a moment, or empty if it is unknown"
+        raise InvalidInput(name, reason) from None
 
 
 def _form_field(

@@ -17,7 +17,7 @@ from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.combined_labels import LabelEvent, LabelKind, LabelState
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
-from quercus.server.wire.labels import decode_stored, encode_contour, encode_label, label_text
+from quercus.server.wire.labels import class_named, decode_stored, encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import earliest_seconds, to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
@@ -53,7 +53,8 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
     for name in ("labellers", "classes", "kinds", "states", "instances"):
         if (count := len(getattr(request, name))) > MAX_FILTER:
             raise InvalidInput(name, f"has {count:,} entries, at most {MAX_FILTER:,} are allowed")
-    for i, name in enumerate(request.classes):
+    classes = [class_named(name, frame) for name in request.classes]
+    for i, name in enumerate(classes):
         if name not in frame.classes:
             known = ", ".join(frame.classes)
             raise InvalidInput(
@@ -67,7 +68,7 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
         )
     return AnswerSelection(
         tuple(dict.fromkeys(request.labellers)),
-        frozenset(request.classes),
+        frozenset(classes),
         frozenset(
             LabelKind(_known_number(kind, "kinds", i, max(LabelKind))) for i, kind in enumerate(request.kinds)
         ),

@@ -15,7 +15,7 @@ from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import decode_stored, label_text
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
-from quercus.specification.written_labels import NOTHING
+from quercus.specification.values import NOTHING
 from quercus.storage import Event, EventKind, FailedPrecondition, Store
 
 PAGE: Final = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,12 +14,12 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.inference import open_inference_pb2 as pb
 from quercus.proto.v1 import classify_pb2, values_pb2
 from quercus.server.wire.limits import MessageLimits
-from quercus.server.wire.rows import column_faults
+from quercus.server.wire.rows import column_faults, value_ranges
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
 from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.values import canonical_cell, seconds_of
+from quercus.specification.values import canonical_cell, number_of
 from quercus.specification.written_labels import write_set
 from quercus.trees import Range, UncertainValues
 
@@ -142,14 +142,12 @@ def _decode_columns(
     parts: dict[tuple[int, int], tuple[Range, ...]] = {}
     seen: set[str] = set()
     unseen = UnseenCounter()
-    unseen = UnseenCounter()
+    absent = places.keys() - {tensor.name for tensor in request.inputs}
     for i, tensor in enumerate(request.inputs):
         field = f"inputs[{shown(tensor.name)}]"
         if tensor.name not in places:
-            known = ", ".join(places)
-            raise InvalidInput(
-                f"inputs[{i}].name", f"is {shown(tensor.name)}, must be an attribute: {known[:400]}"
-            )
+            _check_other(tensor.name, places, absent, f"inputs[{i}].name")
+            continue
         if tensor.name in seen:
             raise InvalidInput(f"inputs[{i}].name", f"is {shown(tensor.name)}, the same as an earlier one")
         seen.add(tensor.name)
@@ -163,17 +161,21 @@ def _decode_columns(
             )
         k = places[tensor.name]
         found = decode_tensor(tensor, raw[i] if raw else None, field)
-        if isinstance(found, np.ndarray):
-            if schema.columns[k].values is None:
-                values[:, k] = found
-            else:
-                values[:, k] = [_code_of(cell, schema.columns[k], field) for cell in found.tolist()]
+        if isinstance(found, np.ndarray) and schema.columns[k].values is None:
+            values[:, k] = found
+        elif isinstance(found, np.ndarray):
+            values[:, k] = _codes_of_numbers(found, schema.columns[k], field)
         else:
             _read_texts(found, schema.columns[k], values[:, k], k, parts, field)
-            _count_unseen(
-                found, schema.columns[k], values[:, k], {i: parts[i, k] for i, at in parts if at == k}, unseen
-            )
-    assert values is not None  # noqa: S101  (there is an input)
+        texts = [str(cell).encode() for cell in found] if isinstance(found, np.ndarray) else found
+        of_column = {row: ranges for (row, at), ranges in parts.items() if at == k}
+        _count_unseen(texts, schema.columns[k], values[:, k], of_column, unseen)
+    if values is None or absent:
+        names = ", ".join(shown(name) for name in places if name in absent)
+        raise InvalidInput(
+            "inputs",
+            f"have no {names[:400]}: send a tensor of ? or NaN for an attribute whose values are not known",
+        )
     for k, column in enumerate(schema.columns):
         certain = np.array([(row, k) not in parts for row in range(len(values))])
         if column.values is not None:  # a name that no branch has is no fault
@@ -201,16 +203,24 @@ def _count_unseen(
         unseen.count_row(column.name, *strange, beyond=column.fills_bucket)
 
 
-def _code_of(cell: float | bool, column: AttributeColumn, field: str) -> float:
-    """Return the index of the nominal value that a number or truth value names."""
-    try:
-        text = canonical_cell(cell)
-    except ValueError as error:
-        raise InvalidInput(field, str(error)) from None
-    if text is None:
-        return math.nan
-    index = column.index_of(text)
-    return column.most if index is None else index
+def _check_other(name: str, attributes: Iterable[str], absent: Collection[str], field: str) -> None:
+    """Refuse what is no attribute where one is absent, whose misspelt name it may be; else it is left out."""
+    if absent:
+        known = ", ".join(attributes)
+        raise InvalidInput(field, f"is {shown(name)}, must be an attribute: {known[:400]}")
+
+
+def _codes_of_numbers(numbers: NDArray[Any], column: AttributeColumn, field: str) -> list[float]:
+    """Return the indices of nominal values that numbers or truth values (n,) name, as ``101.0`` names ``101``."""
+    codes = []
+    for row, number in enumerate(numbers):
+        try:
+            name = canonical_cell(number)
+        except ValueError as error:
+            raise InvalidInput(f"{field}[{row}]", f"is of a nominal attribute: {error}") from None
+        index = None if name is None else column.index_of(name)
+        codes.append(math.nan if name is None else float(column.most if index is None else index))
+    return codes
 
 
 def _read_texts(  # noqa: PLR0917 - the parts of one column
@@ -240,28 +250,25 @@ def _read_texts(  # noqa: PLR0917 - the parts of one column
         elif (index := column.index_of(text)) is not None or "|" not in text:
             values[row] = column.most if index is None else index
         else:
-            names = [name.strip() for name in text.split("|")]
+            names = text.split("|")
             if len(names) > MAX_VALUES:
                 raise InvalidInput(
                     f"{field}[{row}]", f"is one of {len(names)} values, at most {MAX_VALUES} are allowed"
                 )
-            indices = [column.index_of(name) for name in names]
-            numbers = sorted({float(column.most if index is None else index) for index in indices})
-            parts[row, k] = tuple((number, number) for number in numbers)
+            parts[row, k] = value_ranges(names, column)
 
 
 def _number_or_range(text: str, field: str) -> float | Range:
-    seconds = seconds_of(text)
-    if seconds is not None:
-        return seconds
-    low, dots, high = text.partition("..")
+    first, dots, last = text.partition("..")
     try:
-        ends = (float(low), float(high)) if dots else (float(text),) * 2
+        low, high = number_of(first), number_of(last if dots else first)
     except ValueError:
-        raise InvalidInput(field, f"is {shown(text)}, must be a number, ?, or a range as 2..3") from None
-    if not (np.isfinite(ends).all() and ends[0] <= ends[1]):
-        raise InvalidInput(field, f"is {shown(text)}, must be finite, and a range in rising order")
-    return ends if dots else ends[0]
+        low = high = None
+    if low is None or high is None:
+        raise InvalidInput(field, f"is {shown(text)}, must be a number, ?, or a range as 2..3")
+    if low > high:
+        raise InvalidInput(field, f"is {shown(text)}, must be a range in rising order")
+    return (low, high) if dots else low
 
 
 def encode_outputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,8 @@ from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
-from quercus.specification.values import Spellings
-from quercus.specification.written_labels import NOTHING, write_label, write_set
+from quercus.specification.values import NOTHING, Spellings
+from quercus.specification.written_labels import write_label, write_set
 from quercus.storage import CorruptStore
 
 
@@ -60,9 +61,9 @@ def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -
         case "vacuous":
             return vacuous(frame)
         case "class_name":
-            return precise(frame, _spelled(label.class_name, frame))
+            return precise(frame, class_named(label.class_name, frame))
         case "class_set":
-            return class_set(frame, [_spelled(name, frame) for name in label.class_set.classes])
+            return class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
         case "contour":
             values = check_contour(
                 label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
@@ -72,6 +73,16 @@ def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -
             return Masses(_decode_mass(label.mass, frame, f"{field}.mass"))
         case _:
             raise TypeError(f"labels of kind {kind} are not decoded")
+
+
+def class_named(name: str, frame: Frame) -> str:
+    """Return the class that a name means, as the frame spells it; a name of none as it is."""
+    return name if name in frame.classes else _spellings(frame.classes).of(name) or name
+
+
+@lru_cache(maxsize=256)
+def _spellings(classes: tuple[str, ...]) -> Spellings:
+    return Spellings(classes)
 
 
 def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> MassFunction:

@@ -107,7 +107,7 @@ def _make_canonical(names: MutableSequence[str], field: str) -> None:
     try:
         names[:] = canonical_names(names)
     except ValueError as error:
-        raise InvalidInput(f"specification.{field}", f"has {error}; must be distinct") from None
+        raise InvalidInput(f"specification.{field}", f"has two names of one value: {error}") from None
 
 
 def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:

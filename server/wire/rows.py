@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +18,7 @@ from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.names import check_controls
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.values import Spellings, canonical_cell, seconds_of
+from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of
 from quercus.storage import NewValue
 from quercus.trees import Range
 
@@ -317,6 +317,11 @@ def _uncertain_ranges(
         raise InvalidInput(field, "is a set without values, must have at least one")
     if len(names) > MAX_VALUES:
         raise InvalidInput(field, f"is a set of {len(names)} values, at most {MAX_VALUES} are allowed")
+    return value_ranges(names, column)
+
+
+def value_ranges(names: Iterable[str], column: AttributeColumn) -> tuple[Range, ...]:
+    """Return a set of values as ranges; a name that no branch has is `most` of the column."""
     found = (column.index_of(name) for name in names)
     numbers = sorted({float(column.most if index is None else index) for index in found})
     return tuple((number, number) for number in numbers)
@@ -326,33 +331,55 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str,
     """Return the number of one value; the text itself when it is a nominal value that is not known."""
     value = row.values[column.name]
     kind = value.WhichOneof("kind")
-    if kind is None or (kind == "number" and math.isnan(value.number)):
-        if not column.missing:
-            raise InvalidInput(field, "is missing, but a missing value is not accepted here")
-        return math.nan
-    if column.values is None:
-        if kind in {"nominal", "other"}:
-            text = getattr(value, kind)
-            seconds = seconds_of(text)
-            if seconds is None:
-                raise InvalidInput(field, f"is the text {shown(text)}, must be a number")
-            return seconds
-        if math.isinf(value.number):
-            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
-        return value.number
-    if kind == "number":
-        if math.isinf(value.number):
-            raise InvalidInput(field, f"is {value.number!r}, which names no value")
-        return canonical_cell(value.number) or ""
-    if kind == "other":
+    found: float | str
+    if kind is None:
+        found = math.nan
+    elif column.values is None:
+        found = _number(value, field)
+    elif kind == "nominal":
+        found = _index_or_text(value.nominal, column)
+    elif kind == "other":
         if learn and not column.fills_bucket:
             raise InvalidInput(
                 field,
                 f"is one of the names beyond the bound, but the attribute has {len(column.index)} values, and its "
                 f"bound is {column.most}: give the name",
             )
-        return column.most
-    return column.index.get(value.nominal, value.nominal)
+        found = column.most
+    else:
+        found = _index_or_text(_name_of_number(value.number, field), column)
+    if not isinstance(found, str) and math.isnan(found) and not column.missing:
+        raise InvalidInput(field, "is missing, but a missing value is not accepted here")
+    return found
+
+
+def _number(value: values_pb2.NamedValue, field: str) -> float:
+    if value.HasField("number"):
+        if math.isinf(value.number):
+            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
+        return value.number
+    if value.HasField("other"):
+        raise InvalidInput(field, f"is the text {shown(value.other)}, must be a number")
+    try:
+        number = number_of(value.nominal)
+    except ValueError:
+        raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number") from None
+    return math.nan if number is None else number
+
+
+def _name_of_number(number: float, field: str) -> str:
+    """Return the name that a number gives to a nominal value, empty for a missing one."""
+    try:
+        return canonical_cell(number) or ""
+    except ValueError as error:
+        raise InvalidInput(field, f"is of a nominal attribute: {error}") from None
+
+
+def _index_or_text(text: str, column: AttributeColumn) -> float | str:
+    index = column.index_of(text)
+    if index is not None:
+        return index
+    return math.nan if text.strip() in {"", NOTHING} else text
 
 
 def _new_index(text: str, column: AttributeColumn, learned: int, field: str, sizes: MessageLimits) -> int:

@@ -35,7 +35,7 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
-    """Return the elements of an input, flat: texts as bytes, numbers as float64, truth values as they are.
+    """Return the elements of an input, flat: texts as bytes, numbers and truth values as an array of their type.
 
     Parameters
     ----------
@@ -68,9 +68,7 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
     if len(found) != count:
         shape = list(tensor.shape)
         raise InvalidInput(f"{field}.contents", f"has {len(found)} elements, its shape {shape} needs {count}")
-    if tensor.datatype == BYTES:
-        return list(found)
-    return np.array(found, dtype=np.bool_ if tensor.datatype == "BOOL" else np.float64)
+    return list(found) if tensor.datatype == BYTES else np.array(found, dtype=_KINDS[tensor.datatype][0])
 
 
 def _raw_numbers(tensor: InputTensor, raw: bytes, field: str) -> NDArray[Any]:

@@ -12,7 +12,14 @@ import numpy as np
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 
-KINDS = {"FP64": np.float64, "FP32": np.float32, "INT64": np.int64, "INT32": np.int32, "UINT8": np.uint8}
+KINDS = {
+    "FP64": np.float64,
+    "FP32": np.float32,
+    "INT64": np.int64,
+    "INT32": np.int32,
+    "UINT8": np.uint8,
+    "BOOL": np.bool_,
+}
 
 
 def inputs_of(given: list[dict[str, Any]]) -> list[Any]:

@@ -110,7 +110,7 @@ def test_a_push_may_be_repeated(client: Client, model: Model) -> None:
     again = client.push(model.name, ROWS, ids=list("pqrt"))
     assert (again.stored, again.known) == (0, 4)
     with pytest.raises(AlreadyExists) as caught:
-        client.push(model.name, [{"X": "b"}], ids=["p"])
+        client.push(model.name, [{"X": "b", "y": None}], ids=["p"])
     assert caught.value.report is not None
     assert caught.value.report.rows == 0
 

@@ -60,12 +60,11 @@ BAD_ROWS = {
         "rows[0].Z",
         ["no attribute", "'X', 'N'"],
     ),
-    "number for a nominal": (named(X=1.0, N=1.0), "rows[0].X", ["number 1.0"]),
+    "infinite name": (named(X=INF, N=1.0), "rows[0].X", ["nominal", "inf is no name"]),
     "text for a number": (named(X="a", N="one"), "rows[0].N", ["'one'", "number"]),
     "named NaN rejected": (named(X="a", N=NAN), "rows[0].N", ["missing"]),
     "named missing rejected": (named(X="a"), "rows[0].N", ["missing"]),
     "named infinite": (named(X="a", N=INF), "rows[0].N", ["inf", "finite"]),
-    "blank new value": (named(X=" ", N=1.0), "rows[0].X", ["blank"]),
     "long new value": (named(X="v" * 101, N=1.0), "rows[0].X", ["1 to 100 characters"]),
     "too many rows": (rows(*[0.0] * 20_002), "rows", ["10001 rows", "10000"]),
 }

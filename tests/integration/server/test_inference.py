@@ -1,7 +1,6 @@
 """The Open Inference Protocol: an unchanged tritonclient gets what Classify says, bit for bit."""
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -103,10 +102,15 @@ def test_columns_a_matrix_and_the_asyncio_client_say_what_classify_says(grown: s
     assert triton(grown, inputs=columns, aio=True)["outputs"] == expected
 
 
+UNKNOWN_HUES = tensor("hue", "BYTES", ["?", ""])
+
+
 def test_numbers_of_every_size_and_outputs_on_request(grown: str) -> None:
     expected = wanted(grown, [[None, 1.0], [None, 3.0]])
     for datatype in ("FP32", "INT64", "INT32", "UINT8"):
-        found = triton(grown, inputs=[tensor("size", datatype, [1, 3])], outputs=["belief", "label"])
+        found = triton(
+            grown, inputs=[tensor("size", datatype, [1, 3]), UNKNOWN_HUES], outputs=["belief", "label"]
+        )
         assert found["outputs"] == {"belief": expected["belief"], "label": expected["label"]}
 
 
@@ -136,7 +140,8 @@ def test_names_that_the_model_has_never_seen_are_told(grown: str) -> None:
         "examples": ["mauve", "green"],
         "rows_beyond": 0,
     }
-    assert triton(grown, inputs=[tensor("hue", "BYTES", ["red", "?"])])["unseen"] == []
+    known = [tensor("hue", "BYTES", ["red", "?"]), tensor("size", "FP64", [1.0] * 2)]
+    assert triton(grown, inputs=known)["unseen"] == []
 
 
 def test_tokens_decide(start_live: Callable[..., Any], tmp_path: Path) -> None:
@@ -178,6 +183,8 @@ def typed(
 
 
 SIZE = typed("size", "FP64", [1], fp64_contents=[1.0])
+HUE = typed("hue", "BYTES", [1], bytes_contents=[b"?"])
+OTHER = typed("id", "INT64", [1], int64_contents=[7])
 RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=[2])
 
 
@@ -198,15 +205,17 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("m", "FP64", [1, -2])]}, "inputs['m'].shape[1]", "is -2, the model has 2"),
         ({"inputs": [typed("size", "FP64", [1, 1, 1], fp64_contents=[1.0])]}, "inputs['size'].shape", "[n] or [n, 1]"),
         ({"inputs": [typed("size", "FP64", [100_000_000])]}, "inputs[0].shape[0]", "max_batch_rows"),
-        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[math.inf])]}, "inputs['hue']", "inf is no name"),
+        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['hue'][0]", "inf is no name"),
+        ({"inputs": [SIZE]}, "inputs", "have no 'hue': send a tensor of ? or NaN"),
+        ({"inputs": [SIZE, OTHER]}, "inputs[1].name", "must be an attribute"),
         ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue']", "not UTF-8"),
         ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"x"])]}, "inputs['size'][0]", "must be a number"),
         ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"3..2"])]}, "inputs['size'][0]", "rising order"),
-        ({"inputs": [typed("size", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['size']", "finite"),
+        ({"inputs": [HUE, typed("size", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['size']", "finite"),
         ({"inputs": [typed("m", "FP64", [1, 3], fp64_contents=[0.0] * 3)]}, "inputs['m'].shape[1]", "2 attributes"),
         ({"inputs": [typed("m", "FP64", [1, 2], fp64_contents=[7.0, 0.0])]}, "inputs['m']", "must be an index"),
         ({"inputs": [SIZE], "outputs": [{"name": "score"}]}, "outputs[0].name", "must be one of label"),
-        ({"inputs": [SIZE], "outputs": [{"name": "mass"}]}, "outputs", "no mass functions"),
+        ({"inputs": [HUE, SIZE, OTHER], "outputs": [{"name": "mass"}]}, "outputs", "no mass functions"),
         ({"inputs": [SIZE], "raw_input_contents": [bytes(8)]}, "inputs[0].contents", "one of both"),
         ({"inputs": [RAW], "raw_input_contents": [bytes(8)] * 2}, "raw_input_contents", "must have one for each"),
         ({"inputs": [RAW], "raw_input_contents": [bytes(9)]}, "inputs['size'].contents", "raw bytes"),
@@ -258,15 +267,35 @@ def test_a_model_without_a_tree_is_not_ready(start_live: Any, tmp_path: Path) ->
 def test_versions_and_models_that_are_not_there(grown: str, tools: Any) -> None:
     with grpc.insecure_channel(grown) as channel:
         stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
-        answer = stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, inputs=[SIZE]), timeout=30)
+        answer = stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, inputs=[SIZE, HUE]), timeout=30)
         assert not answer.raw_output_contents  # typed as the inputs
         assert np.array(answer.outputs[2].contents.fp64_contents).shape == (3,)
-        same = pb.ModelInferRequest(model_name=MODEL, model_version=answer.model_version, inputs=[SIZE])
+        same = pb.ModelInferRequest(model_name=MODEL, model_version=answer.model_version, inputs=[SIZE, HUE])
         assert stub.ModelInfer(same, timeout=30).outputs == answer.outputs
         with tools.refused(grpc.StatusCode.NOT_FOUND, "999", "the newest is"):
             stub.ModelInfer(
-                pb.ModelInferRequest(model_name=MODEL, model_version="999", inputs=[SIZE]), timeout=30
+                pb.ModelInferRequest(model_name=MODEL, model_version="999", inputs=[SIZE, HUE]), timeout=30
             )
         with tools.refused(grpc.StatusCode.NOT_FOUND, "nothing"):
             stub.ModelMetadata(pb.ModelMetadataRequest(name="nothing"), timeout=30)
         assert stub.ServerMetadata(pb.ServerMetadataRequest(), timeout=30).name == "quercus"
+
+
+def test_a_nominal_value_is_found_by_number_and_truth_value(live: Any) -> None:
+    """As pandas and NumPy type the columns: codes of which one is missing are floats."""
+    with Client(live.server.address) as client:
+        attributes = [Nominal("code", ["101", "102"]), Nominal("on", ["false", "true"])]
+        client.create_model("typed", published_model(attributes, ["o", "s"], alpha=1.0))
+        rows = [[code, on] for code in (101, 102) for on in (True, False) for _ in range(10)]
+        report = client.push("typed", rows, ["o" if (row[0] == 101) == row[1] else "s" for row in rows])
+        next(each for each in client.watch("typed") if each.tree.as_of >= report.committed_sequence)
+        expected = client.classify("typed", [["101", "true"], ["102", "true"], ["102", "false"]]).labels
+        asked = [
+            ("INT64", [101, 102, 102], "BOOL", [True, True, False]),
+            ("FP64", [101.0, 102.0, 102.0], "BYTES", ["True", "TRUE", "False"]),
+            ("BYTES", ["101.0", " 102", "102"], "BYTES", ["true", "true", "false"]),
+        ]
+        for kind, codes, truth, on in asked:
+            columns = [tensor("code", kind, codes), tensor("on", truth, on)]
+            found = triton(live.server.address, model="typed", inputs=columns, outputs=["label"])
+            assert found["outputs"]["label"] == expected

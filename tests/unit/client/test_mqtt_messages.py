@@ -12,7 +12,7 @@ def test_an_object_is_a_row_and_a_list_several() -> None:
         "t", b'{"id": 7, "hue": "red", "size": 2, "on": true, "ash": null, "time": [1], "class": "o"}'
     )
     assert (row.id, row.label) == ("7", "o")
-    assert row.values == {"hue": "red", "size": 2.0, "on": True, "ash": None}
+    assert row.values == {"hue": "red", "size": 2, "on": True, "ash": None}
     first, second = FORM.rows("t", b'[{"size": 1}, {"size": 1}]')
     assert first.values == second.values == {"size": 1.0}
     assert second.id == f"{first.id}-1"

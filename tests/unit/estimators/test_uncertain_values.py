@@ -78,7 +78,7 @@ def test_predictions_are_those_of_the_served_model(kind: type[BeliefClassifier],
     fitted = made(kind).fit(known, LABELS)
     code = fitted._columns.codes[0]
     assert code is not None
-    red, green, blue = (code[name] for name in ("red", "green", "blue"))
+    red, green, blue = (code.index(name) for name in ("red", "green", "blue"))
     wanted = served_model(fitted).predict_rows(
         [
             [frozenset({red, green}), 1.1, 0.0],

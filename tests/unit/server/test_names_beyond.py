@@ -103,9 +103,8 @@ def test_an_attribute_may_refuse() -> None:
 
 
 def test_names_of_the_bucket_keep_the_rules_of_names() -> None:
-    for name, reason in (("", "must be a value of 1 to"), ("e\nf", "U[+]000A")):
-        with pytest.raises(InvalidInput, match=reason):
-            decode_rows(named(name), schema(*"abcd"), learn=True)
+    with pytest.raises(InvalidInput, match="U[+]000A"):
+        decode_rows(named("e\nf"), schema(*"abcd"), learn=True)
 
 
 def test_unseen_names_are_counted() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from quercus.specification.values import (
     canonical_cell,
     canonical_names,
     canonical_text,
+    number_of,
     seconds_of,
 )
 
@@ -74,12 +76,13 @@ def test_a_truth_value_is_one_value_whatever_else_a_stream_brings() -> None:
 def test_case_counts_where_a_name_is_no_truth_value() -> None:
     assert Spellings(["Red"]).of("red") is None
     assert Spellings(["True", "true", "maybe"]).of("TRUE") is None
+    assert Spellings(["maybe", "true"]).of("True") is None
     assert canonical_names(["True", "False", "maybe"]) == ("True", "False", "maybe")
 
 
 @pytest.mark.parametrize("names", [("True", "true"), ("101", "101.0"), ("a", " a"), ("\u00e9", "e\u0301")])
 def test_names_of_one_value_are_refused(names: tuple[str, str]) -> None:
-    with pytest.raises(ValueError, match="which are one value"):
+    with pytest.raises(ValueError, match="are one value"):
         canonical_names(names)
 
 
@@ -149,3 +152,37 @@ def test_moments_of_numpy_are_exact_to_the_microsecond() -> None:
         moment = np.datetime64(f"{year}-10-01T00:00:00", "ns") + np.timedelta64(nanoseconds, "ns")
         python = datetime.datetime(year, 10, 1, microsecond=nanoseconds // 1000, tzinfo=datetime.UTC)
         assert seconds_of(moment) == pytest.approx(python.timestamp(), abs=1e-6)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_the_same_as_text(number: float) -> None:
+    assert number_of(repr(number)) == number_of(number) == number_of(np.float64(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        (np.datetime64("1970-01-02"), 86400.0),
+        ("1970-01-01T00:01:00Z", 60.0),
+        (pa.scalar(datetime.datetime(1970, 1, 1, 0, 1)), 60.0),
+        (pd.Timedelta("90s"), 90.0),
+        (np.timedelta64(1500, "ms"), 1.5),
+        (Decimal("2.50"), 2.5),
+        (" 2.50 ", 2.5),
+        (True, 1.0),
+        ("?", None),
+        ("", None),
+        (pd.NaT, None),
+        (pa.scalar(None), None),
+    ],
+)
+def test_what_a_numeric_attribute_takes(cell: object, number: float | None) -> None:
+    assert number_of(cell) == number
+
+
+@pytest.mark.parametrize(
+    "cell", ["2,5", "12 %", "1_000", "inf", "true", "nan", b"2", [1], datetime.time(1), 10**400]
+)
+def test_what_a_numeric_attribute_refuses(cell: object) -> None:
+    with pytest.raises(ValueError, match="is no number"):
+        number_of(cell)
