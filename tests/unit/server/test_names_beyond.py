@@ -103,7 +103,7 @@ def test_an_attribute_may_refuse() -> None:
 
 
 def test_names_of_the_bucket_keep_the_rules_of_names() -> None:
-    with pytest.raises(InvalidInput, match="U[+]000A"):
+    with pytest.raises(InvalidInput, match=r"U[+]000A"):
         decode_rows(named("e\nf"), schema(*"abcd"), learn=True)
 
 
