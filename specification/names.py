@@ -1,7 +1,8 @@
 """What a name and an id may hold, and how an id stands in the name of a resource.
 
-An id is any text that can be shown on one line: a path, a URL, an emoji. In ``models/{model}/instances/{id}`` it is a
-segment of a URI path, in which every character that RFC 3986 (section 3.3) does not allow there is percent-encoded.
+An id is any text that can be shown on one line: a path, a URL, an emoji. White space at its ends is refused, because
+files of cells do not keep it, and another row may have the rest for its id. In ``models/{model}/instances/{id}`` an id
+is a segment of a URI path: every character that RFC 3986 (section 3.3) does not allow there is percent-encoded.
 """
 
 import re
@@ -51,6 +52,8 @@ def check_id(text: str, field: str) -> str:
     if not 0 < len(text) <= MAX_ID_CHARACTERS:
         raise InvalidInput(field, f"has {len(text)} characters, not 1 to {MAX_ID_CHARACTERS}")
     check_controls(text, field)
+    if text != text.strip():
+        raise InvalidInput(field, f"has white space at an end ({shown(text)}), take it off")
     return text
 
 
@@ -60,6 +63,7 @@ def are_ids(texts: Sequence[str]) -> bool:
     return (
         all(texts)
         and max(map(len, texts), default=0) <= MAX_ID_CHARACTERS
+        and list(map(str.strip, texts)) == list(texts)
         and (
             together.isprintable() or CONTROLS.search(together) is None
         )  # the former takes a tenth of the time

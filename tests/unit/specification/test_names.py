@@ -31,11 +31,11 @@ def test_an_id_is_percent_encoded_as_a_segment_of_a_path(text: str, segment: str
 def test_any_id_comes_back_from_its_name(text: str) -> None:
     assert decode_id(encode_id(text), "name") == text
     assert "/" not in encode_id(text)
-    assert are_ids([text]) == (CONTROLS.search(text) is None)
+    assert are_ids([text]) == (CONTROLS.search(text) is None and text == text.strip())
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a\nb", "x" * 201, "a\u2028", "\u202eb", "a\u200f", "a\x1b[2J", "\ud800"]
+    "text", ["", "a\nb", "x" * 201, "a\u2028", "\u202eb", "a\u200f", "a\x1b[2J", "\ud800", " a", "a\u3000"]
 )
 def test_bad_ids(text: str) -> None:
     assert not are_ids(["good", text])
