@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -333,3 +334,24 @@ def test_a_refused_row_teaches_no_values(store, helper):
     assert isinstance(outcome, ConflictingRows)
     assert [each.row for each in outcome.refused] == [0]
     assert store.vocabulary("m") == {0: ("w",)}
+
+
+def test_a_push_row_by_row_stores_what_is_not_refused(store, helper):
+    """Refused rows leave nothing: no event, no display, no number; a repetition says the same."""
+    helper.create()
+    helper.push("taken")
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [9.0, 1.0]])
+    ids, labels = ["new", "taken", "twice", "twice", "a/b"], [b"?"] * 5
+    shown = [b"1", b"2", b"", b"4", b"5"]
+    whole = Push("m", ids, values, labels, displays=shown)
+    (outcome,) = store.append_group([whole])
+    assert isinstance(outcome, AlreadyExists)
+    assert (outcome.name, outcome.row, store.get_model("m").instance_count) == ("taken", 1, 1)
+    for stored, known in ((3, 0), (0, 3)):
+        (outcome,) = store.append_group([replace(whole, row_by_row=True)])
+        assert (outcome.committed_sequence, outcome.stored, outcome.known) == (4, stored, known)
+        assert [(each.name, each.row) for each in outcome.refused] == [("taken", 1), ("twice", 3)]
+    assert [each.id for each in store.list_instances("m")] == ["taken", "new", "twice", "a/b"]
+    assert store.displays("m", [1, 2, 3, 4]) == {2: b"1", 4: b"5"}
+    empty = Push("m", [], np.empty((0, 2)), [], row_by_row=True)
+    assert store.append_group([empty]) == [AppendedBatch(4, 0, 0)]
