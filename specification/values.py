@@ -163,8 +163,12 @@ def is_truth(names: Iterable[str]) -> bool:
     >>> is_truth(["True", "FALSE"]), is_truth(["true"]), is_truth(["true", "maybe"]), is_truth(["t", "f"]), is_truth([])
     (True, True, False, False, False)
     """
-    found = {name.lower() for name in names}
-    return bool(found) and found <= _TRUTH
+    is_any = False
+    for name in names:  # the first other name settles it
+        if name.lower() not in _TRUTH:
+            return False
+        is_any = True
+    return is_any
 
 
 class Spellings:

@@ -137,6 +137,29 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     assert [each["id"] for each in kept if "with other values" in each["reason"]] == ["m-0"]
 
 
+def test_an_attribute_that_no_message_had_is_rejected_and_later_it_may_be_absent(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str, tmp_path: Path
+) -> None:
+    """So is the misspelt field of a message that leaves an attribute out, and no other that is no attribute."""
+    subscribed(broker, client, made)
+    said = [
+        {"id": "a", "hue": "red"},
+        {"id": "b", "hue": "red", "size": 1, "zone": 7},
+        {"id": "c", "hue": " blue"},
+        {"id": "d", "hue": "red", "Size": 1},
+    ]
+    with (tmp_path / "rejected.jsonl").open("w") as rejected:
+        for each in said:
+            publish(sensor, f"{made}/a", [json.dumps(each)])
+        tally = bridge(client, broker, made, rejected=rejected, batch_rows=1).run(most=4)
+    assert (tally.stored, tally.rejected) == (2, 2)
+    stored = {each.id: dict(each.values) for each in client.instances(made)}
+    assert stored == {"b": {"hue": "red", "size": 1.0}, "c": {"hue": "blue"}}
+    reasons = [json.loads(line)["reason"] for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
+    assert "have no 'size', only 'hue'" in reasons[0]
+    assert "no attribute 'Size'" in reasons[1]
+
+
 def test_none_is_lost_or_stored_twice_when_the_bridge_is_killed(
     broker: RunningBroker, sensor: paho.Client, client: Client, made: str, serving: Serving
 ) -> None:
