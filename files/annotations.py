@@ -24,6 +24,7 @@ from quercus.client.bridges.label_studio_tasks import (
 from quercus.files.answers import FileAnswer
 from quercus.files.errors import FileError
 from quercus.files.table import numbered_lines
+from quercus.specification.values import Spellings, canonical_cell
 from quercus.specification.written_labels import write_label
 
 MOST_BYTES: Final = 1 << 30
@@ -49,13 +50,17 @@ class _Source:
 
     def make_answer(self, number: int, item: str, labeller: str, names: object) -> FileAnswer:
         """Return an answer: one class, or one of several."""
-        chosen: list[Any] = names if isinstance(names, list) else [names]
-        for name in chosen:
-            if not isinstance(name, str) or name not in self.classes:
+        spellings = Spellings(self.classes)
+        chosen: list[str] = []
+        for name in names if isinstance(names, list) else [names]:
+            text = canonical_cell(name) if isinstance(name, str | bool | int) else None
+            found = None if text is None else spellings.of(name if isinstance(name, str) else text)
+            if found is None:
                 known = ", ".join(self.classes)
                 raise FileError(
                     self.path, f"item {number}: {name!r} is no class of the model; its classes are {known}"
                 )
+            chosen.append(found)
         label: str | frozenset[str] = chosen[0] if len(chosen) == 1 else frozenset(chosen)
         return FileAnswer(number, item, labeller, label, write_label(sorted(set(chosen))))
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from xml.parsers import expat
 
+from quercus.specification.values import Spellings
+
 MAX_CONFIG_CHARACTERS: Final = 1 << 18
 """Most characters of a labelling configuration."""
 
@@ -40,10 +42,12 @@ class Control:
         --------
         >>> Control("q", "row", False, ("o", "s")).prediction_result(["o", "s"])
         []
+        >>> Control("q", "row", False, ("True", "False")).prediction_result(["true"])[0]["value"]
+        {'choices': ['True']}
         """
         if not classes or (len(classes) > 1 and not self.is_multiple):
             return []
-        value = {"choices": list(classes)}
+        value = {"choices": [_choice_of(name, [name], self.choices) for name in classes]}
         return [{"from_name": self.name, "to_name": self.to_name, "type": "choices", "value": value}]
 
 
@@ -78,7 +82,7 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
         controls = [each for each in controls if each.name == question]
         if not controls:
             raise BadTaskError(f"the labelling configuration has no Choices named {question!r}")
-    fitting = [each for each in controls if set(classes) <= set(each.choices)]
+    fitting = [each for each in controls if not _absent_classes(each, classes)]
     if len(fitting) > 1:
         names = ", ".join(each.name for each in fitting)
         raise BadTaskError(f"several Choices offer the classes ({names}): name one with --question")
@@ -91,8 +95,19 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
 
 
 def _absent_choices(control: Control, classes: Sequence[str]) -> str:
-    absent = [name for name in classes if name not in control.choices]
-    return f"{control.name} lacks {', '.join(absent[:10])}"
+    return f"{control.name} lacks {', '.join(_absent_classes(control, classes)[:10])}"
+
+
+def _absent_classes(control: Control, classes: Sequence[str]) -> list[str]:
+    return [name for name in classes if _choice_of(name, classes, control.choices) is None]
+
+
+def _choice_of(name: str, classes: Sequence[str], choices: Sequence[str]) -> str | None:
+    """Return the choice that means a class, as the project spells it; None: there is none."""
+    if name in choices:
+        return name
+    spellings = Spellings(classes)
+    return next((choice for choice in choices if spellings.of(choice) == name), None)
 
 
 def _parse_controls(config: str) -> list[Control]:

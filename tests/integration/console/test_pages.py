@@ -145,6 +145,8 @@ def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
     page = f"/m/{model}/classify"
     ann.get(page)
     assert "It is yes" in ann.form(page, {"low-0": "9"}).text
+    assert "It is yes" in ann.form(page, {"low-0": "1970-01-01 00:00:09"}).text
+    assert "It is yes" in ann.form(page, {"low-0": "9", "value-1": [" red "]}).text
     assert "It is no" in ann.form(page, {"low-0": "0", "high-0": "1", "value-1": ["red", "blue"]}).text
     either = ann.form(page, {}).text
     assert "It is one of yes, no" in either or "It is " in either

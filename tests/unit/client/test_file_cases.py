@@ -54,6 +54,11 @@ def test_exports_of_annotation_tools(file: str, tool: str, item: str, answers: l
     assert [(each.item, each.labeller, each.label) for each in found] == answers
 
 
+def test_classes_of_truth_in_any_spelling() -> None:
+    found = read_annotations(CASES / "doccano_truth/in.jsonl", "doccano", ["false", "true"], id_field="id")
+    assert [each.label for each in found] == ["true", "false", {"false", "true"}]
+
+
 @pytest.mark.filterwarnings("ignore:.*first column has no name")
 @pytest.mark.parametrize(
     ("file", "ignore", "names", "rows"),
