@@ -1,6 +1,7 @@
 """Attributes of a model: columns of names or of numbers."""
 
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -11,6 +12,9 @@ from quercus.specification.parameter import check_parameters, with_parameter_doc
 from quercus.specification.parameters import BINS, CUTS, MAX_BINS, MAX_NAME_CHARS, MAX_VALUES, MISSING_VALUE
 
 MISSING_NAME = "?"  # of the branch that missing values take
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that steer a terminal or end a line: controls, line ends, changes of the direction of writing."""
 
 Missing = Literal["branch", "reject"]
 LARGEST_PLAIN = 1e20  # larger numbers are written in powers of ten; times in nanoseconds are below
@@ -124,6 +128,20 @@ def check_name(name: object, path: str) -> None:
         raise InvalidInput(path, f"is {shown(name)}, must be text and not empty")
     if len(name) > MAX_NAME_CHARS:
         raise InvalidInput(path, f"has {len(name)} characters, at most {MAX_NAME_CHARS} are allowed")
+
+
+def control_fault(name: str) -> str | None:
+    r"""Return why a name is refused that has a control character in it, or one that turns the direction of writing.
+
+    Examples
+    --------
+    >>> control_fault("a\x1b[2J"), control_fault("plain")
+    ('has the control character U+001B at position 2', None)
+    """
+    found = CONTROLS.search(name)
+    if found is None:
+        return None
+    return f"has the control character U+{ord(found.group()):04X} at position {found.start() + 1}"
 
 
 def check_distinct(names: Sequence[str], path: str) -> None:

@@ -23,7 +23,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
+
+from quercus.specification.values import Spellings
 
 NOTHING: Final = "?"
 """A label that says nothing."""
@@ -157,6 +160,8 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
     ('R|B', ['B', 'R'])
     >>> read_class_set("R|B", ("R|B", "G"))
     'R|B'
+    >>> read_class_set("TRUE", ("true", "false")), read_class_set("2.0", ("1", "2"))
+    ('true', '2')
     """
     text = text.strip()
     names = set_parts(text)
@@ -164,6 +169,10 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
         return names[0] if len(names) == 1 else frozenset(names)
     if text in classes:
         return text
+    spelled = [_spelled(name, classes) for name in names]
+    if all(spelled):
+        found = frozenset(name for name in spelled if name is not None)
+        return next(iter(found)) if len(found) == 1 else found
     strangers = [name for name in names if name not in classes]
     where = "" if len(names) == 1 else f"in {text!r}: "
     said = (
@@ -229,6 +238,7 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
         if match is None:
             return None
         name = next((each for each in (read_name(match[1]), match[1].strip()) if each in classes), None)
+        name = name or _spelled(match[1], classes)
         if name is None or not math.isfinite(float(match[2])):
             return None
         if name in found:
@@ -236,6 +246,16 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
         found[name] = float(match[2])
         at = match.end()
     return found or None
+
+
+def _spelled(name: str, classes: Collection[str]) -> str | None:
+    """Return the class that another spelling names, such as ``True`` or ``1.0``; None: it is none."""
+    return _spellings(tuple(classes)).of(name)
+
+
+@lru_cache(maxsize=64)
+def _spellings(classes: tuple[str, ...]) -> Spellings:
+    return Spellings(classes)
 
 
 def _with_other_sign(text: str, classes: Collection[str]) -> str | None:

@@ -10,11 +10,10 @@ from difflib import get_close_matches
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.limits import DEFAULT_PAGE, MAX_PAGE
+from quercus.specification.attributes import control_fault
 from quercus.specification.bounds import MAX_ID_CHARACTERS, check_model_id
 
 MOST_LISTED = 12
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that steer a terminal or end a line: controls, line ends, changes of the direction of writing."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -98,12 +97,9 @@ def check_controls(name: str, field: str) -> None:
     Traceback (most recent call last):
     quercus.belief.errors.InvalidInput: classes[0]: has the control character U+001B at position 2 ('a\x1b[2J')
     """
-    found = CONTROLS.search(name)
-    if found is not None:
-        character = f"U+{ord(found.group()):04X}"
-        raise InvalidInput(
-            field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
-        )
+    fault = control_fault(name)
+    if fault is not None:
+        raise InvalidInput(field, f"{fault} ({shown(name)})")
 
 
 def not_found(kind: str, name: str, known: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ def test_exports_of_annotation_tools(file: str, tool: str, item: str, answers: l
     assert [(each.item, each.labeller, each.label) for each in found] == answers
 
 
-@pytest.mark.filterwarnings("ignore:.*first column has no name")
+@pytest.mark.filterwarnings("ignore:.*has no name for the first column")
 @pytest.mark.parametrize(
     ("file", "ignore", "names", "rows"),
     [
