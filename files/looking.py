@@ -37,6 +37,8 @@ FEW_VALUES: Final = 12
 REPEATS: Final = 10.0
 """If so many whole numbers are expected to come again by chance, and hardly one does, they number the rows."""
 WORDS_OF_TEXT: Final = 5
+OFTEN: Final = 5
+"""Values that come so often, and each with one class, tell the class not by chance."""
 UNCERTAIN_ADVICE: Final = "write the value, or leave the cell empty (quercus classify takes such cells)"
 _ID_NAME: Final = re.compile(
     r"(?:(?:^|[\W_])(?:id|ids|uid|uuid|guid|key|ticket|serial|number|no|nr|num|index|idx|row|record|code)|(?-i:[a-z](?:Id|ID|No|Nr|Key)))$",
@@ -182,6 +184,7 @@ class _ColumnJudge:
         self._table, self._rows = seen.table, seen.rows
         self._seen, self._name, self._choices = column, column.name, choices
         self._twin = seen.same.get(column.name)
+        self._tells = column.name in seen.telling
         self._remarks: list[Remark] = []
         self._chosen = column.name in {*choices.nominal, *choices.numeric}
         self._kept = self._chosen or column.name in choices.attributes
@@ -466,6 +469,9 @@ class _ColumnJudge:
         leave = f"leave it out with {self._ignore}"
         if seen.known and len(seen.values) == 1 and not seen.at_full:
             self._say("constant", f"is {seen.values[0]!r} in every row that has a value", leave)
+        elif self._tells and len(seen.values) * OFTEN <= seen.known:
+            says = "tells the class alone: each of its values comes with one class only"
+            self._say("labels", says, f"if it is not known before the class is, {leave}")
         elif self._twin is not None:
             self._say("same", f"is the same as {self._twin} in every row", leave)
         if seen.known * 20 <= rows:

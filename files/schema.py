@@ -117,7 +117,8 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     if both:
         raise FileError(table.path, f"{both[0]!r} is named by --nominal and by --numeric: choose one")
     at = None if choices.class_column is None else table.position(choices.class_column, "--class")
-    seen = see_table(table, [k for k, name in enumerate(table.names) if name not in choices.ignore])
+    wanted = [k for k, name in enumerate(table.names) if name not in choices.ignore]
+    seen = see_table(table, wanted, at)
     if not seen.rows:
         raise FileError(table.path, "has a header but no rows")
     remarks = [

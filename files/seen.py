@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from quercus.files.table import FileColumn, FileTable
-from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
 from quercus.specification.written_labels import finite_number
 
 MOST_DISTINCT: Final = 10_000
@@ -103,15 +103,17 @@ class SeenColumn:
 
 @dataclass(frozen=True)
 class SeenTable:
-    """A file: its columns, the number of rows, and the columns that are the same in every row.
+    """A file: its columns, the number of rows, and what holds in every row.
 
-    ``same`` maps a column to an earlier one.
+    ``same`` maps a column to an earlier one with the same cells. Each value of a column in ``telling`` comes with one
+    class only.
     """
 
     table: FileTable
     columns: tuple[SeenColumn, ...]
     rows: int
     same: Mapping[str, str]
+    telling: frozenset[str] = frozenset()
 
     def column(self, name: str) -> SeenColumn:
         """Return a column by its name."""
@@ -119,7 +121,10 @@ class SeenTable:
 
 
 def see_table(
-    table: FileTable, wanted: Iterable[int] | None = None, most_rows: int | None = None
+    table: FileTable,
+    wanted: Iterable[int] | None = None,
+    class_at: int | None = None,
+    most_rows: int | None = None,
 ) -> SeenTable:
     """Read a file once.
 
@@ -129,6 +134,8 @@ def see_table(
         The file.
     wanted
         Columns to look at; the others are seen without cells. None: all.
+    class_at
+        The column of the class; None: no column holds it.
     most_rows
         Reading ends after one row more.
     """
@@ -138,6 +145,7 @@ def see_table(
     looked_at = range(size) if wanted is None else sorted(wanted)
     seen = [(k, columns[k].see) for k in looked_at]
     groups, rows = [list(looked_at)], 0
+    telling: dict[int, dict[str, str]] = {k: {} for k in looked_at if class_at is not None and k != class_at}
     for record in table:
         rows += 1
         cells, line = record.cells, record.line
@@ -147,10 +155,19 @@ def see_table(
                 see(cell, line)
         if groups:
             groups = _same_still(groups, cells)
+        if telling and class_at is not None and (klass := cells[class_at]) is not None:
+            for k in [k for k, known in telling.items() if not _tells(known, cells[k], klass)]:
+                del telling[k]
         if most_rows is not None and rows > most_rows:
             break
     same = {table.names[k]: table.names[group[0]] for group in groups for k in group[1:]} if rows > 1 else {}
-    return SeenTable(table, columns, rows, same)
+    tell = frozenset(table.names[k] for k, known in telling.items() if len(set(known.values())) > 1)
+    return SeenTable(table, columns, rows, same, tell)
+
+
+def _tells(known: dict[str, str], cell: str | None, klass: str) -> bool:
+    """Return whether each value of a column, of which there are few, has come with one class."""
+    return cell is None or (known.setdefault(cell, klass) == klass and len(known) <= MAX_CLASSES)
 
 
 def _same_still(groups: list[list[int]], cells: Sequence[str | None]) -> list[list[int]]:

@@ -53,6 +53,7 @@ def kinds(schema: FileSchema) -> list[tuple[str, str, Outcome, int]]:
         ("look_helps_little",
          [("constant", "site", "said", 0), ("same", "again", "said", 0), ("constant", "rare", "said", 0),
           ("missing", "rare", "said", 0)]),
+        ("look_tells", [("labels", "outcome", "said", 0)]),
         ("look_thousands", [("written", "sold", "refused", 2)]),
         ("look_percent", [("written", "humidity", "refused", 2)]),
         ("look_unit", [("written", "mass", "refused", 2)]),
