@@ -150,14 +150,18 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     except LeakError as error:
         remarks = [each for each in remarks if each.column not in error.columns]
         remarks.append(_refusal("labels", error.columns[0], error))
-    if not any(each.is_attribute for each in columns) and all(each.error is None for each in remarks):
-        remarks.append(_refusal("file", "", FileError(table.path, _nothing_left(columns))))
+    if not any(each.is_attribute or _is_refused(each) for each in columns):
+        remarks.insert(0, _refusal("file", "", FileError(table.path, _nothing_left(columns))))
     labelled = 0 if at is None else seen.columns[at].known
     return FileSchema(tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks))
 
 
 def _refusal(kind: str, column: str, error: FileError) -> Remark:
     return Remark(kind, column, error.reason, "", "refused", error.line, error)
+
+
+def _is_refused(look: ColumnLook) -> bool:
+    return any(remark.outcome == "refused" for remark in look.remarks)
 
 
 def _nothing_left(columns: Iterable[ColumnLook]) -> str:
