@@ -108,14 +108,24 @@ IgnoreOption = Annotated[
 ]
 NominalOption = Annotated[
     list[str] | None,
-    typer.Option("--nominal", metavar="COLUMN", help="Treat this numeric column as nominal; repeatable."),
+    typer.Option(
+        "--nominal", metavar="COLUMN", help="Treat this column as names, whatever it looks like; repeatable."
+    ),
+]
+NumericOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--numeric",
+        metavar="COLUMN",
+        help="Treat this column as numbers; dates and times become seconds since 1970 UTC; repeatable.",
+    ),
 ]
 AttributeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--attribute",
         metavar="COLUMN",
-        help="Treat this column as an attribute although it looks like a column of classes; repeatable.",
+        help="Treat this column as an attribute although it looks like ids or a column of classes; repeatable.",
     ),
 ]
 FileArgument = Annotated[

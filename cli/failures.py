@@ -13,7 +13,7 @@ from typing import Any, Final
 
 EXIT_CODES: Final = {
     0: "The command succeeded.",
-    1: "The command failed; standard error has the reason. Also: `status`, `check` and `doctor` found a fault.",
+    1: "The command failed; standard error has the reason. Also: `status`, `check`, `doctor`, `inspect` found a fault.",
     2: "The command line is wrong: an unknown flag, a missing argument, a value out of bounds.",
     130: "Ctrl-C ended the command.",
 }

@@ -20,6 +20,7 @@ from quercus.cli.common import (
     LabelFileOption,
     MissingOption,
     NominalOption,
+    NumericOption,
     err,
     fail,
     needs_server_extra,
@@ -27,6 +28,7 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
+from quercus.cli.remarks import print_remarks
 from quercus.cli.tree_output import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
 from quercus.cli.whole_files import refuse_input
 from quercus.client.results import Floats, Specification
@@ -61,6 +63,7 @@ def induce(
     ] = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
+    numeric: NumericOption = None,
     attribute: AttributeOption = None,
     bins: BinsOption = None,
     cuts: CutsOption = None,
@@ -81,6 +84,7 @@ def induce(
     forest of active-forest. Where the true classes are known beside the labels, the accuracy of the predictions for
     these rows follows.
 
+    Columns that cannot help, such as ids, are left out, and what looks wrong in the file is said: see quercus inspect.
     Nominal values are sorted (ARFF: in declared order); the classes are in the order of the label file's header, else
     sorted. For the trees of the papers: --split-significance 0.
 
@@ -97,7 +101,7 @@ def induce(
     for name, path in (("--dot", dot), ("--svg", svg)):
         refuse_input(name, path, file, label_file, truth_file)
     words = words_of(missing)
-    table = open_table(file, delimiter=delimiter, missing=words)
+    table = open_table(file, delimiter=delimiter, missing=words, quietly=True)
     if class_name is not None and class_name not in table.names and label_file is None:
         table.position(class_name, "--class")
     data = read(
@@ -107,10 +111,13 @@ def induce(
         label_column=label_column,
         ignore=ignore or [],
         nominal=nominal or [],
+        numeric=numeric or [],
         attributes=attribute or [],
         delimiter=delimiter,
         missing=words,
+        quietly=True,
     )
+    print_remarks(data.remarks, err)
     answers = None if truth_file is None else open_table(truth_file, delimiter=delimiter, missing=words)
     labels = _given_labels(data)
     truth = data.truth if answers is None else _true_classes(data, class_name, answers)

@@ -25,6 +25,11 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 COMMANDS = {
     "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
     "models": ("models", "app", "List, show, create, change and delete models."),
+    "inspect": (
+        "look",
+        "inspect",
+        "Show what a model would make of a file: the role of each column, and what looks wrong.",
+    ),
     "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file."),
     "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
     "label": (
@@ -214,6 +219,7 @@ def quercus(  # noqa: PLR0917 - Typer passes options by name
     The first five minutes, in two terminals:
 
         quercus serve
+        quercus inspect wine.csv
         quercus models create wine wine.csv --class class --budget 40
         quercus push wine wine.csv
         quercus label wine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from dataclasses import replace
@@ -20,6 +19,7 @@ from quercus.cli.common import (
     MissingOption,
     ModelArgument,
     NominalOption,
+    NumericOption,
     ServerOption,
     connect,
     model_json,
@@ -30,16 +30,14 @@ from quercus.cli.common import (
 )
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.model_tables import print_model, table_of_models
+from quercus.cli.remarks import print_remarks, remark_json
 from quercus.cli.specfile import read_presentation
 from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
+from quercus.files.looking import Remark
 from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.files.words import typed_classes
-from quercus.specification.attributes import Nominal
 from quercus.specification.model import CHANGEABLE
-
-DECIMAL_COMMA = re.compile(r"[-+]?[0-9]*,[0-9]+")
-MOST_NAMED = 5
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
 
@@ -119,6 +117,7 @@ def create_model(
     ] = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
+    numeric: NumericOption = None,
     attribute: AttributeOption = None,
     bins: BinsOption = None,
     cuts: CutsOption = None,
@@ -130,18 +129,29 @@ def create_model(
 ) -> None:
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
-    No rows are pushed: use ``quercus push``.
+    The command ends with what looks wrong in the file, which columns it left out, and the flags that change it: see
+    ``quercus inspect``, which shows the same without a server. No rows are pushed: use ``quercus push``.
 
     Try:
 
         quercus models create wine wine.csv --class class --budget 40
         quercus models create triage triage.toml
     """
-    labelled = ""
+    labelled, remarks = "", tuple[Remark, ...]()
     if file.suffix.lower() in {".toml", ".json"}:
         specification = _from_spec_file(
             file,
-            (class_name, classes, ignore, nominal, attribute, missing, bins is not None, cuts is not None),
+            (
+                class_name,
+                classes,
+                ignore,
+                nominal,
+                numeric,
+                attribute,
+                missing,
+                bins is not None,
+                cuts is not None,
+            ),
         )
     else:
         specification, schema = _from_data(
@@ -149,19 +159,23 @@ def create_model(
             classes=classes,
             ignore=ignore or [],
             nominal=nominal or [],
+            numeric=numeric or [],
             kept=attribute or [],
             bins=bins,
             cuts=cuts,
-            table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
+            table=open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True),
         )
+        remarks = schema.remarks
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""
     with connect(server) as client:
         model = client.create_model(name, replace(specification, **options))
     if as_json:
-        print_json(model_json(model))
+        print_json(model_json(model) | {"remarks": [remark_json(each) for each in remarks]})
         return
     print_model(model)
-    _warn_of_commas(model.specification, nominal or [])
+    if remarks:
+        out.print()
+        print_remarks(remarks, out)
     out.print(f"\ncreated; push rows with: quercus push {name} FILE")
     if labelled:
         flags = "--labels" if class_name is None else f"--labels --class {shlex.quote(class_name)}"
@@ -172,27 +186,13 @@ def create_model(
         out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
 
 
-def _warn_of_commas(specification: Specification, meant: list[str]) -> None:
-    """Name the attributes whose values are names, and would be numbers with a point in the place of the comma."""
-    found = [
-        each.name
-        for each in specification.attributes
-        if isinstance(each, Nominal) and each.name not in meant and each.values
-        if all(DECIMAL_COMMA.fullmatch(value) for value in each.values)
-    ]
-    if found:
-        named = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
-        text = f"names, not numbers, because a number has a decimal point (1.5 and not 1,5): {named}"
-        out.print(f"\n{text}", style="yellow", soft_wrap=True)
-
-
 def _from_spec_file(file: Path, column_flags: tuple[object, ...]) -> Specification:
     from quercus.cli.specfile import read_specification  # noqa: PLC0415  (one of two ways)
 
     if any(column_flags):
         reason = (
-            "--class, --classes, --ignore, --nominal, --attribute, --missing, --bins and --cuts describe a data file, "
-            "not a specification"
+            "--class, --classes, --ignore, --nominal, --numeric, --attribute, --missing, --bins and --cuts describe "
+            "a data file, not a specification"
         )
         raise typer.BadParameter(reason)
     return read_specification(file)
@@ -205,6 +205,7 @@ def _from_data(
     classes: str | None,
     ignore: list[str],
     nominal: list[str],
+    numeric: list[str],
     kept: list[str],
     bins: int | None,
     cuts: int | None,
@@ -216,7 +217,13 @@ def _from_data(
             "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
         )
     schema = infer_schema(
-        table, class_column=column, ignore=ignore, nominal=nominal, attributes=kept, frame=frame
+        table,
+        class_column=column,
+        ignore=ignore,
+        nominal=nominal,
+        numeric=numeric,
+        attributes=kept,
+        frame=frame,
     )
     return Specification(with_branches(schema.attributes, bins, cuts), schema.classes), schema
 

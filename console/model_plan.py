@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, names_sets
-from quercus.files.schema import class_column
+from quercus.files.looking import Choices, ColumnLook, Remark, look_at
+from quercus.files.schema import class_column, names_of
+from quercus.files.seen import see_table
 from quercus.files.table import FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification.parameters import MAX_CLASSES
-from quercus.specification.written_labels import finite_number, set_parts
+from quercus.specification.written_labels import set_parts
 
 MAX_COLUMNS: Final = 500
 MAX_ROWS: Final = 200_000
@@ -31,33 +34,44 @@ LABELS: Final = {
 
 @dataclass(frozen=True)
 class UploadedColumn:
-    """A column: the kind that is guessed, its first values, the number of its cells with a value, distinct values."""
+    """A column: the kind that is guessed, its first values, the number of its cells with a value, distinct values.
+
+    ``remarks`` say what looks wrong in it if it becomes an attribute.
+    """
 
     name: str
     kind: str
     examples: str
     known: int
     values: frozenset[str]
+    numeric: bool = False
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def open_remarks(self) -> set[str]:
+        """The kinds of remarks that also hold once a kind of the column is chosen."""
+        return {each.kind for each in self.remarks if each.outcome == "said" or each.kind == "uncertain"}
 
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes that it would name; none if there are too many."""
-        names = sorted({name for value in self.values for name in set_parts(value)})
-        return tuple(names) if len(names) <= MAX_CLASSES else ()
+        names = names_of(sorted({name for value in self.values for name in set_parts(value)}))
+        return names if len(names) <= MAX_CLASSES else ()
 
     @property
     def content(self) -> ColumnContent:
         """The part that rules about columns of labels look at."""
-        return ColumnContent(self.name, self.values, self.kind == "number")
+        return ColumnContent(self.name, self.values, self.numeric)
 
 
 @dataclass(frozen=True)
 class FileGuess:
-    """The columns of a file, the likely class column, and the number of rows."""
+    """The columns of a file, the likely class column, the number of rows, and what may not be meant in the header."""
 
     columns: tuple[UploadedColumn, ...]
     class_column: str | None
     rows: int
+    doubts: tuple[str, ...] = ()
 
 
 def guess_file(table: FileTable) -> FileGuess:
@@ -74,35 +88,32 @@ def guess_file(table: FileTable) -> FileGuess:
         raise InvalidInput(
             "file", f"has {len(table.names):,} columns, the console takes at most {MAX_COLUMNS}"
         )
-    size, rows = len(table.names), 0
-    is_number, known, values = [True] * size, [0] * size, [set[str]() for _ in range(size)]
-    first = [list[str]() for _ in range(size)]
-    for record in table:
-        rows += 1
-        if rows > MAX_ROWS:
-            raise InvalidInput(
-                "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
-            )
-        for k, cell in enumerate(record.cells):
-            if cell is None:
-                continue
-            known[k] += 1
-            is_number[k] = is_number[k] and finite_number(cell) is not None
-            if len(first[k]) < EXAMPLES and cell not in first[k]:
-                first[k].append(cell[:40])
-            if len(values[k]) <= MAX_SEEN:
-                values[k].add(cell)
-    columns = tuple(
-        UploadedColumn(
-            name,
-            LEFT_OUT if not known[k] else "number" if is_number[k] else "names",
-            ", ".join(first[k]),
-            known[k],
-            frozenset(values[k] if len(values[k]) <= MAX_SEEN else ()),
+    seen = see_table(table, most_rows=MAX_ROWS)
+    if seen.rows > MAX_ROWS:
+        raise InvalidInput(
+            "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
         )
-        for k, name in enumerate(table.names)
+    columns = tuple(map(_uploaded_column, look_at(seen, Choices())))
+    return FileGuess(
+        columns,
+        _likely_class(table),
+        seen.rows,
+        tuple(f"line {each.line} {each.says}." for each in table.doubts),
     )
-    return FileGuess(columns, _likely_class(table), rows)
+
+
+def _uploaded_column(look: ColumnLook) -> UploadedColumn:
+    seen = look.seen
+    doubtful = any(each.outcome == "refused" and each.kind != "uncertain" for each in look.remarks)
+    return UploadedColumn(
+        seen.name,
+        LEFT_OUT if doubtful or not look.is_attribute else "names" if look.role == "names" else "number",
+        ", ".join(cell[:40] for cell in islice(seen.values, EXAMPLES)),
+        seen.known,
+        frozenset(seen.values if len(seen.values) <= MAX_SEEN else ()),
+        seen.is_numeric,
+        look.remarks,
+    )
 
 
 def _likely_class(table: FileTable) -> str | None:
@@ -224,6 +235,29 @@ class ModelPlan:
         quoted = [f'"{name}"' if "," in name else name for name in frame]
         named = f"Classes ({len(frame)}): {listed_names(quoted)}." if frame else "Classes: type their names."
         return [*self._label_lines(), fault or named, *self._column_lines()]
+
+    def remarks(self) -> list[str]:
+        """Return what looks wrong in the columns that are or would be attributes, as it is chosen."""
+        kinds, found = self.kinds, list(self.guess.doubts)
+        for each in self.guess.columns:
+            if each.name not in kinds or each.name == self.id_column:
+                continue
+            for remark in each.remarks:
+                if kinds[each.name] != LEFT_OUT and remark.kind in each.open_remarks:
+                    found.append(f"{remark.sentence}.")
+                elif kinds[each.name] == LEFT_OUT == each.kind:
+                    found.append(f"{remark.sentence}. The column is left out; choose a kind to take it.")
+        return found
+
+    def uncertain(self) -> tuple[str, ...]:
+        """Return the columns of names that have cells such as ``a|b``, which are refused unless they are names."""
+        kinds = self.kinds
+        return tuple(
+            each.name
+            for each in self.guess.columns
+            if kinds.get(each.name) == each.kind == "names"
+            if any(remark.kind == "uncertain" and remark.outcome == "refused" for remark in each.remarks)
+        )
 
     def _label_lines(self) -> list[str]:
         column, rows = self._class_column(), self.guess.rows

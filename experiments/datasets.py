@@ -188,6 +188,7 @@ def read_set(
             label_file=masses,
             ignore=[name for name in names if kinds.get(name) == "id" and name != column],
             nominal=[name for name in names if kinds.get(name) == "nominal" and name != column],
+            numeric=[name for name in names if kinds.get(name) == "numeric" and name != column],
             attributes=[name for name in names if kinds.get(name) in ("numeric", "nominal")],
         )
     except LeakError as error:

@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, numbered_lines
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag, numbered_lines
 from quercus.specification.written_labels import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {
     "string": "is a string attribute: free text cannot be learned from; declare its values ({a,b})",
-    "date": "is a date attribute, which cannot be learned from; convert it to numbers",
 }
+ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss"
+"""Format of the cells of a date attribute that declares none."""
+_LETTERS = {
+    "yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "dd": "%d", "d": "%d", "M": "%m", "HH": "%H", "H": "%H",
+    "hh": "%I", "mm": "%M", "ss": "%S", "SSS": "%f", "a": "%p", "EEE": "%a", "Z": "%z", "XXX": "%z", "X": "%z",
+}  # fmt: skip
+_FORMAT = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 _QUOTES = "'\""
 _BLANKS = "".join(map(chr, range(0x21)))
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -164,15 +171,57 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
     kind = cursor.take_value(column)[0].lower() if cursor.skip_blanks() else ""
     if kind == "relational":
         raise cursor.error("is a relational attribute: a bag of rows is not a value; remove it", column, name)
+    if kind == "date":
+        written = cursor.take_value(column)[0] if cursor.skip_blanks() else ISO_FORMAT
+        format_ = _strptime_format(written)
+        _check_line_end(cursor, column, name)
+        if format_ is not None:
+            return FileColumn(name, "time", format=format_)
+        reason = f"has the date format {written!r}, which is not understood; write times as {ISO_FORMAT} does"
+        return FileColumn(
+            name,
+            fault=cursor.error(
+                f"{reason}, or leave the column out with {flag('--ignore', name)}", column, name
+            ),
+        )
     if kind not in NUMERIC:
         reason = UNUSABLE.get(kind, f"is expected to be numeric, integer, real or {{values}}, found {kind!r}")
         return FileColumn(
-            name, fault=cursor.error(f"{reason}, or leave it out with --ignore {name!r}", column, name)
+            name, fault=cursor.error(f"{reason}, or leave it out with {flag('--ignore', name)}", column, name)
         )
     if cursor.skip_blanks() == "[":  # a range, which Weka does not read either
         return FileColumn(name, "numeric")
     _check_line_end(cursor, column, name)
     return FileColumn(name, "numeric")
+
+
+def _strptime_format(written: str) -> str | None:
+    """Return a date format of Java's in Python's letters; None: it has others.
+
+    Examples
+    --------
+    >>> _strptime_format(ISO_FORMAT), _strptime_format("dd.MM.yyyy"), _strptime_format("w")
+    ('%Y-%m-%dT%H:%M:%S', '%d.%m.%Y', None)
+    """
+    found = ""
+    for part in _FORMAT.finditer(written):
+        if part[1] is not None:
+            found += part[1].replace("''", "'").replace("%", "%%") or "'"
+        elif part[2] is None:
+            found += part[0].replace("%", "%%")
+        elif part[0] in _LETTERS:
+            found += _LETTERS[part[0]]
+        else:
+            return None
+    return found
+
+
+def _iso_time(cell: str, written: str) -> str:
+    """Return a date as ISO 8601 writes it; one that does not follow its format stays as it is."""
+    try:
+        return datetime.strptime(cell, written).isoformat()
+    except ValueError:
+        return cell
 
 
 def _declared_values(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
@@ -208,6 +257,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
     """Yield the records behind ``@data``, which ends at ``data``, (line, offset): one may stand behind it."""
     declared = [frozenset(column.values) for column in columns]
+    dates = [(k, column.format) for k, column in enumerate(columns) if column.kind == "time"]
     for line, text in numbered_lines(path):
         if line < data[0]:
             continue
@@ -228,6 +278,9 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
                 raise cursor.error(
                     f"{cell!r} is none of the declared values {values}", k + 1, columns[k].name
                 )
+        for k, written in dates:
+            cell = cells[k]
+            cells[k] = None if cell is None else _iso_time(cell, written)
         yield FileRecord(line, cells, weight)
 
 

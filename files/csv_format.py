@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from quercus.files.errors import FileError, FileWarning
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, listed_names, numbered_lines
+from quercus.files.errors import FileError
+from quercus.files.table import (
+    MAX_COLUMNS,
+    FileColumn,
+    FileDoubt,
+    FileRecord,
+    FileTable,
+    listed_names,
+    numbered_lines,
+)
 from quercus.specification.written_labels import finite_number
 
 MISSING = ("", "?")
@@ -48,23 +55,20 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     if hint is not None:
         raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
     skipped = 0 if names[0] else 1
-    if skipped:
-        _warn(
-            path,
-            line,
-            "the first column has no name, as an index of pandas, and is left out; name it to use it",
-        )
-    _warn_of_missing_header(path, delimiter, names, line)
+    unnamed = "has no name for the first column, as an index of pandas, which is left out"
+    doubts = [FileDoubt("index", line, unnamed, "name it to use it")] if skipped else []
     columns = tuple(map(FileColumn, names[skipped:]))
-    return FileTable(path, columns, lambda: _read_records(path, delimiter, names), skipped=skipped)
+    return FileTable(
+        path,
+        columns,
+        lambda: _read_records(path, delimiter, names),
+        skipped=skipped,
+        doubts=(*doubts, *_doubts_of_header(path, delimiter, names, line)),
+    )
 
 
-def _warn(path: Path, line: int, reason: str) -> None:
-    warnings.warn(str(FileError(path, reason, line)), FileWarning, stacklevel=3)
-
-
-def _warn_of_missing_header(path: Path, delimiter: str, names: list[str], line: int) -> None:
-    """Warn if the header looks like a row of data: it has numbers above numbers, or the values of the row below."""
+def _doubts_of_header(path: Path, delimiter: str, names: list[str], line: int) -> list[FileDoubt]:
+    """Doubt a header that looks like a row of data: it has numbers above numbers, or the values of the row below."""
     first = next((cells for _, cells in list(islice(_read_rows(path, delimiter), 2))[1:]), [])
     pairs = [(name, cell.strip()) for name, cell in zip(names, first, strict=False) if name]
     values = [name for name, cell in pairs if name == cell]
@@ -74,10 +78,9 @@ def _warn_of_missing_header(path: Path, delimiter: str, names: list[str], line: 
     is_count = numbers in (counted[: len(numbers)], counted[len(numbers) :])
     if (numbers and numbers == above and not is_count) or (values and set(values) != set(numbers)):
         found = listed_names(list(dict.fromkeys([*numbers, *values])))
-        _warn(
-            path, line, f"is taken for the names of the columns, and looks like a row of data ({found}); "
-            "if it is one, put a line with names above it",
-        )  # fmt: skip
+        what = f"is taken for the names of the columns, and looks like a row of data ({found})"
+        return [FileDoubt("header", line, what, "if it is one, put a line with names above it")]
+    return []
 
 
 def likely_delimiter(path: Path) -> str:

@@ -19,7 +19,7 @@ class FileError(Exception):
     reason
         Description of the error.
     line
-        1-based line, 0 when the file as a whole is meant.
+        1-based line, 0 when the file or a column as a whole is meant.
     column
         1-based number of the column, 0 for the whole line.
     name
@@ -38,5 +38,7 @@ class FileError(Exception):
             where += f", column {column}" if column else ""
             where += f" ({name})" if name else ""
             where += ": "
+        elif name:
+            where += f"column {name!r}: "
         super().__init__(where + reason)
         self.path, self.reason, self.line, self.column, self.name = path, reason, line, column, name

@@ -1,18 +1,21 @@
 """Open a table by the ending of its file's name."""
 
+import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from quercus.files.arff_format import open_arff
 from quercus.files.csv_format import open_csv
-from quercus.files.errors import FileError
+from quercus.files.errors import FileError, FileWarning
 from quercus.files.packing import table_name
 from quercus.files.parquet_format import open_parquet
 from quercus.files.table import FileTable
 
 
-def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[str] = ()) -> FileTable:
+def open_table(
+    path: Path | str, *, delimiter: str = ",", missing: Collection[str] = (), quietly: bool = False
+) -> FileTable:
     """Open a CSV, ARFF or Parquet file (``.parquet`` with pyarrow).
 
     CSV and ARFF files may be packed with gzip, bzip2, xz or zip, whatever they are called.
@@ -25,6 +28,8 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
         Separator of the cells of a CSV file.
     missing
         Words that stand for a missing value, such as ``NA``, beside an empty cell and ``?``.
+    quietly
+        Do not warn of what may not be meant in a header: the caller shows `FileTable.doubts`.
 
     Raises
     ------
@@ -43,4 +48,7 @@ def open_table(path: Path | str, *, delimiter: str = ",", missing: Collection[st
         reason = "is JSON, not a table: write it as CSV, ARFF or Parquet"
         raise FileError(path, f"{reason}. For an export of an annotation tool: quercus push --from TOOL")
     table = open_arff(path) if name.endswith(".arff") else open_csv(path, delimiter)
+    for each in () if quietly else table.doubts:
+        text = str(FileError(path, f"{each.says}; {each.advice}", each.line))
+        warnings.warn(text, FileWarning, stacklevel=2)
     return replace(table, missing=frozenset(missing))

@@ -1,15 +1,19 @@
-"""Parquet files: columns as text, row by row, with pyarrow."""
+"""Parquet files: columns as text, row by row, with pyarrow; the types of the file say what the columns are."""
 
 from __future__ import annotations
 
 import base64
-import math
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from quercus.belief.missing import is_missing
 from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable
+from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag
+from quercus.specification.values import canonical_cell, canonical_text
 
 ROWS: Final = 1_000
 """Read at once."""
@@ -24,13 +28,82 @@ def open_parquet(path: Path) -> FileTable:
         When pyarrow is not installed, or the file is no Parquet file.
     """
     with _open_parquet(path) as file:
-        names = list(file.schema_arrow.names)
+        schema = file.schema_arrow
+        names = list(schema.names)
     if not 1 <= len(names) <= MAX_COLUMNS:
         raise FileError(path, f"has {len(names):,} columns, must have 1 to {MAX_COLUMNS:,}")
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
         raise FileError(path, f"has two columns {twice!r}")
-    return FileTable(path, tuple(map(FileColumn, names)), lambda: _read_records(path))
+    index, categories = _of_pandas(schema.metadata or {})
+    columns = tuple(
+        replace(_column(path, k, field), is_index=field.name in index, **_categorical(field, categories))
+        for k, field in enumerate(schema)
+    )
+    return FileTable(path, columns, lambda: _read_records(path))
+
+
+def _of_pandas(metadata: Mapping[bytes, bytes]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the columns that are the index of a table of pandas, and its categorical ones."""
+    try:
+        said: Any = json.loads(metadata.get(b"pandas", b"{}"))
+        index = frozenset(name for name in said.get("index_columns", ()) if isinstance(name, str))
+        kinds = {each["name"]: each["pandas_type"] for each in said.get("columns", ())}
+    except (ValueError, TypeError, KeyError, AttributeError):  # metadata of somebody else
+        return frozenset(), frozenset()
+    return index, frozenset(name for name, kind in kinds.items() if kind == "categorical")
+
+
+def _categorical(field: Any, categories: Collection[str]) -> dict[str, Any]:
+    """Return what a column is that is said to hold categories: names, also where they are numbers."""
+    from pyarrow import types  # noqa: PLC0415 - not everybody's
+
+    said = field.name in categories or types.is_dictionary(field.type)
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    return {"kind": "nominal"} if said and (types.is_integer(kind) or _is_text(kind)) else {}
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types  # noqa: PLC0415 - not everybody's
+
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or getattr(types, "is_string_view", lambda _: False)(kind)
+    )
+
+
+def _column(path: Path, k: int, field: Any) -> FileColumn:
+    """Return the column of a field; what can be no attribute has a fault that says so."""
+    from pyarrow import types  # noqa: PLC0415 - not everybody's
+
+    name, kind = field.name, field.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return FileColumn(name, "time")
+    if _is_text(kind):
+        return FileColumn(name, is_text=True)
+    if any(test(kind) for test in (types.is_boolean, types.is_null)):
+        return FileColumn(name)
+    if any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_duration)):
+        return FileColumn(name, "numeric")
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        what, beside = (
+            f"holds lists ({kind})",
+            f"labellers see it beside the row with {flag('--beside', f'series:{name}')}",
+        )
+    elif types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        what, beside = (
+            f"holds bytes ({kind})",
+            f"labellers see pictures beside the row with {flag('--beside', f'image:{name}')}",
+        )
+    else:
+        what, beside = f"holds values of the type {kind}", "write it as numbers or as text"
+    reason = (
+        f"{what}, which are neither numbers nor names; leave it out with {flag('--ignore', name)}; {beside}"
+    )
+    return FileColumn(name, fault=FileError(path, reason, 0, k + 1, name))
 
 
 def _open_parquet(path: Path) -> Any:
@@ -64,20 +137,40 @@ def _next_columns(path: Path, batches: Iterator[Any]) -> list[list[Any]] | None:
         raise FileError(path, f"cannot be read as Parquet: {error}") from None
 
 
-def cell_text(cell: Any) -> str | None:
+def cell_text(cell: Any) -> str | None:  # noqa: PLR0911 - a return for each type
     """Return a value as a CSV file would hold it; ``None``: it is missing.
+
+    Moments are written as ISO 8601 says, durations as seconds.
 
     Examples
     --------
     >>> cell_text(2.0), cell_text(True), cell_text([0.5, None, 2]), cell_text(b"GIF"), cell_text(float("nan"))
-    ('2.0', 'true', '0.5 nan 2', 'data:;base64,R0lG', None)
+    ('2', 'true', '0.5 nan 2', 'data:;base64,R0lG', None)
+    >>> from datetime import datetime
+    >>> cell_text(date(2026, 1, 31)), cell_text(datetime(2026, 1, 31, 12)), cell_text(timedelta(minutes=1.5))
+    ('2026-01-31', '2026-01-31T12:00:00', '90')
     """
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)) or cell in ("", "?"):
-        return None
-    if isinstance(cell, bool):
+    kind = type(cell)
+    if kind is str:
+        return None if (text := cell.strip()) in ("", "?") else text
+    if kind is int:
+        return str(cell)
+    if kind is float:
+        text = str(cell)
+        return None if text == "nan" else canonical_text(text) if text.endswith(".0") else text
+    if kind is bool:
         return "true" if cell else "false"
+    if is_missing(cell):
+        return None
     if isinstance(cell, bytes):
         return f"data:;base64,{base64.b64encode(cell).decode()}"
     if isinstance(cell, list):
         return " ".join("nan" if each is None else str(each) for each in cell) or None
-    return str(cell)
+    if isinstance(cell, timedelta):
+        return canonical_text(str(cell.total_seconds()))
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    try:
+        return canonical_cell(cell)
+    except ValueError:  # a struct or a map, which stands in no attribute, but may be shown
+        return str(cell)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quercus.client.results import Floats
-from quercus.files.errors import FileError
+from quercus.files.errors import FileError, FileWarning
 from quercus.files.labels import FileLabel, LabelFile, label_of, open_labels
+from quercus.files.looking import Remark, no_number
 from quercus.files.opening import open_table
-from quercus.files.schema import FileSchema, class_column, infer_schema
+from quercus.files.schema import FileSchema, class_column, infer_schema, number_in
 from quercus.files.table import FileTable
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.values import Spellings
 from quercus.specification.written_labels import Label
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ class FileData:
         Contents of the class column, None if there is none. They are the labels unless there was a label file.
     weights
         (n,) of the rows; 1 where the file does not say otherwise.
+    remarks
+        What looks wrong in the file, and which columns are left out: texts with column, line and advice.
     """
 
     path: Path
@@ -53,6 +58,7 @@ class FileData:
     labels: tuple[FileLabel, ...] | None
     truth: tuple[Label, ...] | None
     weights: Floats
+    remarks: tuple[Remark, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -87,9 +93,11 @@ def read(
     label_column: str | None = None,
     ignore: Collection[str] = (),
     nominal: Collection[str] = (),
+    numeric: Collection[str] = (),
     attributes: Collection[str] = (),
     delimiter: str = ",",
     missing: Collection[str] = (),
+    quietly: bool = False,
 ) -> FileData:
     """Read a CSV, ARFF or Parquet file, also a packed one, with the labels of its rows.
 
@@ -105,14 +113,17 @@ def read(
         frame.
     label_column
         The column of classes in the label file, see `open_labels`.
-    ignore, nominal
-        Columns to leave out, and columns of numbers that are names nevertheless.
+    ignore, nominal, numeric
+        Columns to leave out, columns of names whatever they look like, and columns of numbers, or of times in ISO 8601,
+        which become seconds since 1970 UTC.
     attributes
-        Columns that are attributes although they look like labels.
+        Columns that are attributes although they look like labels, or tell rows apart.
     delimiter
         Separator of both files, if they are CSV.
     missing
         Words that stand for a missing value in both, such as ``NA``, beside an empty cell and ``?``.
+    quietly
+        Do not warn of columns that are left out; `FileData.remarks` says which.
 
     Raises
     ------
@@ -120,7 +131,7 @@ def read(
         With file, line and column, when something in a file is not as it must be; when labels would become an
         attribute.
     """
-    table = open_table(path, delimiter=delimiter, missing=missing)
+    table = open_table(path, delimiter=delimiter, missing=missing, quietly=quietly)
     column = _class_column(table, class_name, label_file is not None)
     source = None
     if label_file is not None:
@@ -131,9 +142,13 @@ def read(
         class_column=column,
         ignore=ignore,
         nominal=nominal,
+        numeric=numeric,
         attributes=attributes,
         frame=() if source is None else source.classes,
     )
+    for each in schema.remarks:
+        if each.outcome == "left out" and not quietly:
+            warnings.warn(f"{table.path}: left out: {each}", FileWarning, stacklevel=2)
     classes = schema.classes if source is None else source.classes
     values, weights = _row_values(table, schema)
     truth: tuple[Label, ...] | None = None
@@ -141,7 +156,7 @@ def read(
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)
     labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
-    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights)
+    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
 
 
 def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | None:
@@ -149,24 +164,38 @@ def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | 
 
 
 def _row_values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
-    """Values (n, K) and weights (n,); the cells have been seen by `infer_schema` already, so none is odd."""
+    """Values (n, K) and weights (n,)."""
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
-        (
-            table.names.index(attribute.name),
-            {value: float(i) for i, value in enumerate(attribute.values)}.get
-            if isinstance(attribute, Nominal)
-            else float,
-        )
-        for attribute in schema.attributes
+        (table.names.index(each.name), _code_reader(each) if isinstance(each, Nominal) else number_in)
+        for each in schema.attributes
     ]
     for row, record in enumerate(table):
         weights[row] = record.weight
         for k, (at, meaning) in enumerate(columns):
             cell = record.cells[at]
-            if cell is not None:
-                values[row, k] = meaning(cell)
+            if cell is None:
+                continue
+            value = meaning(cell)
+            if value is None:
+                raise table.error(record, at, no_number(cell))
+            values[row, k] = value
     return values, weights
+
+
+def _code_reader(attribute: Nominal) -> Callable[[str], float]:
+    """Return a function from the cells of a nominal attribute to the indices of their values."""
+    spellings = Spellings(attribute.values)
+    codes = {value: float(i) for i, value in enumerate(attribute.values)}
+    known: dict[str, float] = {}
+
+    def code_of(cell: str) -> float:
+        code = known.get(cell)
+        if code is None:  # the cells have been seen by `infer_schema`: each is a value
+            code = known[cell] = codes[spellings.name(cell)]
+        return code
+
+    return code_of
 
 
 def labels_per_row(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:

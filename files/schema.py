@@ -2,79 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.client.results import Between, Specification
 from quercus.files.errors import FileError
-from quercus.files.leaks import ColumnContent, refuse_labels
-from quercus.files.table import FileRecord, FileTable, listed_names
+from quercus.files.leaks import ColumnContent, LeakError, refuse_labels
+from quercus.files.looking import (
+    UNCERTAIN_ADVICE,
+    Choices,
+    ColumnLook,
+    Remark,
+    RemarkError,
+    is_range,
+    look_at,
+    no_number,
+    uncertain_parts,
+)
+from quercus.files.seen import SeenColumn, see_table
+from quercus.files.table import FileRecord, FileTable, flag, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.names import control_fault
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
+from quercus.specification.values import Spellings, canonical_text, is_truth, seconds_of
 from quercus.specification.written_labels import finite_number, read_class_set, read_label, set_parts
 
-NOT_A_NUMBER = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"})
-"""Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
-
-
-def no_number(cell: str) -> str:
-    """The fault of a cell in a column of numbers."""
-    missing = f"an empty cell or ? is a missing value; if {cell!r} is one too: --missing {cell!r}"
-    return f"{cell!r} is not a finite number ({missing})"
+MOST_SPELLINGS = 10_000
+"""Cells whose name is kept while a file is read."""
 
 
 @dataclass(frozen=True)
 class FileSchema:
     """The schema of a file: its attributes, its classes, the number of its rows, and of those with a label.
 
-    The classes are the given ones, or those of the class column in sorted order.
+    The classes are the given ones, or those of the class column in sorted order. ``columns`` and ``remarks`` say what
+    became of each column, and what looks wrong; after `survey_file` a remark may be a refusal.
     """
 
     attributes: tuple[Attribute, ...]
     classes: tuple[str, ...]
     rows: int
     labelled: int = 0
-
-
-class _ColumnGuess:
-    """The kinds that the cells of one column allow."""
-
-    def __init__(self, table: FileTable, k: int, force_nominal: bool) -> None:
-        self._table, self._k = table, k
-        self.column = table.columns[k]
-        self.numeric = self.column.kind != "nominal" and not force_nominal
-        self.values: set[str] = set()
-        self._odd: FileError | None = None
-
-    def see_cell(self, cell: str, record: FileRecord) -> None:
-        """Take a cell in; values are kept up to one more than there may be."""
-        if self.numeric and finite_number(cell) is None:
-            self._see_text(cell, record)
-        if len(self.values) <= MAX_VALUES:
-            self.values.add(cell)
-
-    def _see_text(self, cell: str, record: FileRecord) -> None:
-        declared = self.column.kind == "numeric"
-        if declared or cell.lower() in NOT_A_NUMBER:
-            hint = "" if declared else f"; take the column as names with --nominal {self.column.name!r}"
-            self._odd = self._odd or self._table.error(record, self._k, no_number(cell) + hint)
-            if declared:
-                raise self._odd
-        else:
-            self.numeric = False
-
-    def check_numeric(self) -> None:
-        """Refuse a column of numbers that has words for missing ones, which would become names in silence."""
-        if (
-            self.numeric
-            and self._odd is not None
-            and any(finite_number(cell) is not None for cell in self.values)
-        ):
-            raise self._odd
-        self.numeric = self.numeric and self._odd is None
+    columns: tuple[ColumnLook, ...] = field(default=(), compare=False)
+    remarks: tuple[Remark, ...] = field(default=(), compare=False)
 
 
 def infer_schema(
@@ -83,14 +56,15 @@ def infer_schema(
     class_column: str | None,
     ignore: Collection[str] = (),
     nominal: Collection[str] = (),
+    numeric: Collection[str] = (),
     attributes: Collection[str] = (),
     frame: Sequence[str] = (),
 ) -> FileSchema:
     """Read a file once and say what its columns are.
 
     A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
-    nominal, with its values as declared, or sorted. Numbers among which there are words such as ``NA`` are
-    refused.
+    nominal, with its values as declared, or sorted. What cannot be meant is refused; columns that cannot help a model
+    are left out, and `FileSchema.remarks` names them: see `quercus.files.looking`.
 
     Parameters
     ----------
@@ -98,117 +72,184 @@ def infer_schema(
         The file.
     class_column
         Holds the class; ``None``: no column does.
-    ignore, nominal
-        Columns to leave out, and columns of numbers that are names nevertheless.
+    ignore, nominal, numeric
+        Columns to leave out, columns of names whatever they look like, and columns of numbers or times.
     attributes
-        Columns that are attributes although they look like labels.
+        Columns that are attributes although they look like labels, or tell rows apart.
     frame
         The classes, where something else than the class column says them; the column may have fewer, or none.
 
     Raises
     ------
     FileError
-        When a column named is not there, has no value at all, or has too many distinct ones; when a cell
-        should be a number and is none; when labels would become an attribute; when the class column names a
-        class that is not in the frame.
+        When a column named is not there, or has too many distinct values; when a cell should be a number and is none,
+        or leaves the choice between several values; when labels would become an attribute; when the class column names
+        a class that is not in the frame.
     """
-    for flag, names in (("--ignore", ignore), ("--nominal", nominal), ("--attribute", attributes)):
-        for name in names:
-            table.position(name, flag)
-    wanted = [k for k, name in enumerate(table.names) if name not in ignore]
-    at = None if class_column is None else table.position(class_column, "--class")
-    _refuse_faults(table, wanted)
-    guesses = {k: _ColumnGuess(table, k, table.names[k] in nominal or k == at) for k in wanted}
-    rows = labelled = 0
-    for record in table:
-        rows += 1
-        labelled += at is not None and record.cells[at] is not None
-        for k in wanted:
-            cell = record.cells[k]
-            if cell is not None:
-                guesses[k].see_cell(cell, record)
-    if not rows:
+    choices = Choices(class_column, ignore, nominal, numeric, attributes)
+    schema = survey_file(table, choices, frame)
+    errors = [each.error for each in schema.remarks if each.error is not None]
+    if errors:
+        if len(errors) > 1:
+            errors[0].add_note(f"{len(errors) - 1} more such: quercus inspect shows all")
+        for doubt in table.doubts:
+            errors[0].add_note(f"line {doubt.line} {doubt.says}; {doubt.advice}")
+        raise errors[0]
+    return schema
+
+
+def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -> FileSchema:
+    """Read a file once, as `infer_schema` does, but gather what is refused among the remarks.
+
+    Raises
+    ------
+    FileError
+        When a column named is not there, or the file cannot be read or has no rows.
+    """
+    for name, given in (
+        ("--ignore", choices.ignore),
+        ("--nominal", choices.nominal),
+        ("--numeric", choices.numeric),
+        ("--attribute", choices.attributes),
+    ):
+        for column in given:
+            table.position(column, name)
+    both = sorted(set(choices.nominal) & set(choices.numeric))
+    if both:
+        raise FileError(table.path, f"{both[0]!r} is named by --nominal and by --numeric: choose one")
+    at = None if choices.class_column is None else table.position(choices.class_column, "--class")
+    wanted = [k for k, name in enumerate(table.names) if name not in choices.ignore]
+    seen = see_table(table, wanted, at)
+    if not seen.rows:
         raise FileError(table.path, "has a header but no rows")
-    for guess in guesses.values():
-        guess.check_numeric()
-    others = {k: guess for k, guess in guesses.items() if k != at}
-    if not others:
-        raise FileError(table.path, "has no column left to learn from")
+    remarks = [
+        Remark(each.kind, "", f"line {each.line} {each.says}", each.advice, line=each.line)
+        for each in table.doubts
+    ]
+    columns = look_at(seen, choices)
     classes = tuple(frame)
-    if at is not None and frame:
-        _refuse_strangers(table, at, classes)
-    elif at is not None:
-        classes = frame_of(table, at, _class_values(table, guesses[at]))
-    cells = {
-        k: ColumnContent(guess.column.name, guess.values, guess.numeric)
-        for k, guess in others.items()
-        if guess.column.name not in attributes
-    }
-    refuse_labels(table.path, cells.values(), classes, class_column)
-    found = tuple(_checked_attribute(table, guess) for guess in others.values())
-    return FileSchema(found, classes, rows, labelled)
-
-
-def _refuse_faults(table: FileTable, columns: Iterable[int]) -> None:
-    fault = next((table.columns[k].fault for k in columns if table.columns[k].fault is not None), None)
-    if fault is not None:
-        raise fault
-
-
-def _refuse_strangers(table: FileTable, at: int, frame: tuple[str, ...]) -> None:
-    """Refuse labels of classes that are not in the frame, at the first of them."""
-    for record in table:
-        cell = record.cells[at]
+    if at is not None:
         try:
-            _ = cell is None or read_label(cell, frame)
-        except ValueError as error:
-            raise table.error(record, at, str(error)) from None
-
-
-def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
+            classes = _classes_of(table, seen.columns[at], classes)
+        except FileError as error:
+            remarks.append(_refusal("class", table.names[at], error))
+    attributes: list[Attribute] = []
+    for each in columns:
+        remarks.extend(each.remarks)
+        if each.is_attribute and all(remark.error is None for remark in each.remarks):
+            try:
+                attributes.append(_attribute_of(table, each))
+            except FileError as error:
+                remarks.append(_refusal("name", each.seen.name, error))
+    kept = [
+        ColumnContent(each.seen.name, each.seen.values, each.seen.is_numeric)
+        for each in columns
+        if each.is_attribute and each.seen.name not in choices.attributes
+    ]
     try:
-        return _guessed_attribute(table, guess)
-    except InvalidInput as error:
-        raise _error_of_value(table, table.names.index(guess.column.name), error) from None
+        refuse_labels(table.path, kept, classes, choices.class_column)
+    except LeakError as error:
+        remarks = [each for each in remarks if each.column not in error.columns]
+        remarks.append(_refusal("labels", error.columns[0], error))
+    if not any(each.is_attribute or _is_refused(each) for each in columns):
+        remarks.insert(0, _refusal("file", "", FileError(table.path, _nothing_left(columns))))
+    labelled = 0 if at is None else seen.columns[at].known
+    return FileSchema(tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks))
 
 
-def _error_of_value(table: FileTable, k: int, error: InvalidInput) -> FileError:
-    """Return the error of a column at the first cell that has the fault alone, else of the column."""
-    name = table.names[k]
-    for record in table:
-        cell = record.cells[k]
+def _refusal(kind: str, column: str, error: FileError) -> Remark:
+    return Remark(kind, column, error.reason, "", "refused", error.line, error)
+
+
+def _is_refused(look: ColumnLook) -> bool:
+    return any(remark.outcome == "refused" for remark in look.remarks)
+
+
+def _nothing_left(columns: Iterable[ColumnLook]) -> str:
+    left = [str(remark) for each in columns for remark in each.remarks if remark.outcome == "left out"]
+    return "has no column left to learn from" + "".join(f"; left out: {each}" for each in left[:3])
+
+
+def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the classes of a class column; given ones are checked against its cells.
+
+    Raises
+    ------
+    FileError
+        At the first label of another class.
+    """
+    k = seen.position
+    if not frame:
+        if len(seen.values) > MAX_VALUES and not seen.column.values:
+            reason = (
+                f"class column {seen.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
+            )
+            raise FileError(table.path, reason)
+        return frame_of(table, k, seen.values)
+    if seen.at_full:  # labels that are texts of their own, such as plausibilities
+        cells: Iterable[tuple[int, str]] = (
+            (record.line, cell) for record in table if (cell := record.cells[k]) is not None
+        )
+    else:
+        cells = sorted((seen.line_of(cell), cell) for cell in seen.values)
+    for line, cell in cells:
         try:
-            _ = cell is None or Nominal(name, [cell])
-        except InvalidInput as fault:
-            hint = f"leave the column out with --ignore {name!r}"
-            return table.error(record, k, f"{shown(cell)} {fault.reason}; {hint}")
-    return FileError(table.path, f"column {name!r}: {error}")
+            read_label(cell, frame)
+        except ValueError as error:
+            raise table.error(FileRecord(line, ()), k, str(error)) from None
+    return frame
 
 
-def _guessed_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
-    name = guess.column.name
-    if guess.numeric and (guess.values or guess.column.kind == "numeric"):
-        return Numeric(name)
-    if len(guess.values) > MAX_VALUES:
+def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
+    """Return the attribute of a column.
+
+    Raises
+    ------
+    FileError
+        When its name, or a value, is no name.
+    """
+    seen = look.seen
+    ignore = flag("--ignore", seen.name)
+    try:
+        if look.role != "names":
+            return Numeric(seen.name)
+        bad = next(
+            ((value, fault) for value in seen.values if (fault := _fault_of_name(value)) is not None), None
+        )
+        if bad is not None:
+            beside = flag("--beside", f"text:{seen.name}")
+            advice = (
+                f"leave the column out with {ignore}, or show it to labellers with {beside} (quercus push)"
+            )
+            says, line = f"{shown(bad[0])} {bad[1]}", seen.line_of(bad[0])
+            raise RemarkError(table, seen.position, Remark("name", seen.name, says, advice, "refused", line))
+        declared = seen.column.values
+        return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values)))
+    except InvalidInput as error:
         raise FileError(
-            table.path,
-            f"column {name!r} is not numeric and has more than {MAX_VALUES:,} distinct values; "
-            f"leave it out with --ignore {name!r}",
-        )
-    if not guess.values and not guess.column.values:
-        raise FileError(
-            table.path, f"column {name!r} has no value at all; leave it out with --ignore {name!r}"
-        )
-    return Nominal(name, guess.column.values or sorted(guess.values))
+            table.path, f"column {seen.name!r}: {error}; leave the column out with {ignore}"
+        ) from None
 
 
-def _class_values(table: FileTable, guess: _ColumnGuess) -> set[str]:
-    if len(guess.values) > MAX_VALUES and not guess.column.values:
-        reason = (
-            f"class column {guess.column.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
-        )
-        raise FileError(table.path, reason)
-    return guess.values
+def _fault_of_name(value: str) -> str | None:
+    """Return why a value is no name."""
+    try:
+        Nominal("values", [value])
+    except InvalidInput as error:
+        return error.reason
+    return control_fault(value)
+
+
+def names_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return values or classes as a model spells them, each once: those of truth are ``true`` and ``false``.
+
+    Examples
+    --------
+    >>> names_of(["TRUE", "False"]), names_of(["1.0", "1", "2"]), names_of(["True", "maybe"])
+    (('true', 'false'), ('1', '2'), ('True', 'maybe'))
+    """
+    names = tuple(dict.fromkeys(map(canonical_text, texts)))
+    return tuple(dict.fromkeys(name.lower() for name in names)) if is_truth(names) else names
 
 
 def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
@@ -222,7 +263,8 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     """
     column = table.columns[k]
     named = [set_parts(cell) for cell in column.values or sorted(cells)]
-    classes = dict.fromkeys(name for names in named for name in names)
+    given = dict.fromkeys(name for names in named for name in names)
+    classes = dict.fromkeys(names_of(given)) if all(name == name.strip() for name in given) else given
     if "" in classes:
         raise FileError(table.path, f"class column {column.name!r} has a set with an empty name in it")
     if not 2 <= len(classes) <= MAX_CLASSES:
@@ -241,7 +283,17 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     try:
         return Frame(frame).classes
     except InvalidInput as error:
-        raise _error_of_value(table, k, error) from None
+        raise _error_of_class(table, k, error) from None
+
+
+def _error_of_class(table: FileTable, k: int, error: InvalidInput) -> FileError:
+    """Return the error of a class column at the first cell that has the fault alone, else of the column."""
+    for record in table:
+        cell = record.cells[k]
+        fault = None if cell is None else _fault_of_name(cell)
+        if fault is not None:
+            return table.error(record, k, f"{shown(cell)} {fault}")
+    return FileError(table.path, f"column {table.names[k]!r}: {error}")
 
 
 def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
@@ -260,6 +312,18 @@ def class_column(table: FileTable, given: str | None) -> str | None:
     if "class" in table.names:
         return "class"
     return table.names[-1] if table.is_arff else None
+
+
+def number_in(cell: str) -> float | None:
+    """Return a cell of a numeric attribute: a number, or a time in seconds since 1970 UTC; None: it is neither.
+
+    Examples
+    --------
+    >>> number_in("2.5"), number_in("1970-01-02"), number_in("1970-01-01T01:00:00+01:00"), number_in("x")
+    (2.5, 86400.0, 0.0, None)
+    """
+    value = finite_number(cell)
+    return seconds_of(cell) if value is None else value
 
 
 class Binding:
@@ -283,7 +347,6 @@ class Binding:
     def __init__(self, table: FileTable, specification: Specification, *, uncertain: bool = False) -> None:
         self.table = table
         self._uncertain = uncertain
-        self._values = [frozenset(getattr(each, "values", ())) for each in specification.attributes]
         names = {attribute.name: attribute for attribute in specification.attributes}
         missing = [name for name in names if name not in table.names]
         if missing:
@@ -291,13 +354,16 @@ class Binding:
             reason = f"has no column for the model's {listed_names(missing)}; the columns are {known}"
             raise FileError(table.path, reason)
         self._at = [table.names.index(name) for name in names]
-        _refuse_faults(table, self._at)
-        self._numeric = [isinstance(attribute, Numeric) for attribute in names.values()]
-        for k, numeric in zip(self._at, self._numeric, strict=True):
-            kind = table.columns[k].kind
-            if kind == "nominal" and numeric:
-                name = table.names[k]
-                raise FileError(table.path, f"declares {name!r} nominal, it is numeric in the model")
+        for k, attribute in zip(self._at, names.values(), strict=True):
+            column = table.columns[k]
+            if column.kind == "nominal" and isinstance(attribute, Numeric) and table.is_arff:
+                raise FileError(table.path, f"declares {column.name!r} nominal, it is numeric in the model")
+            if column.fault is not None:
+                raise column.fault
+        self._readers = [
+            self._number_reader(k) if isinstance(each, Numeric) else self._name_reader(k, each.values)
+            for k, each in zip(self._at, names.values(), strict=True)
+        ]
         self.unused = tuple(name for name in table.names if name not in names)
 
     def row(self, record: FileRecord) -> list[Any]:
@@ -305,33 +371,65 @@ class Binding:
         if record.weight != 1.0:
             reason = f"the row has the weight {record.weight:g}; a model counts every row once"
             raise FileError(self.table.path, reason, record.line)
+        cells = record.cells
         return [
-            self._numeric_cell(record, k) if numeric else self._nominal_cell(record.cells[k], values)
-            for k, numeric, values in zip(self._at, self._numeric, self._values, strict=True)
+            None if (cell := cells[k]) is None else read(cell, record)
+            for k, read in zip(self._at, self._readers, strict=True)
         ]
-
-    def _nominal_cell(self, cell: str | None, values: frozenset[str]) -> str | frozenset[str] | None:
-        if cell is None or not self._uncertain or "|" not in cell or cell in values:
-            return cell
-        return frozenset(name for part in cell.split("|") if (name := part.strip()))
 
     def __iter__(self) -> Iterator[list[Any]]:
         return (self.row(record) for record in self.table)
 
-    def _numeric_cell(self, record: FileRecord, k: int) -> float | Between | None:
-        cell = record.cells[k]
-        if cell is None:
-            return None
-        value = finite_number(cell)
-        if value is None and self._uncertain and ".." in cell:
-            low, _, high = cell.partition("..")
-            ends = finite_number(low.strip()), finite_number(high.strip())
-            if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
-                raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
-            return Between(ends[0], ends[1])
-        if value is None:
+    def _name_reader(
+        self, k: int, values: Sequence[str]
+    ) -> Callable[[str, FileRecord], str | frozenset[str]]:
+        """Return the reader of a column of names; it keeps what it made of a cell."""
+        spellings, names = Spellings(values), frozenset(values)
+        known: dict[str, str | frozenset[str]] = {}
+
+        def read(cell: str, record: FileRecord) -> str | frozenset[str]:
+            found = known.get(cell)
+            if found is None:
+                found = spellings.name(cell)
+                if "|" in found and found not in names:
+                    found = self._one_of_several(found, k, spellings, names, record)
+                if len(known) < MOST_SPELLINGS:
+                    known[cell] = found
+            return found
+
+        return read
+
+    def _one_of_several(
+        self, cell: str, k: int, spellings: Spellings, names: Collection[str], record: FileRecord
+    ) -> str | frozenset[str]:
+        if self._uncertain:
+            parts = (part.strip() for part in cell.split("|"))
+            return frozenset(spellings.name(part) for part in parts if part)
+        if uncertain_parts(cell, names):
+            reason = f"{cell!r} is one of several values, and rows to learn from hold one"
+            raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
+        return cell
+
+    def _number_reader(self, k: int) -> Callable[[str, FileRecord], float | Between]:
+        def read(cell: str, record: FileRecord) -> float | Between:
+            value = number_in(cell)
+            if value is not None:
+                return value
+            if ".." in cell and (self._uncertain or is_range(cell)):
+                return self._range_of(cell, k, record)
             raise self.table.error(record, k, no_number(cell))
-        return value
+
+        return read
+
+    def _range_of(self, cell: str, k: int, record: FileRecord) -> Between:
+        if not self._uncertain:
+            reason = f"{cell!r} is a range, and rows to learn from hold one number"
+            raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
+        low, _, high = cell.partition("..")
+        ends = finite_number(low.strip()), finite_number(high.strip())
+        if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+            raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
+        return Between(ends[0], ends[1])
 
 
 def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,20 +15,25 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 """A longer line is no table; reading it whole would let one file fill the memory."""
 MAX_COLUMNS = 10_000
 
-Kind = Literal["nominal", "numeric", "unknown"]
+Kind = Literal["nominal", "numeric", "time", "unknown"]
 
 
 @dataclass(frozen=True)
 class FileColumn:
     """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares.
 
-    ``fault`` says why it is no attribute, such as free text; ids and what is shown beside a row may stand in it.
+    The cells of a ``time`` are written as ISO 8601 says. ``fault`` says why it is no attribute, such as free text; ids
+    and what is shown beside a row may stand in it. ``is_index``: it numbers the rows of a table of pandas. ``is_text``:
+    the file says that its cells are texts. ``format``: how the times of an ARFF file are written there.
     """
 
     name: str
     kind: Kind = "unknown"
     values: tuple[str, ...] = ()
     fault: FileError | None = None
+    is_index: bool = False
+    is_text: bool = False
+    format: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,16 @@ class FileRecord:
     line: int
     cells: Sequence[str | None]
     weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class FileDoubt:
+    """Something in a header that may not be meant: its kind in one word, what it is, and what to do."""
+
+    kind: str
+    line: int
+    says: str
+    advice: str
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,8 @@ class FileTable:
         Words for a missing value, in addition to the format's own.
     skipped
         Columns of the file before the first of ``columns``, which are left out.
+    doubts
+        What may not be meant in its header, each with its line.
     """
 
     path: Path
@@ -68,6 +86,7 @@ class FileTable:
     is_arff: bool = False
     missing: frozenset[str] = frozenset()
     skipped: int = 0
+    doubts: tuple[FileDoubt, ...] = ()
 
     def __iter__(self) -> Iterator[FileRecord]:
         return map(self._without_words, self.read()) if self.missing else self.read()
@@ -96,6 +115,17 @@ class FileTable:
         """An error at a cell; ``column`` is the 0-based index."""
         name = self.columns[column].name
         return FileError(self.path, reason, record.line, column + 1 + self.skipped, name)
+
+
+def flag(name: str, column: str) -> str:
+    """Return a flag as it is typed.
+
+    Examples
+    --------
+    >>> flag("--ignore", "unit price")
+    "--ignore 'unit price'"
+    """
+    return f"{name} {shlex.quote(column)}"
 
 
 def listed_names(names: Sequence[str], most: int = 12) -> str:

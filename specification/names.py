@@ -25,6 +25,20 @@ _KEPT: Final = "!$&'()*+,;=:@"
 _NOT_ENCODED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
+def control_fault(name: str) -> str | None:
+    r"""Return why a name is refused that has a control character in it; ``None``: it has none.
+
+    Examples
+    --------
+    >>> control_fault("a\x1b[2J"), control_fault("plain")
+    ('has the control character U+001B at position 2', None)
+    """
+    found = CONTROLS.search(name)
+    if found is None:
+        return None
+    return f"has the control character U+{ord(found.group()):04X} at position {found.start() + 1}"
+
+
 def check_controls(name: str, field: str) -> None:
     r"""Refuse a name that has a control character in it.
 
@@ -39,12 +53,9 @@ def check_controls(name: str, field: str) -> None:
     Traceback (most recent call last):
     quercus.belief.errors.InvalidInput: classes[0]: has the control character U+001B at position 2 ('a\x1b[2J')
     """
-    found = CONTROLS.search(name)
-    if found is not None:
-        character = f"U+{ord(found.group()):04X}"
-        raise InvalidInput(
-            field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
-        )
+    fault = control_fault(name)
+    if fault is not None:
+        raise InvalidInput(field, f"{fault} ({shown(name)})")
 
 
 def check_id(text: str, field: str) -> str:

@@ -26,23 +26,22 @@ from quercus.files.csv_format import likely_delimiter
 from quercus.files.errors import FileError
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
+from quercus.files.looking import RemarkError
 from quercus.files.opening import open_table
 from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding, FileSchema, infer_schema
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification import parameters
-from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.attributes import Numeric
 from quercus.specification.parameter import Parameter
-from quercus.specification.written_labels import finite_number
 
 PARSE_S = 60.0
 SHOWN_REFUSED = 50
 """Most refused rows that the page lists."""
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
 _ADVICE = (
-    (r" with --ignore '.*'", ""),
-    (r"; take the column as names with --nominal '.*'", "; or choose names as its kind"),
+    (r" with --ignore (\S+|'.*?')", ""),
     (r"name them all with --classes A,B,C", "type them all"),
 )
 """Advice of `quercus models create` in errors of files, and what it is on this page."""
@@ -114,6 +113,8 @@ def _on_this_page(error: Exception) -> str:
             f"{named} would become an attribute, and looks like a column of labels: choose it as the column of the "
             "class, leave it out, or say below that it is an attribute"
         )
+    if isinstance(error, RemarkError):
+        return f"{error.remark.sentence}: choose another kind, or leave it out"
     reason = str(error)
     for flag, advice in _ADVICE:
         reason = re.sub(flag, advice, reason)
@@ -154,8 +155,8 @@ async def _in_thread(work: Any, *given: Any) -> Any:
 def _open_file(path: Path) -> FileTable:
     """Open the file, with the separator of its header if it is CSV."""
     if path.name.removesuffix(".gz").endswith(".arff"):
-        return open_table(path)
-    return open_table(path, delimiter=likely_delimiter(path))
+        return open_table(path, quietly=True)
+    return open_table(path, delimiter=likely_delimiter(path), quietly=True)
 
 
 def _columns_page(
@@ -180,28 +181,22 @@ def _columns_page(
 
 def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
     """Return the attributes and classes that a plan makes of the file."""
-    kinds = plan.kinds
+    kinds, guessed = plan.kinds, {each.name: each.kind for each in upload.guess.columns}
     if plan.class_column is None and not plan.typed:
         raise InvalidInput(
             "class", "choose the column that holds the class, or type the names of the classes"
         )
     if plan.id_column is not None and plan.id_column == plan.class_column:
         raise InvalidInput("id", f"is {plan.id_column!r}, which is the column of the class")
-    schema = infer_schema(
+    return infer_schema(
         _open_file(upload.path),
         class_column=plan.class_column,
         ignore={name for name, kind in kinds.items() if kind == LEFT_OUT},
-        nominal={name for name, kind in kinds.items() if kind == "names"},
+        nominal={name for name, kind in kinds.items() if kind == "names" != guessed[name]},
+        numeric={name for name, kind in kinds.items() if kind == "number" != guessed[name]},
         attributes=[name for name in plan.attributes if kinds.get(name) in ("number", "names")],
         frame=typed_classes(plan.typed) if plan.typed else (),
     )
-    for each in schema.attributes:
-        if isinstance(each, Nominal) and kinds[each.name] == "number":
-            text = next(value for value in each.values if finite_number(value) is None)
-            raise InvalidInput(
-                each.name, f"has {text!r}, which is not a number: choose names, or leave it out"
-            )
-    return schema
 
 
 async def _make_model(

@@ -153,7 +153,10 @@ def test_choices_that_cannot_be_meant_are_named(ann: Visitor) -> None:
     page = ann.form("/create", fields | {"class": "colour"})
     assert (page.status, fault(page)) == (400, "class: is 'colour', which is no column of the file")
     page = ann.form("/create", fields | {"kind-0": "number"})
-    assert fault(page) == "id: has 'a', which is not a number: choose names, or leave it out"
+    assert fault(page) == (
+        "id, line 2: 'a' is neither a finite number nor a time such as 2026-01-31T12:00:00Z: "
+        "choose another kind, or leave it out"
+    )
     page = ann.form("/create", fields | {"kind-0": "picture"})
     assert fault(page) == "kind-0: is 'picture', must be one of number, names, leave out"
 
@@ -181,3 +184,43 @@ def test_rows_that_are_refused_do_not_keep_the_others_out(ann: Visitor, client: 
         ("5", "file: instance images/1.jpg already exists in model c-refused with other values"),
     ]
     assert [each.id for each in client.instances("c-refused")] == ["images/1.jpg", "images/2.jpg"]
+
+
+LOOKED_AT = b"ticket,taken,reading,sky,x,class\n" + b"".join(
+    b"T%d,2026-01-%02d,%s,%s,%d.5,%s\n"
+    % (
+        i,
+        i + 1,
+        b"4.O7" if i == 5 else b"%d.25" % i,
+        (b"sun", b"rain", b"sun|rain")[i % 3],
+        i % 7,
+        b"ab"[i % 2 :][:1],
+    )
+    for i in range(24)
+)
+
+
+def test_the_page_says_what_looks_wrong(ann: Visitor, client: Client) -> None:
+    """In the words of quercus inspect, without its flags; what is left out is taken by choosing a kind."""
+    page = ann.upload("days.csv", LOOKED_AT)
+    found = re.search(r'<ul class="path" aria-labelledby="remarks-title">(.*?)</ul>', page.text, re.DOTALL)
+    assert found is not None
+    left = "The column is left out; choose a kind to take it."
+    assert [unescape(each) for each in re.findall(r"<li[^>]*>(.*?)</li>", found[1])] == [
+        f"ticket: 24 different values in 24 rows tell rows apart, and say nothing about other rows. {left}",
+        f"taken, line 2: '2026-01-01' is a date or a time, which is neither a number nor a name. {left}",
+        f"reading, line 7: '4.O7' is not a finite number, and 23 other cells are. {left}",
+        "sky, line 4: 'sun|rain' is one of several values, and rows to learn from hold one.",
+    ]
+    assert "--" not in unescape(found[1])
+    kinds = {f"kind-{k}": kind for k, kind in enumerate(["leave out"] * 3 + ["names", "number", "leave out"])}
+    fields = FIELDS | kinds | {"model": "c-look", "class": "class"}
+    page = ann.form("/create", fields)
+    assert page.status == 400
+    assert fault(page).startswith("sky, line 4: 'sun|rain' is one of several values")
+    page = ann.form("/create", fields | {"attribute": "sky", "kind-2": "number"})
+    assert fault(page).startswith("reading, line 7: '4.O7' is neither a finite number nor a time")
+    assert ann.form("/create", fields | {"attribute": "sky", "kind-1": "number"}).status == 303
+    model = client.get_model("c-look")
+    assert [each.name for each in model.specification.attributes] == ["taken", "sky", "x"]
+    assert next(iter(client.instances("c-look"))).values["taken"] == 1767225600.0

@@ -59,7 +59,7 @@ def test_classes_of_truth_in_any_spelling() -> None:
     assert [each.label for each in found] == ["true", "false", {"false", "true"}]
 
 
-@pytest.mark.filterwarnings("ignore:.*first column has no name")
+@pytest.mark.filterwarnings("ignore:.*has no name for the first column")
 @pytest.mark.parametrize(
     ("file", "ignore", "names", "rows"),
     [

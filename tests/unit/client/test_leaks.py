@@ -104,7 +104,7 @@ def test_experiments_say_it_by_kinds(tmp_path: Path) -> None:
 def test_words_for_what_is_missing(tmp_path: Path) -> None:
     path = write(tmp_path, "x,c,class\n1,NA,a\nNA,p,b\n2,q,null\n")
     with pytest.raises(
-        FileError, match=r"line 3, column 1 \(x\): 'NA' is not a finite number .*--missing 'NA'"
+        FileError, match=r"line 3, column 1 \(x\): 'NA' is not a finite number; .*--missing NA"
     ):
         read(path)
     found = read(path, missing=["NA", "null"])

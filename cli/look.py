@@ -1,0 +1,149 @@
+"""``quercus inspect``: what a model would make of the columns of a file, and what looks wrong in it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Any, Final
+
+import typer
+from rich.table import Table as RichTable
+
+from quercus.cli.common import (
+    AttributeOption,
+    DelimiterOption,
+    FileArgument,
+    IgnoreOption,
+    JsonOption,
+    MissingOption,
+    NominalOption,
+    NumericOption,
+    out,
+    print_json,
+    words_of,
+)
+from quercus.cli.remarks import print_remarks, remark_json
+from quercus.files import open_table
+from quercus.files.looking import Choices, ColumnLook
+from quercus.files.schema import FileSchema, class_column, survey_file
+from quercus.files.table import listed_names
+from quercus.files.words import typed_classes
+
+ROLES: Final = {
+    "class": "class",
+    "number": "numbers",
+    "time": "numbers: seconds since 1970 UTC",
+    "names": "names",
+    "left out": "left out",
+}
+_EXAMPLES: Final = 3
+_EXAMPLE_CHARS: Final = 14
+
+
+def inspect(
+    *,
+    file: FileArgument,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
+        ),
+    ] = None,
+    ignore: IgnoreOption = None,
+    nominal: NominalOption = None,
+    numeric: NumericOption = None,
+    attribute: AttributeOption = None,
+    delimiter: DelimiterOption = ",",
+    missing: MissingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a model would make of a file: the role of each column, and what looks wrong.
+
+    Each remark names a column, a line with an example, and the flag that changes it. The flags are those of quercus
+    models create and quercus induce, which judge a file in the same way: what is refused here is refused there, and
+    what is left out is not learned from. No server is needed. The exit code is 1 if something is refused.
+
+    Remarks are about columns that tell rows apart (ids, row numbers, free text), dates, single cells that are no
+    numbers, cells such as sun|rain that leave a choice, numbers with a decimal comma or a unit, values that differ only
+    in case, columns that are constant, nearly empty or there twice, columns of classes, and a header that looks like
+    data.
+
+    Try:
+
+        quercus inspect wine.csv
+        quercus inspect wine.csv --class cultivar --ignore notes
+        quercus inspect log.csv --numeric taken_at --json
+    """
+    table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
+    frame = () if classes is None else typed_classes(classes)
+    column = class_name if classes is not None and class_name is None else class_column(table, class_name)
+    choices = Choices(column, ignore or (), nominal or (), numeric or (), attribute or ())
+    schema = survey_file(table, choices, frame)
+    if as_json:
+        print_json(_schema_json(schema))
+    else:
+        out.print(_table_of_columns(schema))
+        out.print(f"\n{schema.rows:,} rows{_labels_text(schema, column)}", soft_wrap=True)
+        if column is None and not frame:
+            out.print(
+                "no column is named class: name it with --class COLUMN, or the classes with --classes A,B,C"
+            )
+        print_remarks(schema.remarks, out)
+    if any(each.outcome == "refused" for each in schema.remarks):
+        raise typer.Exit(1)
+
+
+def _labels_text(schema: FileSchema, column: str | None) -> str:
+    named = f"; classes: {listed_names(schema.classes)}" if schema.classes else ""
+    return named if column is None else f", {schema.labelled:,} of them labelled{named}"
+
+
+def _table_of_columns(schema: FileSchema) -> RichTable:
+    found = RichTable("column", box=None)
+    for title in ("becomes", "values", "different"):
+        found.add_column(title, no_wrap=True)
+    found.add_column("such as")
+    for each in schema.columns:
+        ignored = each.role == "left out" and not each.seen.known
+        found.add_row(
+            each.seen.name,
+            "refused" if any(remark.outcome == "refused" for remark in each.remarks) else ROLES[each.role],
+            "" if ignored else f"{each.seen.known:,}",
+            "" if ignored else _distinct_text(each),
+            ", ".join(_examples(each)),
+        )
+    return found
+
+
+def _distinct_text(look: ColumnLook) -> str:
+    count = len(look.seen.values)
+    return f"{count:,}" if not look.seen.at_full else f"more than {count:,}"
+
+
+def _examples(look: ColumnLook) -> list[str]:
+    return [
+        value if len(value) <= _EXAMPLE_CHARS else f"{value[:_EXAMPLE_CHARS]}..."
+        for value in islice(look.seen.values, _EXAMPLES)
+    ]
+
+
+def _schema_json(schema: FileSchema) -> dict[str, Any]:
+    return {
+        "rows": schema.rows,
+        "labelled": schema.labelled,
+        "classes": list(schema.classes),
+        "columns": [
+            {
+                "name": each.seen.name,
+                "role": each.role,
+                "known": each.seen.known,
+                "different": len(each.seen.values),
+                "different_is_least": bool(each.seen.at_full),
+                "examples": list(islice(each.seen.values, _EXAMPLES)),
+            }
+            for each in schema.columns
+        ],
+        "remarks": [remark_json(each) for each in schema.remarks],
+    }

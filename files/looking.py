@@ -1,0 +1,544 @@
+"""A look at a file before a model is made of it: the role of each column, and what looks wrong.
+
+All judgements are made from what one pass has seen (`quercus.files.seen`); nothing is read here. A remark is refused
+where a model would silently learn something else than is meant, left out where a column cannot help, and said where
+only the user can tell.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from quercus.files.errors import FileError
+from quercus.files.seen import SeenColumn, SeenTable
+from quercus.files.table import FileTable, flag
+from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.values import NUMBER, canonical_text, seconds_of
+from quercus.specification.written_labels import finite_number
+
+Outcome = Literal["refused", "left out", "said"]
+Role = Literal["class", "number", "time", "names", "left out"]
+
+NOT_A_NUMBER: Final = frozenset(
+    {"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"}
+)
+"""Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
+FEW_ROWS: Final = 20
+"""In fewer rows nothing is concluded from cells that differ."""
+NEARLY_ALL: Final = 0.9
+"""Names of which this share differs tell rows apart; among this share of numbers, a cell that is none is an error."""
+FEW_VALUES: Final = 12
+"""So many written numbers (12 %) may be names of steps."""
+REPEATS: Final = 10.0
+"""If so many whole numbers are expected to come again by chance, and hardly one does, they number the rows."""
+WORDS_OF_TEXT: Final = 5
+OFTEN: Final = 5
+"""Values that come so often, and each with one class, tell the class not by chance."""
+UNCERTAIN_ADVICE: Final = "write the value, or leave the cell empty (quercus classify takes such cells)"
+_ID_NAME: Final = re.compile(
+    r"(?:(?:^|[\W_])(?:id|ids|uid|uuid|guid|key|ticket|serial|number|no|nr|num|index|idx|row|record|code)|(?-i:[a-z](?:Id|ID|No|Nr|Key)))$",
+    re.IGNORECASE,
+)
+_WHOLE: Final = re.compile(r"[+-]?\d+(\.0+)?", re.ASCII)
+_LEADING_ZERO: Final = re.compile(r"0\d+", re.ASCII)
+_OTHER_DATE: Final = re.compile(
+    r"(?:\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([.-])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d{2}(?:\d\d)?|"
+    r"\d{1,2}[ -][A-Za-z]{3}[a-z]*[ -]\d{2}(?:\d\d)?|[A-Za-z]{3}[a-z]* \d{1,2},? \d{4})(?:,?[T ]\d{1,2}:\d\d.*)?",
+    re.ASCII,
+)
+_RANGE: Final = re.compile(rf"({NUMBER.pattern})\s*\.\.\s*({NUMBER.pattern})", re.ASCII)
+_COMMA: Final = re.compile(r"[-+]?\d*,\d+", re.ASCII)
+_GROUPED: Final = re.compile(
+    r"[-+]?\d{1,3}(?:([., '\u00a0\u202f\u2019])\d{3})(?:\1\d{3})*(?:[.,]\d+)?", re.ASCII
+)
+_PERCENT: Final = re.compile(rf"(?:{NUMBER.pattern}|[-+]?\d*,\d+)\s*%", re.ASCII)
+_UNIT: Final = re.compile(rf"(?:[€$£¥]\s?)?(?:{NUMBER.pattern}|[-+]?\d*,\d+)\s*([^\W\d]{{1,6}}|[€$£¥°]\w?)?")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A remark about a column, or about the file.
+
+    Parameters
+    ----------
+    kind
+        One word: ``ids``, ``date``, ``index``, ...
+    column
+        Its name; empty: the file is meant.
+    says
+        What was found, without advice.
+    advice
+        What to do, with the flags of the commands.
+    outcome
+        What became of it.
+    line
+        Line of an example; 0: none.
+    error
+        Of a remark that is refused.
+    """
+
+    kind: str
+    column: str
+    says: str
+    advice: str = ""
+    outcome: Outcome = "said"
+    line: int = 0
+    error: FileError | None = field(default=None, compare=False)
+
+    @property
+    def sentence(self) -> str:
+        """Place and finding, without advice."""
+        where = self.column + (f", line {self.line}" if self.column and self.line else "")
+        return f"{where}: {self.says}" if where else self.says
+
+    def __str__(self) -> str:
+        return self.sentence + (f"; {self.advice}" if self.advice else "")
+
+
+class RemarkError(FileError):
+    """A remark that is refused: `remark` tells what was found apart from the advice."""
+
+    def __init__(self, table: FileTable, position: int, remark: Remark) -> None:
+        reason = remark.says + (f"; {remark.advice}" if remark.advice else "")
+        super().__init__(table.path, reason, remark.line, position + 1 + table.skipped, remark.column)
+        self.remark = remark
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of the user about the columns.
+
+    Parameters
+    ----------
+    class_column
+        Holds the class; None: no column does.
+    ignore, nominal, numeric, attributes
+        Columns to leave out; those of names whatever they look like; those of numbers or times; those to keep.
+    """
+
+    class_column: str | None = None
+    ignore: Collection[str] = ()
+    nominal: Collection[str] = ()
+    numeric: Collection[str] = ()
+    attributes: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class ColumnLook:
+    """The role of a column, and the remarks about it."""
+
+    seen: SeenColumn
+    role: Role
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def is_attribute(self) -> bool:
+        """True if a model learns from it."""
+        return self.role in ("number", "time", "names")
+
+
+def look_at(seen: SeenTable, choices: Choices) -> tuple[ColumnLook, ...]:
+    """Return the role of each column, and the remarks about it."""
+    return tuple(_ColumnJudge(seen, column, choices).look() for column in seen.columns)
+
+
+def no_number(cell: str) -> str:
+    """The fault of a cell in a column of numbers, and what to do."""
+    return f"{cell!r} is not a finite number; {_missing_advice(cell)}"
+
+
+def _missing_advice(cell: str) -> str:
+    return f"an empty cell or ? is a missing value, and {cell!r} is one with {flag('--missing', cell)}"
+
+
+def uncertain_parts(cell: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names between which a cell leaves the choice; none if it is one name, or names something else.
+
+    Examples
+    --------
+    >>> uncertain_parts("sun | rain", {"sun", "rain"}), uncertain_parts("R|B", {"R", "B", "R|B"})
+    (('sun', 'rain'), ())
+    >>> uncertain_parts("sun|hail", {"sun", "rain"})
+    ()
+    """
+    if "|" not in cell or cell in names:
+        return ()
+    parts = tuple(map(canonical_text, cell.split("|")))
+    return parts if all(part in names for part in parts) else ()
+
+
+def is_range(cell: str) -> bool:
+    """Return whether a cell is two numbers with two points between them."""
+    return ".." in cell and _RANGE.fullmatch(cell) is not None
+
+
+class _ColumnJudge:
+    """The judgement of one column."""
+
+    def __init__(self, seen: SeenTable, column: SeenColumn, choices: Choices) -> None:
+        self._table, self._rows = seen.table, seen.rows
+        self._seen, self._name, self._choices = column, column.name, choices
+        self._twin = seen.same.get(column.name)
+        self._tells = column.name in seen.telling
+        self._remarks: list[Remark] = []
+        self._chosen = column.name in {*choices.nominal, *choices.numeric}
+        self._kept = self._chosen or column.name in choices.attributes
+
+    def look(self) -> ColumnLook:
+        """Return role and remarks."""
+        if self._name == self._choices.class_column:
+            role: Role = "class"
+            self._say_spellings()
+        elif self._name in self._choices.ignore:
+            role = "left out"
+        else:
+            role = self._judge()
+            if role != "left out" and not any(each.outcome == "refused" for each in self._remarks):
+                self._say_what_helps_little()
+        return ColumnLook(self._seen, role, tuple(self._remarks))
+
+    def _judge(self) -> Role:  # noqa: PLR0911 - a return for each rule
+        seen = self._seen
+        if seen.column.fault is not None:
+            self._remarks.append(
+                Remark("type", self._name, seen.column.fault.reason, "", "refused", 0, seen.column.fault)
+            )
+            return "left out"
+        if self._name in self._choices.numeric:
+            return self._chosen_numbers()
+        if self._name in self._choices.nominal:
+            return "names" if self._refuse_sets() else self._names()
+        if seen.column.is_index and not self._kept:
+            self._leave_out(
+                "index",
+                "is the index of a table of pandas",
+                f"the rows can be known by it: {flag('--id-column', self._name)} (quercus push)",
+            )
+            return "left out"
+        if not seen.known and not seen.column.values and seen.column.kind != "numeric":
+            if self._kept:
+                self._refuse("empty", "has no value at all", f"leave it out with {self._ignore}")
+            else:
+                self._remarks.append(Remark("empty", self._name, "has no value at all", "", "left out"))
+            return "left out"
+        if seen.column.kind == "nominal":
+            if not seen.column.values and self._refuse_sets():
+                return "names"
+            return "left out" if self._leave_out_text() else self._names()
+        if seen.column.kind == "time":
+            self._refuse_times(next(iter(seen.texts), ""), seen.known)
+            return "time"
+        if not seen.texts:
+            return self._numbers()
+        return self._texts()
+
+    # numbers
+
+    def _chosen_numbers(self) -> Role:
+        for text in self._seen.texts:
+            if seconds_of(text) is None:
+                what = f"{text!r} is neither a finite number nor a time such as 2026-01-31T12:00:00Z"
+                self._refuse("number", what, _missing_advice(text), text)
+                break
+        return "time" if self._seen.texts else "number"
+
+    def _numbers(self) -> Role:
+        seen = self._seen
+        distinct, cells = len(seen.numbers), seen.sampled
+        whole = all(_WHOLE.fullmatch(cell) is not None for cell in seen.numbers)
+        values = [float(cell) for cell in seen.numbers]
+        rising = distinct == cells and all(a < b for a, b in itertools.pairwise(values))
+        if cells >= FEW_ROWS and not self._kept:
+            what = f"{distinct:,} different whole numbers in {cells:,} rows"
+            if whole and rising:
+                self._leave_out("ids", f"{what}, rising from row to row, number the rows or tell the time")
+                return "left out"
+            if whole and self._is_drawn_without_repeats(values, cells):
+                self._leave_out(
+                    "ids", f"{what}, from {min(values):.0f} to {max(values):.0f}, number the rows"
+                )
+                return "left out"
+            if whole and distinct >= 0.95 * cells and _ID_NAME.search(self._name):
+                self._leave_out("ids", f"{what}, and the name of the column, tell rows apart")
+                return "left out"
+            if whole and distinct >= 0.95 * cells:
+                self._say("ids", what, f"if they number things, leave the column out with {self._ignore}")
+            elif rising:
+                advice = f"if it tells the time, or numbers the rows, leave it out with {self._ignore}"
+                self._say("ids", "rises from row to row", advice)
+        coded = next((cell for cell in seen.numbers if _LEADING_ZERO.fullmatch(cell)), None)
+        if coded is not None and whole and not self._kept:
+            advice = f"if it is a code, take the column as names with {self._nominal}"
+            self._say("codes", f"{coded!r} begins with a zero", advice, coded)
+        elif seen.column.is_text and seen.known and not self._kept:
+            advice = f"take the column as names with {self._nominal}"
+            self._say("codes", "is text in the file, and read as numbers, because all of it is", advice)
+        elif whole and not self._kept and _are_days(seen.numbers):
+            first = next(iter(seen.numbers))
+            what = f"{first!r} and all others look like days that are written YYYYMMDD"
+            self._say("date", what, f"leave them out with {self._ignore}", first)
+        return "number"
+
+    @staticmethod
+    def _is_drawn_without_repeats(values: Sequence[float], cells: int) -> bool:
+        """Return whether numbers come again far less often than numbers of this range would by chance.
+
+        Of n numbers drawn from r, all equally likely, n - r(1 - exp(-n/r)) are expected to be there before, and more if
+        they are not equally likely.
+        """
+        width = max(values) - min(values) + 1.0
+        expected = cells + width * math.expm1(-cells / width)
+        repeated = cells - len(values)
+        return expected >= REPEATS and repeated * REPEATS <= expected and repeated <= 0.05 * cells
+
+    # texts
+
+    def _texts(self) -> Role:  # noqa: PLR0911 - a return for each rule
+        seen = self._seen
+        texts, numbers = seen.texts, seen.known - seen.text_cells
+        first = next(iter(texts))
+        words = [text for text in texts if text.lower() in NOT_A_NUMBER]
+        if seen.column.kind == "numeric":
+            self._refuse("number", f"{first!r} is not a finite number", _missing_advice(first), first)
+            return "number"
+        if self._refuse_ranges() or self._refuse_sets():
+            return "names"
+        if numbers and len(words) == len(texts):
+            advice = f"{_missing_advice(first)}; take the column as names with {self._nominal}"
+            self._refuse("number", f"{first!r} is not a finite number", advice, first)
+            return "number"
+        if numbers >= NEARLY_ALL * seen.known:
+            self._refuse(
+                "number",
+                f"{first!r} is not a finite number, and {numbers:,} other cells are",
+                f"correct it, or say that it means a missing value with {flag('--missing', first)}, "
+                f"or take the column as names with {self._nominal}",
+                first,
+            )
+            return "number"
+        if self._refuse_dates() or self._judge_written():
+            return "names" if any(each.outcome == "refused" for each in self._remarks) else self._names()
+        if self._leave_out_text():
+            return "left out"
+        if numbers >= seen.text_cells:
+            what = (
+                f"{numbers:,} cells are numbers, and {seen.text_cells:,} are not, as {first!r}: all are names"
+            )
+            self._say("mixed", what, "", first)
+        return self._names()
+
+    def _refuse_ranges(self) -> bool:
+        """Refuse ranges among numbers."""
+        seen = self._seen
+        ranges = [text for text in seen.texts if is_range(text)]
+        if not seen.numbers or not ranges or self._name in self._choices.attributes:
+            return False
+        reason = f"{ranges[0]!r} is a range, and rows to learn from hold one number"
+        self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", ranges[0])
+        return True
+
+    def _refuse_sets(self) -> bool:
+        """Refuse cells that leave the choice between values of the column."""
+        seen = self._seen
+        if self._name in self._choices.attributes or not any("|" in text for text in seen.texts):
+            return False
+        names = {canonical_text(value) for value in seen.values if "|" not in value}
+        several = next(
+            (
+                text
+                for text in seen.texts
+                if uncertain_parts(text, names) or (seen.numbers and _are_numbers(text))
+            ),
+            None,
+        )
+        if several is not None:
+            reason = f"{several!r} is one of several values, and rows to learn from hold one"
+            self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", several)
+            return True
+        some = next(
+            (t for t in seen.texts if "|" in t and not names.isdisjoint(map(canonical_text, t.split("|")))),
+            None,
+        )
+        if some is not None:
+            self._say("uncertain", f"{some!r} is a name of its own, and not one of several values", "", some)
+        return False
+
+    def _refuse_dates(self) -> bool:
+        texts = self._seen.texts
+        for is_date, readable in ((seconds_of, True), (_OTHER_DATE.fullmatch, False)):
+            dates = [text for text in texts if text[:1].isalnum() and is_date(text) is not None]
+            if dates and len(dates) >= NEARLY_ALL * len(self._seen.values):
+                self._refuse_times(dates[0], len(dates), readable=readable)
+                return True
+        return False
+
+    def _refuse_times(self, example: str, count: int, *, readable: bool = True) -> None:
+        names = f"; as names with {self._nominal}" if count <= MAX_VALUES else ""
+        numeric = flag("--numeric", self._name)
+        advice = (
+            f"take the column as numbers, seconds since 1970 UTC, with {numeric}"
+            if readable
+            else f"write it as 2026-01-31 or 2026-01-31T12:00:00Z for {numeric}"
+        )
+        what = f"{example!r} is a date or a time, which is neither a number nor a name"
+        self._refuse("date", what, f"{advice}, or leave it out with {self._ignore}{names}", example)
+
+    def _judge_written(self) -> bool:
+        """Refuse numbers that are written for people, unless there are few: those may be names of steps."""
+        seen = self._seen
+        what = _written_form(seen.texts)
+        if what is None:
+            return False
+        first = next(iter(seen.texts))
+        said = f"{first!r} {what}, and so are all cells that are not numbers"
+        if len(seen.values) <= FEW_VALUES:
+            why = "a number has a decimal point (1.5 and not 1,5) and nothing beside"
+            self._say("written", f"{said}: they are names, not numbers, because {why}", "", first)
+            return True
+        self._refuse(
+            "written", f"{said}, and would be names",
+            f"write numbers as 1234.5, or leave the column out with {self._ignore}, or take it as names with "
+            f"{self._nominal}", first,
+        )  # fmt: skip
+        return True
+
+    def _leave_out_text(self) -> bool:
+        """Leave out names of which nearly all differ, and free text."""
+        seen = self._seen
+        distinct, cells = len(seen.values), seen.sampled
+        if cells < FEW_ROWS or self._kept:
+            return False
+        words = sum(len(text.split()) for text in seen.values) / distinct
+        is_text = words >= WORDS_OF_TEXT
+        what = f"{distinct:,} different {'texts' if is_text else 'values'} in {cells:,} rows"
+        if is_text and distinct >= cells / 2:
+            beside = f"labellers see it beside the row with {flag('--beside', f'text:{self._name}')} (quercus push)"
+            self._leave_out("text", f"{what}: free text, of which no tree learns", beside)
+            return True
+        if distinct >= NEARLY_ALL * cells:
+            ids = f"the rows can be known by it: {flag('--id-column', self._name)} (quercus push)"
+            says = f"{what} tell rows apart, and say nothing about other rows"
+            self._leave_out("ids", says, ids if distinct == cells else "")
+            return True
+        if distinct >= cells / 2:
+            what += ": most come once or twice, and teach little"
+            self._say("values", what, f"leave the column out with {self._ignore}")
+        return False
+
+    # names
+
+    def _names(self) -> Role:
+        seen = self._seen
+        declared = seen.column.values
+        if not declared and len({canonical_text(value) for value in seen.values}) > MAX_VALUES:
+            self._refuse(
+                "values", f"is not numeric and has more than {MAX_VALUES:,} distinct values",
+                f"leave it out with {self._ignore}",
+            )  # fmt: skip
+        self._say_spellings()
+        return "names"
+
+    def _say_spellings(self) -> None:
+        """Say which values differ only in case, or in white space."""
+        alike: dict[str, dict[str, str]] = {}
+        for value in self._seen.values:
+            name = canonical_text(value)
+            alike.setdefault("".join(name.casefold().split()), {}).setdefault(name, value)
+        pairs = [names for names in alike.values() if len(names) > 1]
+        if len(alike) <= 2 and all(key in ("true", "false") for key in alike):
+            return
+        for names in pairs[:3]:
+            listed = ", ".join(map(repr, names))
+            last = [*names.values()][-1]
+            what = f"{listed} differ only in case or spaces, and are different values"
+            self._say("spelling", what, "if they mean one, correct the file", last)
+        if len(pairs) > 3:
+            self._say("spelling", f"{len(pairs) - 3:,} more values have such doubles")
+
+    # any column
+
+    def _say_what_helps_little(self) -> None:
+        seen, rows = self._seen, self._rows
+        if rows < FEW_ROWS or self._kept:
+            return
+        leave = f"leave it out with {self._ignore}"
+        if seen.known and len(seen.values) == 1 and not seen.at_full:
+            self._say("constant", f"is {seen.values[0]!r} in every row that has a value", leave)
+        elif self._tells and len(seen.values) * OFTEN <= seen.known:
+            says = "tells the class alone: each of its values comes with one class only"
+            self._say("labels", says, f"if it is not known before the class is, {leave}")
+        elif self._twin is not None:
+            self._say("same", f"is the same as {self._twin} in every row", leave)
+        if seen.known * 20 <= rows:
+            self._say("missing", f"has a value in {seen.known:,} of {rows:,} rows", leave)
+
+    @property
+    def _as_names(self) -> str:
+        return f"if they are names, say so with {flag('--attribute', self._name)}"
+
+    @property
+    def _ignore(self) -> str:
+        return flag("--ignore", self._name)
+
+    @property
+    def _nominal(self) -> str:
+        return flag("--nominal", self._name)
+
+    def _say(self, kind: str, says: str, advice: str = "", cell: str | None = None) -> None:
+        line = 0 if cell is None else self._seen.line_of(cell)
+        self._remarks.append(Remark(kind, self._name, says, advice, "said", line))
+
+    def _leave_out(self, kind: str, says: str, more: str = "") -> None:
+        advice = f"take it with {flag('--attribute', self._name)}" + (f"; {more}" if more else "")
+        self._remarks.append(Remark(kind, self._name, says, advice, "left out"))
+
+    def _refuse(self, kind: str, says: str, advice: str, cell: str | None = None) -> None:
+        line = 0 if not cell else self._seen.line_of(cell)
+        remark = Remark(kind, self._name, says, advice, "refused", line)
+        error = RemarkError(self._table, self._seen.position, remark)
+        self._remarks.append(Remark(kind, self._name, says, advice, "refused", line, error))
+
+
+def _are_numbers(text: str) -> bool:
+    """Return whether a text is several numbers with bars between them."""
+    return "|" in text and all(finite_number(part.strip()) is not None for part in text.split("|"))
+
+
+def _written_form(texts: Iterable[str]) -> str | None:
+    """Return how numbers are written for people, if all texts are; None: some are no numbers.
+
+    Examples
+    --------
+    >>> _written_form(["3,5", "0,25"]), _written_form(["12 %", "7%"])
+    ('is a number with a decimal comma', 'is a percentage')
+    >>> _written_form(["1,234", "1,234,567.5"]), _written_form(["12 kg", "7 kg"]), _written_form(["1st", "2nd"])
+    ('is a number with signs between the thousands', 'is a number with a unit', None)
+    """
+    texts = list(texts)
+    if all(_GROUPED.fullmatch(text) or _COMMA.fullmatch(text) for text in texts):
+        grouped = all(_GROUPED.fullmatch(text) for text in texts)
+        return (
+            "is a number with signs between the thousands" if grouped else "is a number with a decimal comma"
+        )
+    if all(_PERCENT.fullmatch(text) for text in texts):
+        return "is a percentage"
+    units = [_UNIT.fullmatch(text) for text in texts]
+    if all(units) and len({found[len(found.groups())] for found in units if found is not None}) == 1:
+        return "is a number with a unit"
+    return None
+
+
+def _are_days(numbers: Collection[str]) -> bool:
+    """Return whether all numbers are days, written as 20260131."""
+    return len(numbers) > 1 and all(
+        len(cell) == 8
+        and "1900" <= cell[:4] < "2100"
+        and "01" <= cell[4:6] <= "12"
+        and "01" <= cell[6:] <= "31"
+        for cell in numbers
+    )

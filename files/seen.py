@@ -1,0 +1,181 @@
+"""Columns as one pass over a file sees them: counts and distinct cells, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from quercus.files.table import FileColumn, FileTable
+from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
+from quercus.specification.written_labels import finite_number
+
+MOST_DISTINCT: Final = 10_000
+"""Distinct cells that are kept of a column."""
+ALL_DISTINCT: Final = 1_000_000
+"""Distinct cells that are kept of all columns, but for those that a column's names need."""
+
+
+@dataclass
+class SeenColumn:
+    """A column: its cells by their text as it stands in the file, numbers apart from other texts.
+
+    Parameters
+    ----------
+    column
+        As the file declares it.
+    position
+        Its index in the table.
+    most
+        Distinct cells that are kept of numbers, and of texts.
+
+    Attributes
+    ----------
+    known
+        Number of cells with a value.
+    numbers
+        Distinct cells that are numbers, with the line of the first, in the order of the file.
+    texts
+        Distinct other cells, with the line of the first and their count.
+    at_full
+        Number of cells with a value when the first one was not kept; 0: all are kept.
+    other_texts
+        Number of cells that are texts, and are not kept.
+    """
+
+    column: FileColumn
+    position: int
+    most: int
+    known: int = 0
+    numbers: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, list[int]] = field(default_factory=dict)
+    at_full: int = 0
+    other_texts: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return self.column.name
+
+    def see(self, cell: str, line: int) -> None:
+        """Take a cell in."""
+        self.known += 1
+        if cell in self.numbers:
+            return
+        text = self.texts.get(cell)
+        if text is not None:
+            text[1] += 1
+        elif finite_number(cell) is not None:
+            if len(self.numbers) < self.most:
+                self.numbers[cell] = line
+            else:
+                self.at_full = self.at_full or self.known
+        elif len(self.texts) < self.most:
+            self.texts[cell] = [line, 1]
+        else:
+            self.at_full = self.at_full or self.known
+            self.other_texts += 1
+
+    @property
+    def text_cells(self) -> int:
+        """Number of cells that are no numbers."""
+        return self.other_texts + sum(count for _, count in self.texts.values())
+
+    @property
+    def sampled(self) -> int:
+        """Number of cells with a value among which the distinct ones are counted."""
+        return self.at_full - 1 if self.at_full else self.known
+
+    @property
+    def values(self) -> list[str]:
+        """The distinct cells that are kept."""
+        return [*self.numbers, *self.texts]
+
+    @property
+    def is_numeric(self) -> bool:
+        """True if all cells with a value are numbers, and there is one."""
+        return bool(self.numbers) and not self.texts
+
+    def line_of(self, cell: str) -> int:
+        """Return the line on which a kept cell comes first."""
+        return self.numbers[cell] if cell in self.numbers else self.texts[cell][0]
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """A file: its columns, the number of rows, and what holds in every row.
+
+    ``same`` maps a column to an earlier one with the same cells. Each value of a column in ``telling`` comes with one
+    class only.
+    """
+
+    table: FileTable
+    columns: tuple[SeenColumn, ...]
+    rows: int
+    same: Mapping[str, str]
+    telling: frozenset[str] = frozenset()
+
+    def column(self, name: str) -> SeenColumn:
+        """Return a column by its name."""
+        return self.columns[self.table.names.index(name)]
+
+
+def see_table(
+    table: FileTable,
+    wanted: Iterable[int] | None = None,
+    class_at: int | None = None,
+    most_rows: int | None = None,
+) -> SeenTable:
+    """Read a file once.
+
+    Parameters
+    ----------
+    table
+        The file.
+    wanted
+        Columns to look at; the others are seen without cells. None: all.
+    class_at
+        The column of the class; None: no column holds it.
+    most_rows
+        Reading ends after one row more.
+    """
+    size = len(table.columns)
+    most = max(MAX_VALUES + 1, min(MOST_DISTINCT, ALL_DISTINCT // max(1, size)))
+    columns = tuple(SeenColumn(column, k, most) for k, column in enumerate(table.columns))
+    looked_at = range(size) if wanted is None else sorted(wanted)
+    seen = [(k, columns[k].see) for k in looked_at]
+    groups, rows = [list(looked_at)], 0
+    telling: dict[int, dict[str, str]] = {k: {} for k in looked_at if class_at is not None and k != class_at}
+    for record in table:
+        rows += 1
+        cells, line = record.cells, record.line
+        for k, see in seen:
+            cell = cells[k]
+            if cell is not None:
+                see(cell, line)
+        if groups:
+            groups = _same_still(groups, cells)
+        if telling and class_at is not None and (klass := cells[class_at]) is not None:
+            for k in [k for k, known in telling.items() if not _tells(known, cells[k], klass)]:
+                del telling[k]
+        if most_rows is not None and rows > most_rows:
+            break
+    same = {table.names[k]: table.names[group[0]] for group in groups for k in group[1:]} if rows > 1 else {}
+    tell = frozenset(table.names[k] for k, known in telling.items() if len(set(known.values())) > 1)
+    return SeenTable(table, columns, rows, same, tell)
+
+
+def _tells(known: dict[str, str], cell: str | None, klass: str) -> bool:
+    """Return whether each value of a column, of which there are few, has come with one class."""
+    return cell is None or (known.setdefault(cell, klass) == klass and len(known) <= MAX_CLASSES)
+
+
+def _same_still(groups: list[list[int]], cells: Sequence[str | None]) -> list[list[int]]:
+    """Return the groups of columns that have been the same in all rows, and still are in the row of these cells."""
+    left: list[list[int]] = []
+    for group in groups:
+        parts: dict[str | None, list[int]] = {}
+        for k in group:
+            parts.setdefault(cells[k], []).append(k)
+        left.extend(part for part in parts.values() if len(part) > 1)
+    return left
