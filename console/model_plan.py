@@ -95,7 +95,10 @@ def guess_file(table: FileTable) -> FileGuess:
         )
     columns = tuple(map(_uploaded_column, look_at(seen, Choices())))
     return FileGuess(
-        columns, _likely_class(table), seen.rows, tuple(f"line {each.line} {each.says}." for each in table.doubts)
+        columns,
+        _likely_class(table),
+        seen.rows,
+        tuple(f"line {each.line} {each.says}." for each in table.doubts),
     )
 
 
