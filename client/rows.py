@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,7 @@ class RowEncoder:
         self.attributes: tuple[Attribute, ...] = tuple(specification.attributes)
         self.names = [attribute.name for attribute in self.attributes]
         self._known = set(self.names)
+        self._cells_of = operator.itemgetter(*self.names)
         self._indices = [
             {value: float(i) for i, value in enumerate(a.values)} if isinstance(a, Nominal) else None
             for a in self.attributes
@@ -235,6 +237,13 @@ class RowEncoder:
             )
 
     def _row_cells(self, row: Any, number: int) -> Sequence[Any]:
+        if type(row) is dict and len(row) >= len(self.names) > 1:
+            try:
+                cells: tuple[Any, ...] = self._cells_of(row)  # of most rows: every attribute is there
+            except KeyError:
+                pass
+            else:
+                return cells
         if isinstance(row, Mapping):
             if not row.keys() <= self._known and not self._known <= row.keys():
                 unknown = [key for key in row if key not in self._known]

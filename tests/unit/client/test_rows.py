@@ -132,7 +132,7 @@ def test_what_is_no_attribute_is_left_out_of_a_row_that_is_whole() -> None:
 def test_frames_that_cannot_be_read_are_refused_in_words() -> None:
     with pytest.raises(InvalidArgument, match="not computed yet: call its collect"):
         list(row_chunks(pl.LazyFrame({"size": [1]}), 10))
-    with pytest.raises(InvalidArgument, match="two columns of the frame have the name"):
+    with pytest.raises(InvalidArgument, match="two columns of the frame have the name 'size'"):
         list(row_chunks(pd.DataFrame([[1, 2]], columns=["size", "size"]), 10))
 
 
