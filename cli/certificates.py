@@ -7,7 +7,7 @@ from quercus.server.gate.certificate_dates import certificate_end, expiry_warnin
 
 
 def warn_of_certificate(cert: str, key: str) -> None:
-    """Print a warning if the certificate in these files has expired or soon does; nothing if there is none, or no pair."""
+    """Print a warning if the certificate in these files has expired or soon does."""
     if not cert:
         return
     try:
