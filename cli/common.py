@@ -253,6 +253,7 @@ def model_json(model: Model) -> dict[str, Any]:
         "lag": model.lag,
         "lag_s": model.lag_s,
         "accuracy": accuracy_json(model.accuracy),
+        "average_confidence": model.average_confidence and asdict(model.average_confidence),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quercus.cli.certificates import warn_of_certificate
 from quercus.cli.common import DEFAULT_SERVER, ServerOption, err, needs_extra, out
 from quercus.cli.options import option
 from quercus.specification import console as parameters
@@ -89,6 +90,7 @@ def console(
         send_delay_s=send_delay_s,
         lease_s=lease_s,
     )
+    warn_of_certificate(config.tls_cert, config.tls_key)
     listening = listen(config)
     if config.access == "open" and not config.on_loopback:
         err.print(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from quercus.cli.certificates import warn_of_certificate
 from quercus.cli.common import DEFAULT_SERVER, ServerOption, connect, err, needs_extra, out
 from quercus.cli.options import secret_of
 from quercus.specification.hosts import is_loopback
@@ -85,6 +86,7 @@ def label_studio(
     config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)
     with connect(server) as client:
         client.get_model(model)  # report errors of server, token or name now
+    warn_of_certificate(tls_cert, tls_key)
     listening = listen(host, port)
     where = f"[{host}]" if ":" in host else host
     url = f"{'https' if tls_cert else 'http'}://{where}:{listening.getsockname()[1]}"

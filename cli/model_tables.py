@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Column, Table
 from rich.text import Text
@@ -11,6 +11,7 @@ from quercus.cli.common import accuracy_text, attribute_text, lag_text, out
 from quercus.client import algorithms
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
+from quercus.client.words import ASKED_ARE_HARDEST, confidence_text
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning
 
@@ -66,6 +67,7 @@ def print_model(model: Model) -> None:
         ),
         ("tree", f"version {model.tree_version}, {lag_text(model)}"),
         ("accuracy", accuracy_text(model.accuracy)),
+        *_words_on_accuracy(model),
     ]
     for key, value in rows:
         grid.add_row(key, Text(str(value)))
@@ -75,6 +77,15 @@ def print_model(model: Model) -> None:
         attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
     out.print()
     out.print(attributes)
+
+
+def _words_on_accuracy(model: Model) -> Iterator[tuple[str, str]]:
+    """Yield what the accuracy leaves out: whether the rows are the hardest, and the estimate for all of them."""
+    if model.accuracy is not None and model.queries_answered:
+        yield "", f"({ASKED_ARE_HARDEST})"
+    if model.average_confidence is not None:
+        yield "on all rows", confidence_text(model.average_confidence)
+        yield "", f"(to measure it: quercus classify {model.name} FILE --class COLUMN)"
 
 
 def _pruning_text(pruning: Pruning | None) -> str:

@@ -115,7 +115,8 @@ def open_keyboard(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys
 
     from blessed import Terminal  # noqa: PLC0415  (other commands need none)
 
-    terminal = Terminal()
+    # Keys are read and nothing is styled: a terminal that would be asked what it can show may answer no queries at all
+    terminal = Terminal(force_styling=None)
     keyboard = Keys(terminal, on_return, on_tick)
 
     def take_back(*_: object) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 import typer
 
 from quercus.cli.common import err, fail
 from quercus.client.durable import replace_durably, sync_folder
-
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Errors of a file that cannot grow."""
+from quercus.files.errors import NO_ROOM
 
 
 def refuse_existing(file: Path, force: bool) -> None:
@@ -52,7 +49,7 @@ def written_whole(file: Path) -> Iterator[Path]:
     try:
         yield part
     except OSError as error:
-        if error.errno in _FULL:  # a library's error names no file
+        if error.errno in NO_ROOM:  # a library's error names no file
             fail(f"cannot write {file}: {os.strerror(error.errno)}")
         raise
     else:

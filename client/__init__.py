@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Rival,
     )
     from quercus.client.results import (
+        AverageConfidence,
         Between,
         Caller,
         Classification,
@@ -69,6 +70,7 @@ __all__ = [
     "AnswerFilter",
     "AnswerReport",
     "AttributeView",
+    "AverageConfidence",
     "Between",
     "BufferFull",
     "Caller",
@@ -179,6 +181,7 @@ _HOMES = {
         "Caller",
         "Classification",
         "Classifications",
+        "AverageConfidence",
         "Evidence",
         "GrowerMember",
         "Instance",

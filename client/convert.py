@@ -21,6 +21,7 @@ from quercus.client.messages import filled
 from quercus.client.query_results import CommitteeReason, ForestReason, Lease, Query, Reason, Rival
 from quercus.client.results import (
     AccuracyBlock,
+    AverageConfidence,
     Caller,
     Evidence,
     GrowerMember,
@@ -191,6 +192,9 @@ def model_from_proto(message: model_pb2.Model) -> Model:
         uid=message.uid,
         accuracy=recent_accuracy(message.accuracy) if message.HasField("accuracy") else None,
         settled=message.settled if message.HasField("settled") else None,
+        average_confidence=AverageConfidence(message.average_confidence.rows, message.average_confidence.mean)
+        if message.HasField("average_confidence")
+        else None,
     )
 
 

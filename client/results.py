@@ -107,12 +107,25 @@ class RecentAccuracy:
 
 
 @dataclass(frozen=True)
+class AverageConfidence:
+    """How right a model takes itself to be: the mean probability of the classes that it predicts for its rows.
+
+    It needs no labels: an estimate of the accuracy on all rows, as right as the probabilities are.
+    ``rows``: number of rows; of more than 1,000, so many evenly spread ones.
+    """
+
+    rows: int
+    mean: float
+
+
+@dataclass(frozen=True)
 class Model:
     """The current state of a model on the server.
 
     ``lag_s``: seconds that the oldest event that the tree does not contain has been in the log.
     ``uid``: identity of the model, which differs from that of a later model of the same name.
     ``accuracy``: accuracy of its recent predictions, None if not known.
+    ``average_confidence``: how right it takes itself to be on all rows, None if not known.
     ``settled``: no split is contested and every leaf has a labelled row; None if the model makes queries anyway, or if
     this is not known.
     """
@@ -133,6 +146,7 @@ class Model:
     uid: str = ""
     accuracy: RecentAccuracy | None = None
     settled: bool | None = None
+    average_confidence: AverageConfidence | None = None
 
     @property
     def budget(self) -> int:

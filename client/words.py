@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quercus.client.results import AverageConfidence
+from quercus.specification.shares import percent_text
+
+ASKED_ARE_HARDEST: Final = (
+    "rows that were asked about are the hardest: on all rows the accuracy is usually higher"
+)
 TERMS: Final = {
     "query": "A row whose label the model wants. It is yours until you answer it, give it back, or the lease ends.",
     "plausibility": (
@@ -78,3 +84,14 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     if len(groups["open"]) == 1 and not groups["less plausible"]:
         return f"It is known to be {groups['open'][0]}."
     return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items() if names)
+
+
+def confidence_text(own: AverageConfidence) -> str:
+    """Return how right a model takes itself to be, in words.
+
+    Examples
+    --------
+    >>> confidence_text(AverageConfidence(178, 0.85214))
+    '85.2 % right by its own estimate, the mean over 178 rows'
+    """
+    return f"{percent_text(own.mean, 1)} right by its own estimate, the mean over {own.rows:,} rows"

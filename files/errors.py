@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import Final
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Numbers of the errors of a file that cannot grow; those of a library name no file."""
 
 
 class FileWarning(UserWarning):

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 from quercus.client.errors import AlreadyExists, InvalidArgument, QuercusError, RejectedRows
 from quercus.client.pushing import WINDOW_BATCHES
 from quercus.files.displays import DisplayColumn, display_of
-from quercus.files.errors import FileError
+from quercus.files.errors import NO_ROOM, FileError
 from quercus.files.labels import LabelFile
 from quercus.files.schema import Binding
 from quercus.files.table import FileRecord, FileTable
@@ -221,9 +221,19 @@ class FilePush:
         return FileError(table.path, reason, record.line)
 
 
-def open_rejected(path: Path) -> IO[str]:
-    """Open a file of refused rows anew."""
+@contextmanager
+def open_rejected(path: Path) -> Iterator[IO[str]]:
+    """Open a file of refused rows anew.
+
+    Raises
+    ------
+    FileError
+        When it cannot be opened, or has no room: the push ends, since nobody would be told of the rows that follow.
+    """
     try:
-        return path.open("w", encoding="utf-8", newline="")
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            yield stream
     except OSError as error:
+        if error.errno not in NO_ROOM and error.filename != str(path):  # of something else
+            raise
         raise FileError(path, f"cannot be written: {error.strerror}") from None

@@ -244,6 +244,11 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         with self._database.read() as connection:
             return models.read_names(connection)
 
+    def key_of(self, name: str) -> int:
+        """Return the `ModelRecord.key` of a model, damaged or not; no other model has it, or will have it."""
+        with self._database.read() as connection:
+            return find_key(connection, name)
+
     def find_damage(self, name: str, contents: ContentReader) -> str:
         """Return the first damage of a model, read as the service reads it; empty: none. It reads all of the model."""
         with self._database.read(unhurried=True) as connection:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Respecified,
         grow,
     )
+    from quercus.trees.learners.average_confidence import AverageConfidence, spread_rows
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
     from quercus.trees.learners.entropy_model import BeliefEntropyModel
     from quercus.trees.learners.forest import ForestModel
@@ -71,6 +72,7 @@ _PLACES = {
     "growth.sample": ["Sample"],
     "growth.saved": ["SavedEvidence", "restored_state", "saved_evidence"],
     "growth.stream": ["Answered", "Corrected", "GrowthState", "Observed", "Refused", "Respecified", "grow"],
+    "learners.average_confidence": ["AverageConfidence", "spread_rows"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
     "learners.entropy_model": ["BeliefEntropyModel"],
     "learners.forest": ["ForestModel"],
@@ -111,6 +113,7 @@ __all__ = [
     "THRESHOLD_SIDES",
     "AccuracyBlock",
     "Answered",
+    "AverageConfidence",
     "BeliefEntropyModel",
     "Between",
     "ChosenRow",
@@ -164,6 +167,7 @@ __all__ = [
     "saved_forest",
     "served_forest",
     "split_names",
+    "spread_rows",
     "to_dot",
     "to_svg",
     "to_text",

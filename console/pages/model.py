@@ -9,6 +9,7 @@ from quercus.client.algorithms import algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
+from quercus.client.words import ASKED_ARE_HARDEST, confidence_text
 from quercus.console.draw.accuracy import accuracy_picture, accuracy_text, block_rows
 from quercus.console.pages.models import growth_state
 from quercus.console.web import number_text, render_page, session_of
@@ -43,6 +44,8 @@ async def model(request: Request) -> Response:
         attributes=[_attribute_row(each) for each in shown.specification.attributes[:MAX_ATTRIBUTES]],
         accuracy=accuracy_picture(shown.accuracy) if shown.accuracy and shown.accuracy.rows else None,
         accuracy_said=_accuracy_text(shown),
+        asked_are_hardest=ASKED_ARE_HARDEST if shown.queries_answered else "",
+        confidence=confidence_text(shown.average_confidence) if shown.average_confidence else "",
         accuracy_rows=block_rows(shown.accuracy) if shown.accuracy else (),
         more=max(0, len(shown.specification.attributes) - MAX_ATTRIBUTES),
     )

@@ -782,6 +782,7 @@ class Model(_message.Message):
     UID_FIELD_NUMBER: _builtins.int
     ACCURACY_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
+    AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}"""
     sequence_committed: _builtins.int
@@ -819,6 +820,10 @@ class Model(_message.Message):
     def accuracy(self) -> Global___RecentAccuracy:
         """Recent accuracy of the newest trees; absent if unknown."""
 
+    @_builtins.property
+    def average_confidence(self) -> Global___AverageConfidence:
+        """How right the newest trees take themselves to be on all rows; absent if there are no rows or it is unknown."""
+
     def __init__(
         self,
         *,
@@ -838,16 +843,44 @@ class Model(_message.Message):
         uid: _builtins.str = ...,
         accuracy: Global___RecentAccuracy | None = ...,
         settled: _builtins.bool | None = ...,
+        average_confidence: Global___AverageConfidence | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
+
+@_typing.final
+class AverageConfidence(_message.Message):
+    """Mean pignistic probability of the classes that the newest trees predict, with or without labels: an estimate of the
+    accuracy on all rows that is as right as the probabilities are.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    """Number of rows; of more than 1,000, so many evenly spread ones."""
+    mean: _builtins.float
+    def __init__(
+        self,
+        *,
+        rows: _builtins.int = ...,
+        mean: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mean", b"mean", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AverageConfidence: _TypeAlias = AverageConfidence  # noqa: Y015
 
 @_typing.final
 class RecentAccuracy(_message.Message):
@@ -913,19 +946,23 @@ class GrowthReport(_message.Message):
 
     ACCURACY_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
+    AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     settled: _builtins.bool
     """See Model."""
     @_builtins.property
     def accuracy(self) -> Global___RecentAccuracy: ...
+    @_builtins.property
+    def average_confidence(self) -> Global___AverageConfidence: ...
     def __init__(
         self,
         *,
         accuracy: Global___RecentAccuracy | None = ...,
         settled: _builtins.bool | None = ...,
+        average_confidence: Global___AverageConfidence | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "settled", b"settled"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "settled", b"settled"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015

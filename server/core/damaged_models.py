@@ -15,12 +15,15 @@ _log = logging.getLogger(__name__)
 MOST_NAMED: Final = 100
 SOUND_FOR_S: Final = 60.0
 """A model that was found to be sound is not checked again for this time: a check reads all of it."""
+_GONE, _UNKNOWN = 0, -1
+"""Keys of no model."""
 
 
 class DamagedModels:
     """The models whose damage was noticed, each reported once in the log.
 
-    A model comes in when a list or a call cannot read what is stored of it, and goes when it is deleted.
+    A model comes in when a list or a call cannot read what is stored of it. It is known by its key: another one of its
+    name, made anew through this server or another, is well until something of its own cannot be read.
 
     Parameters
     ----------
@@ -31,45 +34,63 @@ class DamagedModels:
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]]) -> None:
         self._store = store
         self._read = read
-        self._reasons: dict[str, str] = {}
-        self._sound_until: dict[str, float] = {}
+        self._found: dict[str, tuple[int, str]] = {}
+        self._sound_until: dict[int, float] = {}
         self._checking = asyncio.Lock()
 
     @property
     def reasons(self) -> dict[str, str]:
         """The damage of each model, by its name; at most `MOST_NAMED`."""
-        return dict(sorted(self._reasons.items())[:MOST_NAMED])
+        return {name: reason for name, (_, reason) in sorted(self._found.items())[:MOST_NAMED]}
 
-    def __contains__(self, model: str) -> bool:
-        return model in self._reasons
+    def forget_deleted(self) -> None:
+        """Forget models that are no longer there, whichever server deleted them. For threads that read the store."""
+        for name, (key, _) in list(self._found.items()):
+            if self._key_of(name) not in {key, _UNKNOWN}:
+                self._found.pop(name, None)
 
-    def note_damage(self, model: str, reason: str) -> None:
-        """Report a damaged model. Safe for threads."""
-        if model not in self._reasons:
-            self._reasons[model] = reason
+    def has_damage(self, model: str, key: int) -> bool:
+        """Return whether damage of the model was noticed; `key` is its `ModelRecord.key`."""
+        return self._found.get(model, (0, ""))[0] == key
+
+    def note_unreadable(self, model: str, error: Exception) -> None:
+        """Check and report a model that cannot be read. For threads that read the store."""
+        key = self._key_of(model)
+        if key > 0 and not self.has_damage(model, key):
+            self._note_damage(model, key, find_damage(self._store, model) or str(error))
+
+    def _note_damage(self, model: str, key: int, reason: str) -> None:
+        if not self.has_damage(model, key):
+            self._found[model] = key, reason
             _log.error(
                 "model %s is damaged, and is not served: %s; quercus check tells more, restore a backup",
                 model,
                 reason,
             )
 
-    def forget_model(self, model: str) -> None:
-        """Forget a model that was deleted: another may have its name."""
-        self._reasons.pop(model, None)
-        self._sound_until.pop(model, None)
-
     async def find_damage(self, model: str) -> str:
         """Check a model that a call could not read; return what is damaged, empty if nothing is."""
-        if model in self._reasons:
-            return self._reasons[model]
-        async with self._checking:  # one at a time: it reads all of the model
-            if model not in self._reasons and time.monotonic() >= self._sound_until.get(model, 0.0):
-                found = await self._read(find_damage, self._store, model)
-                if found:
-                    self.note_damage(model, found)
-                else:
-                    self._sound_until[model] = time.monotonic() + SOUND_FOR_S
-        return self._reasons.get(model, "")
+        key = await self._read(self._key_of, model)
+        if key <= 0:
+            return ""
+        if not self.has_damage(model, key):
+            async with self._checking:  # one at a time: it reads all of the model
+                if not self.has_damage(model, key) and time.monotonic() >= self._sound_until.get(key, 0.0):
+                    found = await self._read(find_damage, self._store, model)
+                    if found:
+                        self._note_damage(model, key, found)
+                    else:
+                        self._sound_until[key] = time.monotonic() + SOUND_FOR_S
+        return self._found[model][1] if self.has_damage(model, key) else ""
+
+    def _key_of(self, model: str) -> int:
+        """Read the key of a model; `_GONE` where there is none of this name."""
+        try:
+            return self._store.key_of(model)
+        except NotFound:
+            return _GONE
+        except StorageError:  # of the store, as a lost connection
+            return _UNKNOWN
 
 
 def find_damage(store: Store, model: str) -> str:

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import ssl
+import time
+from datetime import UTC, datetime
 from typing import Final
 
 EXPIRED: Final = 10
 """OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED."""
+
+WARNED_S: Final = 14 * 86_400.0
+"""Seconds before a certificate expires in which a program that shows it says so."""
+
+
+def expiry_warning(cert: str, end: float) -> str:
+    """Return a warning of a certificate that expires at `end`, as of `certificate_end`; empty if there is time.
+
+    Examples
+    --------
+    >>> expiry_warning("wine.pem", 0.0), expiry_warning("wine.pem", time.time() + 15 * 86_400)
+    ('the certificate wine.pem has expired, and clients refuse it', '')
+    """
+    if not end:
+        return f"the certificate {cert} has expired, and clients refuse it"
+    if end < time.time() + WARNED_S:
+        return f"the certificate {cert} expires on {datetime.fromtimestamp(end, UTC).date()}"
+    return ""
 
 
 def certificate_end(cert: str, key: str) -> float:

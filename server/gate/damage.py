@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from grpc import aio
 
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.gate.guard import named_models
-from quercus.server.gate.handlers import Handler, WrappedHandlers, wrap_handler
+from quercus.server.gate.handlers import Handler, WrappingInterceptor, wrap_handler
 from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import is_out_of_memory, to_failure
 from quercus.storage import CorruptStore
@@ -20,7 +20,7 @@ from quercus.storage import CorruptStore
 _READING: Final = ("/quercus.v1.", "/inference.")
 
 
-class DamageInterceptor(aio.ServerInterceptor):
+class DamageInterceptor(WrappingInterceptor):
     """Explain errors that no call should have by damage of the model that the request names.
 
     It stands behind the guard, next to the services.
@@ -31,16 +31,8 @@ class DamageInterceptor(aio.ServerInterceptor):
     """
 
     def __init__(self, damaged: DamagedModels) -> None:
+        super().__init__()
         self._damaged = damaged
-        self._wrapped = WrappedHandlers(self._wrap_handler)
-
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
-    ) -> Handler:
-        """Wrap the handler of the method."""
-        return self._wrapped.get_wrapped(
-            handler_call_details.method, await continuation(handler_call_details)
-        )
 
     def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         if not method.startswith(_READING):

@@ -6,20 +6,20 @@ import asyncio
 import inspect
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
 from google.rpc import code_pb2
 from grpc import aio
 
-from quercus.server.gate.handlers import Handler, WrappedHandlers, wrap_handler
+from quercus.server.gate.handlers import Handler, WrappingInterceptor, wrap_handler
 from quercus.server.wire.errors import GrpcStatus, grpc_status, is_out_of_memory, to_failure
 
 _log = logging.getLogger(__name__)
 
 
-class ErrorInterceptor(aio.ServerInterceptor):
+class ErrorInterceptor(WrappingInterceptor):
     """Turn every exception of a handler into a status with details.
 
     An exception that no servicer is expected to raise is a bug: it is logged with its trace under a reference, and the
@@ -28,7 +28,7 @@ class ErrorInterceptor(aio.ServerInterceptor):
     """
 
     def __init__(self) -> None:
-        self._wrapped = WrappedHandlers(self._wrap_handler)
+        super().__init__()
         self._streams = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -45,14 +45,6 @@ class ErrorInterceptor(aio.ServerInterceptor):
     def has_streams(self) -> bool:
         """True if a stream to a client is open."""
         return self._streams > 0
-
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
-    ) -> Handler:
-        """Wrap the handler of the method."""
-        return self._wrapped.get_wrapped(
-            handler_call_details.method, await continuation(handler_call_details)
-        )
 
     def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         read, write = handler.request_deserializer, handler.response_serializer

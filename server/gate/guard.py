@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc import aio
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.core.service_core import ServiceCore
@@ -24,7 +23,7 @@ from quercus.server.gate.access import (
     short_name,
 )
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
-from quercus.server.gate.handlers import Handler, WrappedHandlers, metadata_of, wrap_handler
+from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader
 from quercus.server.gate.observing import PATIENT
 from quercus.server.gate.strangers import ProbeReadings
@@ -56,7 +55,7 @@ class CallerLimits:
     memory: MemoryWatch
 
 
-class Guard(aio.ServerInterceptor):
+class Guard(WrappingInterceptor):
     """Interceptor that checks the token of every call and the models of every message, and bounds callers.
 
     Parameters
@@ -67,12 +66,12 @@ class Guard(aio.ServerInterceptor):
     """
 
     def __init__(self, core: ServiceCore, authority: TokenAuthority | None, bounds: CallerLimits) -> None:
+        super().__init__()
         self._core = core
         self._authority = authority
         self._bounds = bounds
         self._audit = AuditLog(core, needs_tokens=authority is not None)
         self._probes = ProbeReadings()
-        self._wrapped = WrappedHandlers(self._wrap_handler)
         self._refusing: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -80,7 +79,7 @@ class Guard(aio.ServerInterceptor):
     ) -> Handler:
         """Wrap the handler of the method; of a call that is refused here, gRPC reads no message."""
         method = handler_call_details.method
-        handler = self._wrapped.get_wrapped(method, await continuation(handler_call_details))
+        handler = await super().intercept_service(continuation, handler_call_details)
         if handler is None or method.startswith(OPEN_PREFIX):
             return handler
         try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
+from grpc import aio
 
 Handler = Any  # grpc.RpcMethodHandler: untyped in grpcio
 Behaviour = Any  # a coroutine function or an asynchronous generator function of request(s) and context
@@ -15,26 +17,27 @@ Serialize = Callable[[Any], bytes]
 Codecs = tuple[Deserialize | None, Serialize | None]
 
 
-class WrappedHandlers:
-    """Wrapped handlers by method, each made once: methods are few, calls are many.
+class WrappingInterceptor(aio.ServerInterceptor, ABC):
+    """An interceptor that puts something around each method, once: methods are few, calls are many."""
 
-    Parameters
-    ----------
-    wrap : makes the wrapped handler of a method and its handler.
-    """
-
-    def __init__(self, wrap: Callable[[str, Handler], Handler]) -> None:
-        self._wrap = wrap
+    def __init__(self) -> None:
         self._made: dict[tuple[str, bool], tuple[Handler, Handler]] = {}
 
-    def get_wrapped(self, method: str, handler: Handler) -> Handler:
-        """Return the wrapped handler; None for None, a method that the server does not have."""
+    @abstractmethod
+    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the wrapped handler of a method."""
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
+    ) -> Handler:
+        """Return the wrapped handler of the called method; None for one that the server does not have."""
+        method, handler = handler_call_details.method, await continuation(handler_call_details)
         if handler is None:
             return None
         key = method, handler.request_streaming  # one that refuses reads no request
         made = self._made.get(key)
         if made is None or made[0] is not handler:  # an interceptor further in may make one for every call
-            made = self._made[key] = (handler, self._wrap(method, handler))
+            made = self._made[key] = (handler, self._wrap_handler(method, handler))
         return made[1]
 
 

@@ -7,17 +7,16 @@ import logging
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import grpc
-from grpc import aio
 
 from quercus.server.gate.call import Call
-from quercus.server.gate.handlers import Handler, WrappedHandlers, metadata_of, wrap_handler
+from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.telemetry.logs import set_request_id
 from quercus.server.telemetry.metrics import Metrics
 
@@ -32,7 +31,7 @@ PATIENT: Final = frozenset({"LeaseQueries"})
 _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class Observer(aio.ServerInterceptor):
+class Observer(WrappingInterceptor):
     """The outermost interceptor.
 
     A client may name its request in the metadata ``x-request-id``; else it gets a name. It is in every line that
@@ -44,16 +43,8 @@ class Observer(aio.ServerInterceptor):
     """
 
     def __init__(self, metrics: Metrics) -> None:
+        super().__init__()
         self._metrics = metrics
-        self._wrapped = WrappedHandlers(self._wrap_handler)
-
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
-    ) -> Handler:
-        """Wrap the handler of the method."""
-        return self._wrapped.get_wrapped(
-            handler_call_details.method, await continuation(handler_call_details)
-        )
 
     def _wrap_handler(self, method: str, handler: Handler) -> Handler:
         calls = _ObservedMethod(self._metrics, method, handler)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import ssl
-import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import grpc
 
-from quercus.server.gate.certificate_dates import certificate_end
+from quercus.server.gate.certificate_dates import certificate_end, expiry_warning
 from quercus.server.wire.errors import BadStart
 
-WARNED_S: Final = 14 * 86_400.0
-"""Seconds before a certificate expires in which the server says so whenever it reads it."""
 _log = logging.getLogger(__name__)
 
 
@@ -90,13 +86,8 @@ def _end_of(cert: str, key: str) -> float:
         end = certificate_end(cert, key)
     except (OSError, ValueError):  # an extension that only a handshake refuses; only the metric is affected
         return 0.0
-    renewal = "renew the file, then send the server SIGHUP"
-    if not end:
-        _log.warning("the certificate %s has expired, and clients refuse it: %s", cert, renewal)
-    elif end < time.time() + WARNED_S:
-        _log.warning(
-            "the certificate %s expires on %s: %s", cert, datetime.fromtimestamp(end, UTC).date(), renewal
-        )
+    if text := expiry_warning(cert, end):
+        _log.warning("%s: renew the file, then send the server SIGHUP", text)
     return end
 
 

@@ -216,9 +216,10 @@ class LogFolder:
         grown = self._following.grown_trees(vocabulary)
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
+        following = self._following
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
-            fence=self.fence(), report=encode_report(self._following.accuracy, self._following.is_settled),
+            fence=self.fence(), report=encode_report(following.accuracy, following.is_settled, grown.confidence),
         )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None

@@ -16,6 +16,7 @@ from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
     AccuracyBlock,
+    AverageConfidence,
     MemoryForest,
     Query,
     SavedForest,
@@ -26,6 +27,7 @@ from quercus.trees import (
     restore_forest,
     saved_forest,
     served_forest,
+    spread_rows,
 )
 
 
@@ -68,7 +70,10 @@ class ForestEngine(IncrementalEngine):
         grown = super().grown_trees(vocabulary)
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is no tree")
-        return replace(grown, model=served_forest(self._forest, grown.model))
+        values = self._forest.evidence.values
+        theta = self._forest.theta(values[spread_rows(len(values))])
+        own = AverageConfidence.of(theta.argmax(axis=1), theta)
+        return replace(grown, model=served_forest(self._forest, grown.model), confidence=own)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:

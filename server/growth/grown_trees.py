@@ -9,7 +9,7 @@ from quercus.server.wire import snapshots
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.trees import encode_head
 from quercus.specification.model import Specification
-from quercus.trees import Edges, LearnedModel
+from quercus.trees import AverageConfidence, Edges, LearnedModel
 
 Names = tuple[tuple[str, ...], ...]
 
@@ -24,12 +24,14 @@ class GrownTrees:
     model : the trees.
     edges : inner edges in force of each attribute; none where numbers are split at thresholds.
     names : branch names of each attribute.
+    confidence : how right the trees take themselves to be on the rows of the log; None without rows.
     """
 
     specification: Specification
     model: LearnedModel
     edges: Edges
     names: Names
+    confidence: AverageConfidence | None = None
 
     @property
     def node_count(self) -> int:

@@ -24,12 +24,14 @@ from quercus.storage import Event, InstanceColumns, ModelRecord, Store
 from quercus.trees import (
     THRESHOLD_SIDES,
     AccuracyBlock,
+    AverageConfidence,
     Edges,
     LearnedModel,
     LoggedEvidence,
     UncertainValues,
     branch_names,
     count_rows,
+    spread_rows,
 )
 
 
@@ -85,7 +87,8 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
         if last == before.as_of:
             learner.begin_counting(before.model)
     grown = learner.grown_trees(store.vocabulary(task.model))
-    report = encode_report(learner.with_new_labels(accuracy_in(record.report)))
+    accuracy = learner.with_new_labels(accuracy_in(record.report))
+    report = encode_report(accuracy, confidence=grown.confidence)
     return LearnedTrees(grown.encode(), grown.node_count, report)
 
 
@@ -150,9 +153,10 @@ class RelearningEngine:
         """Return the trees of the folded events."""
         specification = self._evidence.specification
         edges: Edges = ((),) * len(specification.attributes)
-        return GrownTrees(
-            specification, self._evidence.learn_model(), edges, _branch_names_of(specification, vocabulary)
-        )
+        model, values = self._evidence.learn_model(), self._evidence.values
+        said = model.predict_cells(UncertainValues(values[spread_rows(len(values))]))
+        own = AverageConfidence.of(said.klass, said.pignistic)
+        return GrownTrees(specification, model, edges, _branch_names_of(specification, vocabulary), own)
 
 
 def _branch_names_of(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:

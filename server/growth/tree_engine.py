@@ -18,6 +18,7 @@ from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
     AccuracyBlock,
     Answered,
+    AverageConfidence,
     Corrected,
     GrowthState,
     Observed,
@@ -87,7 +88,8 @@ class IncrementalEngine:
         state, specification = self._state, self._specification
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
         self._grown = model
-        return GrownTrees(specification, model, state.edges, state.names(vocabulary))
+        own = AverageConfidence.of_tree(state.flat)
+        return GrownTrees(specification, model, state.edges, state.names(vocabulary), own)
 
     @property
     def strategy_name(self) -> str:

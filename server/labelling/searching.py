@@ -97,7 +97,7 @@ class QuerySearch:
 
     def _is_wanted(self, leasable: LeasableModel) -> bool:
         tags = self._options.filter.tags
-        if leasable.record.name in self._core.damaged:
+        if self._core.damaged.has_damage(leasable.record.name, leasable.record.key):
             return False
         return self._options.may_touch(leasable.record.name) and tags <= set(leasable.policy.tags)
 

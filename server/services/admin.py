@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
-from quercus.server.core.damaged_models import DamagedModels, find_damage
+from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
 from quercus.server.gate.throttle import resident_bytes
@@ -124,6 +124,7 @@ def _read_status(
     store: Store, damaged: DamagedModels, principal: Principal, status: admin_pb2.GetStatusResponse
 ) -> None:
     """Read the totals of the models that the caller may touch, and which of all have a head that cannot be read."""
+    damaged.forget_deleted()
     status.store_bytes = store.size_bytes()
     lag_s = 0.0
     for name in store.model_names():
@@ -133,8 +134,8 @@ def _read_status(
         except NotFound:
             continue
         except (StoreError, *UNREADABLE) as error:
-            if name not in damaged and not isinstance(error, StoreBusy):
-                damaged.note_damage(name, find_damage(store, name) or str(error))
+            if not isinstance(error, StoreBusy):
+                damaged.note_unreadable(name, error)
             continue
         if principal.may_touch(name):
             status.models += 1

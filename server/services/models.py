@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import empty_pb2
 
 from quercus.proto.v1 import model_pb2, model_pb2_grpc
-from quercus.server.core.damaged_models import DamagedModels, find_damage
+from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
 from quercus.server.labelling.answer_rules import ModelReplaced
@@ -82,7 +82,6 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         """Remove a model and all that belongs to it."""
         model = parse_model(request.name)
         await self._core.write(self._core.store.delete_model, model)
-        self._core.damaged.forget_model(model)
         self._core.catalogue.forget_model(model)
         return empty_pb2.Empty()
 
@@ -121,12 +120,12 @@ def _encode_records(
     """Yield models as they travel, without damaged ones and those that were deleted at this moment."""
     for record in records:
         try:
-            if record.name not in damaged:
+            if not damaged.has_damage(record.name, record.key):
                 yield encode_model(record, store.vocabulary(record.name))
         except NotFound:
             pass
         except (CorruptStore, *UNREADABLE) as error:
-            damaged.note_damage(record.name, find_damage(store, record.name) or str(error))
+            damaged.note_unreadable(record.name, error)
 
 
 def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:

@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quercus.proto.v1 import model_pb2
-from quercus.trees import AccuracyBlock
+from quercus.trees import AccuracyBlock, AverageConfidence
 
 
-def encode_report(accuracy: Iterable[AccuracyBlock], settled: bool | None = None) -> bytes:
-    """Return the report as it is stored; `settled`: whether the tree is settled, None if not known."""
+def encode_report(
+    accuracy: Iterable[AccuracyBlock],
+    settled: bool | None = None,
+    confidence: AverageConfidence | None = None,
+) -> bytes:
+    """Return the report as it is stored.
+
+    Parameters
+    ----------
+    accuracy
+        How right predictions were, the oldest block first.
+    settled
+        Whether the tree is settled; None if not known.
+    confidence
+        How right the trees take themselves to be; None if not known.
+    """
     blocks = [
         model_pb2.AccuracyBlock(
             rows=block.rows, precise_rows=block.precise_rows, right=block.right, expected=block.expected
@@ -17,7 +31,14 @@ def encode_report(accuracy: Iterable[AccuracyBlock], settled: bool | None = None
         for block in accuracy
     ]
     recent = model_pb2.RecentAccuracy(blocks=blocks)
-    return model_pb2.GrowthReport(accuracy=recent, settled=settled).SerializeToString()
+    own = (
+        None
+        if confidence is None
+        else model_pb2.AverageConfidence(rows=confidence.rows, mean=confidence.mean)
+    )
+    return model_pb2.GrowthReport(
+        accuracy=recent, settled=settled, average_confidence=own
+    ).SerializeToString()
 
 
 def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:

@@ -317,6 +317,28 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     assert (unwritable.returncode, "cannot write /nowhere/o.csv" in unwritable.stderr) == (1, True)
 
 
+def test_the_accuracy_on_asked_rows_is_not_that_on_all_rows(server: str, name: str) -> None:
+    rows = [[float(k % 19), float(k % 7)] for k in range(190)]
+    with Client(server) as client:
+        client.create_model(name, Specification([Numeric("x"), Numeric("y")], ["o", "s"], budget=25))
+        client.push(name, rows)
+        for query in client.queries(name, "ann", idle_s=5.0):
+            client.answer(query, "os"[float(query.values["x"]) > 9])  # type: ignore[arg-type]
+        client.wait_grown(name)
+        found, answers = client.get_model(name), client.classify(name, rows)
+    assert found.accuracy is not None
+    assert found.average_confidence is not None
+    assert 10 <= found.accuracy.rows < 25
+    shown = " ".join(quercus("models", "show", name, server=server).stdout.split())
+    assert f"right of the last {found.accuracy.rows} labels that came after a prediction" in shown
+    assert "(rows that were asked about are the hardest: on all rows the accuracy is usually higher)" in shown
+    mean = answers.pignistic.max(axis=1).mean()
+    assert f"on all rows {mean * 100:.1f} % right by its own estimate, the mean over 190 rows" in shown
+    assert f"quercus classify {name} FILE --class COLUMN" in shown
+    told = json.loads(quercus("models", "show", name, "--json", server=server).stdout)
+    assert told["average_confidence"] == {"rows": 190, "mean": pytest.approx(mean)}
+
+
 def test_tree_in_every_form(server: str, grown: str, tmp_path: Path) -> None:
     assert "by X" in quercus("tree", grown, server=server).stdout
     tree = json.loads(quercus("tree", grown, "--json", server=server).stdout)

@@ -167,6 +167,11 @@ def test_a_model_of_every_learner(serving: Serving, client: Client, name: str, w
         assert len(tree.members) == len(model.trees)
         for member, root in enumerate(model.trees):
             same(client.tree(name, member=member), root)
+    own, all_rows = client.get_model(name).average_confidence, client.classify(name, rows)
+    assert own is not None
+    assert own.rows == len(rows)
+    predicted = all_rows.pignistic[np.arange(len(rows)), all_rows.indices]
+    assert own.mean == pytest.approx(predicted.mean(), abs=1e-12)
     with Store.open(serving.store) as store:
         newest = store.snapshot(name)
         assert regrow_model(store, name, newest.as_of) == newest.data

@@ -118,6 +118,10 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
     page = ann.get(f"/m/{name}").text
     assert found is not None
     assert f"Accuracy {found.expected:.2f} on the last {found.rows} rows" in page
+    own = client.get_model(name).average_confidence
+    assert own is not None
+    assert f"On all rows: {own.mean * 100:.1f} % right by its own estimate, the mean over 140 rows" in page
+    assert "are the hardest" not in page  # nobody was asked
     assert page.count('class="curve accuracy"') == 1
     assert page.count('<th scope="row">50</th>') == sum(block.rows == 50 for block in found.blocks) > 0
 

@@ -342,6 +342,19 @@ def test_a_damaged_model_that_is_deleted_is_reported_no_more(
         assert "grown" in [each.name for each in client.models()]
 
 
+def test_a_model_that_another_server_made_anew_is_served(start_live: Callable[..., Any], copy: Path) -> None:
+    """This server noticed the damage of an earlier model of its name, and was told of no deletion."""
+    assert DamagedCell(copy, "model", "specification", "grown").damage(b"\xff")
+    live, other = start_live(copy, grower=False), start_live(copy, grower=False)
+    with Client(live.api.address) as client, Client(other.api.address) as second:
+        assert "grown" not in [each.name for each in client.models()]
+        assert list(client.status().damaged) == ["grown"]
+        second.delete_model("grown")
+        second.create_model("grown", client.get_model("well").specification)
+        assert "grown" in [each.name for each in client.models()]
+        assert client.status().damaged == {}
+
+
 def test_damaged_models_do_not_shorten_a_page(copy: Path) -> None:
     """A page with fewer models than it may have is taken for the last one."""
     assert DamagedCell(copy, "model", "budget", "forest").damage("damaged")
