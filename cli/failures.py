@@ -30,7 +30,7 @@ def wants_json(arguments: list[str]) -> bool:
     """
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     pairs = itertools.pairwise(options)
-    return "--json" in options or "--format=json" in options or ("--format", "json") in pairs
+    return "--json" in options or "--format=jsonl" in options or ("--format", "jsonl") in pairs
 
 
 def hints_of(error: Exception) -> list[str]:
