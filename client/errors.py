@@ -19,6 +19,7 @@ from quercus.client.unreachable import explain, is_rejected, is_transport
 from quercus.proto.v1 import instance_pb2
 
 if TYPE_CHECKING:
+    from quercus.client.labels import LabelLike
     from quercus.client.results import PushReport, Value
 
 
@@ -87,12 +88,14 @@ class RejectedRow:
     id : its id; empty if none was given, or none that is text.
     error : the error; it names the position, the attribute, the value and the bound.
     values : the values by attribute, as they were sent; ``None`` if the row could not be.
+    label : its label, as it was sent.
     """
 
     position: int | None
     id: str
     error: QuercusError
     values: Mapping[str, Value] | None = None
+    label: LabelLike = None
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from quercus.client.errors import (
     kind_of_code,
     refused_row,
 )
-from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
 from quercus.client.messages import filled
 from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification, Value
@@ -404,10 +404,11 @@ class PushState:
     def _rejected_row(self, batch: Batch, row: int, error: QuercusError) -> RejectedRow:
         position = None if batch.positions is None else batch.positions[row]
         name = batch.request.ids[row] if batch.request.ids else ""
-        values = (
-            None if self.specification is None else sent_values(batch.request.rows, row, self.specification)
-        )
-        return RejectedRow(position, name, error, values)
+        if self.specification is None:
+            return RejectedRow(position, name, error)
+        values = sent_values(batch.request.rows, row, self.specification)
+        label = sent_label(batch.request.labels, row, self.specification.classes)
+        return RejectedRow(position, name, error, values, label)
 
     def _tell_progress(self) -> None:
         if self._on_progress is not None:
@@ -480,6 +481,20 @@ def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -
         for each, value in values
         if not math.isnan(value)
     }
+
+
+def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> LabelLike:
+    """Return the label of one row of a message."""
+    kind, size = labels.WhichOneof("kind"), len(classes)
+    if kind == "list":
+        return label_from_proto(labels.list.labels[row], classes)
+    if kind == "sets":
+        mask = labels.sets.masks[row]
+        return frozenset(name for k, name in enumerate(classes) if mask >> k & 1)
+    if kind == "contours":
+        plausible = labels.contours.plausibilities[row * size : (row + 1) * size]
+        return dict(zip(classes, plausible, strict=True))
+    return None
 
 
 def is_final(error: Exception) -> bool:

@@ -55,9 +55,9 @@ class InstanceCalls(ModelCalls):
             Called after each acknowledgement.
         on_rejected
             Called with rows that are refused because of a wrong value, label, display or id: each with its position,
-            its id and its error. All other rows are stored. If omitted, the push ends at the first such row: the rows
-            before its message are stored, and none behind, except that of messages under way if its id is known with
-            other content.
+            its id and its error. All other rows are stored. If omitted, the push ends at the first such row, and the
+            rows before its message are stored. Messages behind it that are under way may be stored too if the server
+            refuses the row for its id.
 
         Raises
         ------
