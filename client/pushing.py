@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,16 +34,19 @@ from quercus.client.errors import (
 )
 from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
 from quercus.client.messages import filled
-from quercus.client.missing import is_missing
 from quercus.client.results import Floats, PushReport, Specification, Value
 from quercus.client.retrying import OUTAGE_S, Outage
-from quercus.client.rows import Chunk, RowEncoder, is_frame, pick_rows
+from quercus.client.rows import Chunk, RowEncoder, frame_of, pick_rows
 from quercus.client.transport import MAX_SEND_BYTES
 from quercus.proto.v1 import instance_pb2, values_pb2
 from quercus.specification.attributes import Nominal
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
+from quercus.specification.values import Spellings, canonical_cell, is_missing
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 WINDOW_BATCHES = 8
 """Most batches on their way at once."""
@@ -119,9 +122,10 @@ class Batcher:
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
-        self._given_labels = _by_class(labels, specification.classes) if is_frame(labels) else labels
+        frame = None if labels is None else frame_of(labels)
+        self._given_labels = labels if frame is None else _labels_of_frame(frame, specification.classes)
         is_many = labels is None or _is_matrix(self._given_labels)
-        self._label_source = None if is_many else _values_per_row(labels, "labels")
+        self._label_source = None if is_many else _values_per_row(self._given_labels, "labels")
         self._id_source = None if ids is None else _values_per_row(ids, "ids")
         self._display_source = None if displays is None else _values_per_row(displays, "displays")
         self._stale = False
@@ -240,7 +244,7 @@ class _Given:
 
     def part(self, start: int, stop: int) -> _Given:
         """Return the rows from ``start`` on, before ``stop``."""
-        chunk = Chunk(self.chunk.start + start, stop - start, self.chunk.rows[start:stop])
+        chunk = Chunk(self.chunk.start + start, stop - start, self.chunk.rows[start:stop], is_part=True)
         return self._map(chunk, lambda each: each[start:stop])
 
     def pick(self, kept: list[int]) -> _Given:
@@ -269,24 +273,28 @@ def _is_matrix(labels: object) -> bool:
     return isinstance(labels, np.ndarray) and labels.ndim == 2
 
 
-def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
-    """Return plausibilities (n, l) from a DataFrame with a column for each class."""
-    if set(frame.columns) != set(classes):
+def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats | list[Any]:
+    """Return plausibilities (n, l) from a frame with a column for each class, or the labels of its only column."""
+    spellings = Spellings(classes)
+    named = {spellings.of(canonical_cell(column) or ""): column for column in frame.columns}
+    if set(named) != set(classes):
+        if len(frame.columns) == 1:
+            return frame[frame.columns[0]].to_list()
         columns, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
-        raise invalid(
-            "labels", f"the columns of the DataFrame are {columns}; they must be the classes {names}"
-        )
+        raise invalid("labels", f"the columns of the frame are {columns}; they must be the classes {names}")
+    columns = [frame[named[name]].to_numpy() for name in classes]
     try:
-        plausibilities: Floats = frame[list(classes)].to_numpy(dtype=np.float64)
+        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
     except (TypeError, ValueError) as error:
-        raise invalid("labels", f"the DataFrame must hold plausibilities: {error}") from None
-    return plausibilities
+        raise invalid("labels", f"the frame must hold plausibilities: {error}") from None
 
 
 def _values_per_row(given: Any, name: str) -> Iterator[Any]:
     if isinstance(given, str | bytes | Mapping):
         raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
-    return iter(given)
+    return iter(
+        given.to_pylist() if hasattr(given, "to_pylist") else given
+    )  # Arrow's arrays yield its own scalars
 
 
 def _id_texts(taken: list[Any], start: int) -> Iterator[str]:

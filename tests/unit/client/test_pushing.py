@@ -287,5 +287,5 @@ def test_rows_of_arrays_and_frames_are_left_out_too() -> None:
 def test_what_is_wrong_with_all_rows_ends_a_push_in_any_case() -> None:
     frame = pd.DataFrame({"X": ["a", "b"]})
     batcher = Batcher("m", SPECIFICATION, None, None, row_by_row=True)
-    with pytest.raises(InvalidArgument, match="the DataFrame has no column 'y'"):
+    with pytest.raises(InvalidArgument, match="have no 'y'"):
         batcher.encode_chunk(next(row_chunks(frame, 10)))
