@@ -202,7 +202,7 @@ def answer_from_proto(message: query_pb2.Answer, classes: Sequence[str]) -> Answ
 
     return Answer(
         number=message.sequence,
-        instance=message.instance.split("/instances/", 1)[-1],
+        instance=convert.instance_of(message.instance),
         labeller=message.labeller,
         at=convert.to_datetime(message.create_time),
         kind=convert.enum_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),

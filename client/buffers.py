@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -13,9 +14,10 @@ from pathlib import Path
 from google.protobuf.message import Message
 
 from quercus.client.durable import sync_file, sync_folder
-from quercus.client.errors import BufferFull, InvalidArgument, invalid
+from quercus.client.errors import BufferFull, InvalidArgument, RejectedRows, Unavailable, invalid
 from quercus.client.pushing import Batch
 from quercus.proto.v1 import instance_pb2, model_pb2
+from quercus.specification.written_labels import write_label
 
 APPLICATION = 0x51425546
 """Application id that distinguishes these files from other SQLite databases."""
@@ -42,6 +44,8 @@ class Memory:
     """Specification of the model, if the buffer knows it."""
     uid = ""
     """Identity of the model, which differs from that of a later model of the same name; empty if not known."""
+    rejected_place = "and left the buffer"
+    """What became of refused rows, in words."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -60,6 +64,9 @@ class Memory:
         """Forget the first `count`: they are acknowledged."""
         self.size -= sum(batch.size_bytes for batch in self.batches[:count])
         del self.batches[:count]
+
+    def keep_rejected(self, rows: RejectedRows) -> None:
+        """Forget rows that the server refused: this buffer ends with the process."""
 
     def close(self) -> None:
         """Do nothing: this buffer holds no resources."""
@@ -89,6 +96,7 @@ class File(Memory):
     def __init__(self, path: Path, model: str) -> None:
         super().__init__()
         self._path, self._name = path, f"models/{model}"
+        self.rejected_place = f"and kept in {self.rejected_path}"
         self._base = _open_locked(path)
         try:
             messages, is_intact = self._read_messages()
@@ -211,6 +219,39 @@ class File(Memory):
                 True  # the disk is full: the next call removes these too, or they are sent again
             )
 
+    @property
+    def rejected_path(self) -> Path:
+        """The file of refused rows."""
+        return self._path.with_name(f"{self._path.name}.rejected")
+
+    def keep_rejected(self, rows: RejectedRows) -> None:
+        """Append rows that the server refused to a file, a line of JSON each; they are on the disk when this returns.
+
+        Raises
+        ------
+        Unavailable
+            The file cannot be written, as on a full disk: the rows stay, and are refused again.
+        """
+        lines = [
+            json.dumps(
+                {
+                    "id": each.id,
+                    "values": each.values,
+                    "label": None if each.label is None else write_label(each.label),
+                    "reason": each.error.message,
+                },
+                ensure_ascii=False,
+            )
+            for each in rows
+        ]
+        try:
+            with open(self.rejected_path, "a", encoding="utf-8", opener=_open_private) as file:
+                file.writelines(f"{line}\n" for line in lines)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise Unavailable(f"cannot write to {self.rejected_path}: {error.strerror}") from None
+
     def _remove_acknowledged(self) -> None:
         gone = self._last - len(self.batches)
         self._base.execute("PRAGMA synchronous = NORMAL")
@@ -239,6 +280,10 @@ def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> boo
         and list(one.nominal.values) == list(other.nominal.values[: len(one.nominal.values)])
         for one, other in zip(rows.attributes, now.attributes, strict=True)
     )
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _copy_synced(source: Path, target: Path) -> None:

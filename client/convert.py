@@ -36,6 +36,7 @@ from quercus.proto.words import words_of
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
+from quercus.specification.names import decode_id, encode_id
 
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
@@ -44,6 +45,16 @@ _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE
 def model_resource(model: str) -> str:
     """Return ``models/{model}``."""
     return f"models/{model}"
+
+
+def instance_resource(model: str, instance: str) -> str:
+    """Return ``models/{model}/instances/{id}``, with the id percent-encoded."""
+    return f"models/{model}/instances/{encode_id(instance)}"
+
+
+def instance_of(resource: str) -> str:
+    """Return the id in a resource name ``models/{model}/instances/{id}``."""
+    return decode_id(last_segment(resource), "instance")
 
 
 def last_segment(resource: str) -> str:
@@ -265,7 +276,7 @@ def query_from_proto(message: query_pb2.Query) -> Query:
         model=model_of(message.name),
         number=int(last_segment(message.name)),
         state=enum_word(query_pb2.QueryState, message.state, "QUERY_STATE"),
-        instance=message.instance.split("/instances/", 1)[-1],
+        instance=instance_of(message.instance),
         values=row_values(message.values),
         contour=tuple(message.contour.plausibilities),
         classes=tuple(message.classes),
@@ -347,6 +358,6 @@ def instance_from_proto(message: instance_pb2.Instance, classes: tuple[str, ...]
     """Return the row in a message, with its label history."""
     history = tuple(evidence_from_proto(each, classes) for each in message.history)
     contour = tuple(message.contour.plausibilities)
-    name = message.name.split("/instances/", 1)[-1]
+    name = instance_of(message.name)
     display = display_from_proto(message.display)
     return Instance(name, row_values(message.values), history, contour, message.conflict, display)

@@ -6,6 +6,7 @@ Attributes and prunings check themselves when they are made. They raise `quercus
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ from grpc_status import rpc_status
 
 from quercus import __version__
 from quercus.client.unreachable import explain, is_rejected, is_transport
+from quercus.proto.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from quercus.client.results import PushReport
+    from quercus.client.labels import LabelLike
+    from quercus.client.results import PushReport, Value
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class QuercusError(Exception):
     ----------
     report : PushReport or None
         On errors of ``push``: the progress when it failed.
-    rejected : RejectedRows or None
-        On errors of ``push``: the rows of the message that the server refused.
+    row : int or None
+        On errors of ``push``: the position of the row that was refused, counted from 0 in the given order.
     retry_s : float or None
         Seconds after which to try again, if the server did nothing and requests another attempt.
     is_permanent : bool
@@ -63,35 +66,49 @@ class QuercusError(Exception):
         self.message = message
         self.violations = violations
         self.report: PushReport | None = None
-        self.rejected: RejectedRows | None = None
+        self.row: int | None = None
         self.retry_s: float | None = None
         self.is_permanent = False
 
     def __str__(self) -> str:
         parts = [self.message]
         parts += [f"{v.field}: {v.reason}" for v in self.violations if v.reason not in self.message]
-        if self.rejected is not None and (start := self.rejected.start):
-            parts.append(f"in the message of rows {start:,} to {start + self.rejected.count - 1:,}")
         if self.report is not None:
             parts.append(f"{self.report.rows:,} rows had been acknowledged")
         return "; ".join(parts)
 
 
 @dataclass(frozen=True)
-class RejectedRows:
-    """Rows of one message that the server refused: nothing of the message is stored.
+class RejectedRow:
+    """A row that is not stored, and why.
 
     Attributes
     ----------
-    start, count : position of the first row, counted from 0 in the given order, and number of rows.
-    ids : ids of the rows; empty if none were given.
-    error : the error. A position within its field counts from `start`.
+    position : counted from 0 in the given order; ``None`` where an outbox sent the row later.
+    id : its id; empty if none was given, or none that is text.
+    error : the error; it names the position, the attribute, the value and the bound.
+    values : the values by attribute, as they were sent; ``None`` if the row could not be.
+    label : its label, as it was sent.
     """
 
-    start: int
-    count: int
-    ids: tuple[str, ...]
+    position: int | None
+    id: str
     error: QuercusError
+    values: Mapping[str, Value] | None = None
+    label: LabelLike = None
+
+
+@dataclass(frozen=True)
+class RejectedRows:
+    """Rows that are not stored, while the others of their message are."""
+
+    rows: tuple[RejectedRow, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[RejectedRow]:
+        return iter(self.rows)
 
 
 class InvalidArgument(QuercusError, ValueError):  # noqa: N818  (the name of the status code)
@@ -174,8 +191,35 @@ def invalid(field: str, reason: str) -> InvalidArgument:
 def from_code(number: int, message: str, field: str) -> QuercusError:
     """Return the exception for a ``google.rpc.Code`` within a message."""
     violations = (FieldViolation(field, message),) if field else ()
-    failed = _BY_NUMBER.get(number, ServerError)(message, violations)
+    failed = kind_of_code(number)(message, violations)
     failed.is_permanent = number in _LASTING_NUMBERS
+    return failed
+
+
+def kind_of_code(number: int) -> type[QuercusError]:
+    """Return the class of the exceptions for a ``google.rpc.Code``."""
+    return _BY_NUMBER.get(number, ServerError)
+
+
+def refused_row(
+    kind: type[QuercusError], field: str, reason: str, row: int, position: int | None
+) -> QuercusError:
+    """Return the exception for a row of a message.
+
+    Parameters
+    ----------
+    kind
+        Its class.
+    field, reason
+        The invalid field of the message, such as ``rows[7].pressure``, and its fault.
+    row
+        Position of the row in the message.
+    position
+        Position in the given order, which the exception names in its place; ``None``: not known.
+    """
+    place = field.replace(f"[{row}]", "" if position is None else f"[{position}]", 1)
+    failed = kind(f"{place}: {reason}", (FieldViolation(place, reason),))
+    failed.row = position
     return failed
 
 
@@ -207,24 +251,29 @@ def from_rpc(error: grpc.RpcError, address: str) -> QuercusError:
         )
     elif kind is ServerError:
         details = f"the server failed: {code.name} {details}"
-    violations, retry_s = _error_details(call)
-    failed = kind(details, violations)
-    failed.retry_s, failed.is_permanent = retry_s, code in _LASTING
+    failed = kind(details)
+    failed.is_permanent = code in _LASTING
+    _read_details(call, failed)
     return failed
 
 
-def _error_details(call: Any) -> tuple[tuple[FieldViolation, ...], float | None]:
-    """Return the invalid fields, and the seconds after which to try again."""
+def _read_details(call: Any, failed: QuercusError) -> None:
+    """Read the invalid fields, the row, and the seconds after which to try again."""
     try:
         status = rpc_status.from_call(call)
     except ValueError:  # details that contradict the status: not ours, the code and message stand
-        return (), None
+        return
     violations: list[FieldViolation] = []
-    retry_s = None
     for detail in status.details if status is not None else ():
-        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+        bad, retry, refused = (
+            error_details_pb2.BadRequest(),
+            error_details_pb2.RetryInfo(),
+            instance_pb2.RefusedRow(),
+        )
         if detail.Unpack(bad):
             violations += [FieldViolation(v.field, v.description) for v in bad.field_violations]
         elif detail.Unpack(retry):
-            retry_s = retry.retry_delay.ToMilliseconds() / 1000
-    return tuple(violations), retry_s
+            failed.retry_s = retry.retry_delay.ToMilliseconds() / 1000
+        elif detail.Unpack(refused):
+            failed.row = refused.row
+    failed.violations = tuple(violations)

@@ -1,23 +1,26 @@
 """Labels in the forms that people write, and their compact forms on the wire.
 
-A label is: ``None``, NaN or pandas' NA (nothing is known), a class name, a set or list of names (one of
-these), a dict ``name -> plausibility`` (a name left out is impossible), a dict ``frozenset of names ->
-mass``, a one-dimensional array of plausibilities in the order of the frame, or an object with
-``focal = ((mask, mass), ...)`` such as ``quercus.belief.mass.MassFunction``.
+A label is: ``None``, NaN or pandas' NA (nothing is known), a class (by any spelling of its value, as ``True`` or
+``"TRUE"`` for ``true``: `quercus.specification.values`), a set of classes or a list of their texts (one of these), a
+dict ``class -> plausibility`` (a class left out is impossible), a dict ``frozenset of classes -> mass``, a
+one-dimensional array of plausibilities in the order of the frame, or an object with ``focal = ((mask, mass), ...)``
+such as ``quercus.belief.mass.MassFunction``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.errors import InvalidInput
 from quercus.client.errors import invalid
-from quercus.client.missing import is_missing
 from quercus.client.results import Floats
 from quercus.proto.v1 import values_pb2
+from quercus.specification.values import Spellings, canonical_cell, is_missing
 
 
 @runtime_checkable
@@ -30,9 +33,12 @@ class MassLike(Protocol):
         ...
 
 
+Name = str | float
+"""What names a class: text, a truth value or a number."""
 LabelLike = (
     str
-    | Collection[str]
+    | float
+    | Collection[Name]
     | Mapping[str, float]
     | Mapping[frozenset[str], float]
     | NDArray[Any]
@@ -53,6 +59,7 @@ class LabelEncoder:
     def __init__(self, classes: Sequence[str]) -> None:
         self.classes = tuple(classes)
         self._bit = {name: 1 << index for index, name in enumerate(self.classes)}
+        self._spellings = Spellings(self.classes)
         self._full = (1 << len(self.classes)) - 1
 
     def encode_label(self, label: LabelLike, field: str = "label") -> values_pb2.Label:
@@ -65,9 +72,8 @@ class LabelEncoder:
         """
         if is_missing(label):
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
-        if isinstance(label, str):
-            self.class_mask([label], field)
-            return values_pb2.Label(class_name=label)
+        if _is_name(label):
+            return values_pb2.Label(class_name=self._class_of(label, field))
         kind, content = self._parse_label(label, field)
         if kind == "set":
             return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._class_names(content)))
@@ -83,7 +89,7 @@ class LabelEncoder:
         """
         if isinstance(labels, np.ndarray) and labels.ndim == 2:
             return self._encode_contours(labels, start)
-        parsed = [self._parse_label(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+        parsed = [self._parse_checked(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
         kinds = {kind for kind, _ in parsed}
         if all(kind == "set" and content == self._full for kind, content in parsed):
             return values_pb2.Labels(all_vacuous=values_pb2.Vacuous())
@@ -95,23 +101,32 @@ class LabelEncoder:
         rows = [self._indicator_vector(content) if kind == "set" else content for kind, content in parsed]
         return self._encode_contours(np.array(rows, dtype=np.float64), start)
 
-    def class_mask(self, names: Collection[str], field: str) -> int:
+    def class_mask(self, names: Collection[Any], field: str) -> int:
         """Return the bit mask of a set of names."""
         mask = 0
         for name in names:
-            bit = self._bit.get(name)
-            if bit is None:
-                raise invalid(field, f"{name!r} is not a class; the classes are {', '.join(self.classes)}")
-            mask |= bit
+            bit = self._bit.get(name) if type(name) is str else None
+            mask |= self._bit[self._class_of(name, field)] if bit is None else bit
         if not mask:
             raise invalid(field, "the set of classes is empty; use None for a vacuous label")
         return mask
+
+    def _class_of(self, given: Any, field: str) -> str:
+        """Return the class that is meant, as the model spells it."""
+        try:
+            text = canonical_cell(given)
+        except ValueError as error:
+            raise invalid(field, str(error)) from None
+        name = None if text is None else self._spellings.of(given if isinstance(given, str) else text)
+        if name is None:
+            raise invalid(field, f"{given!r} is not a class; the classes are {', '.join(self.classes)}")
+        return name
 
     def _parse_label(self, label: LabelLike, field: str) -> tuple[str, Any]:
         """(kind, content): set -> mask, contour -> list of float, mass -> list of (mask, mass)."""
         if is_missing(label):
             return "set", self._full
-        if isinstance(label, str):
+        if _is_name(label):
             return "set", self.class_mask([label], field)
         if isinstance(label, MassLike):
             return "mass", [(int(mask), float(mass)) for mask, mass in label.focal]
@@ -119,11 +134,24 @@ class LabelEncoder:
             return "contour", self._parse_array(label, field)
         if isinstance(label, Mapping):
             return self._parse_mapping(label, field)
-        if isinstance(label, Collection):
-            wrong = next((name for name in label if not isinstance(name, str)), None)
-            if wrong is None:
-                return "set", self.class_mask(label, field)
+        names = (
+            _is_name if isinstance(label, AbstractSet) else _is_text
+        )  # numbers in a list may be plausibilities
+        if isinstance(label, Collection) and all(map(names, label)):
+            return "set", self.class_mask(label, field)
         raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
+
+    def _parse_checked(self, label: LabelLike, field: str) -> tuple[str, Any]:
+        """Return what `_parse_label` does, of masses only those that the server accepts."""
+        kind, content = self._parse_label(label, field)
+        if kind == "mass":
+            from quercus.belief.mass import MassFunction  # noqa: PLC0415  (few labels are mass functions)
+
+            try:
+                MassFunction(len(self.classes), tuple(content))
+            except InvalidInput as error:
+                raise invalid(field, f"{error.field} {error.reason}") from None
+        return kind, content
 
     def _parse_array(self, label: NDArray[Any], field: str) -> list[float]:
         if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
@@ -143,9 +171,11 @@ class LabelEncoder:
             raise invalid(
                 field, "has a number that is too large; plausibilities and masses lie in [0, 1]"
             ) from None
-        if all(isinstance(key, str) for key in values):
-            self.class_mask(list(values), field)
-            return "contour", [values.get(name, 0.0) for name in self.classes]
+        if all(map(_is_name, values)):
+            named = {self._class_of(key, field): value for key, value in values.items()}
+            if len(named) < len(values):
+                raise invalid(field, f"{label!r} names a class twice")
+            return "contour", [named.get(name, 0.0) for name in self.classes]
         if all(isinstance(key, frozenset | tuple) for key in values):
             return "mass", [(self.class_mask(key, field), value) for key, value in values.items()]
         raise invalid(
@@ -156,7 +186,16 @@ class LabelEncoder:
         if values.shape[1] != len(self.classes):
             reason = f"expected {len(self.classes)} plausibilities per row, got {values.shape[1]}"
             raise invalid(f"labels[{start}]", reason)
-        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
+        good = ((numbers >= 0.0) & (numbers <= 1.0)).all(axis=1) & numbers.any(axis=1)
+        if not good.all():
+            row = int(np.argmin(good))
+            field, given = f"labels[{start + row}]", numbers[row]
+            for name, value in zip(self.classes, given.tolist(), strict=True):
+                if not 0.0 <= value <= 1.0:
+                    raise invalid(field, f"is {value} for class {name!r}, must lie in [0, 1]")
+            raise invalid(field, "is zero for every class, at least one class must be plausible")
+        flat = numbers.ravel()
         return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))
 
     def _class_names(self, mask: int) -> list[str]:
@@ -164,6 +203,14 @@ class LabelEncoder:
 
     def _indicator_vector(self, mask: int) -> list[float]:
         return [1.0 if mask & self._bit[name] else 0.0 for name in self.classes]
+
+
+def _is_name(label: object) -> TypeGuard[Name]:
+    return isinstance(label, str | bool | int | float | np.bool_ | np.number)
+
+
+def _is_text(label: object) -> bool:
+    return isinstance(label, str)
 
 
 def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> LabelLike:

@@ -7,14 +7,16 @@ stored once.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from quercus.client import buffers, convert, pushing
-from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, invalid
+from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, RejectedRows, invalid
 from quercus.client.results import Specification
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.rows import Row, row_chunks
@@ -23,6 +25,7 @@ from quercus.client.sync.push_line import PushLine
 if TYPE_CHECKING:
     from quercus.client.client import Client
 
+_log = logging.getLogger(__name__)
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
 BATCH_ROWS = 1000
 
@@ -45,9 +48,10 @@ class Outbox:
         Specification of the model. If omitted, it comes from the server, or from the file of an earlier process while
         the server is unreachable. Before the first row is sent, it is compared with the server's.
     on_rejected
-        Called with rows that the server refuses because of a wrong value or id. They leave the buffer, and the outbox
-        continues with the next. The outbox's thread makes the call; after a crash it may make it again. If omitted,
-        the outbox stops there, and keeps the rows.
+        Called with rows that are refused because of a wrong value, label, display or id: by `put`, and by the outbox's
+        thread for what only the server can tell. After a crash it may be called again. If omitted, `put` raises, and
+        rows that the server refuses later leave the buffer for the file ``PATH.rejected``, a line of JSON each; the
+        next `flush` raises. In either case the outbox goes on with the other rows.
 
     Examples
     --------
@@ -79,6 +83,8 @@ class Outbox:
             self._store.close()
             raise
         self._closing = False
+        self._refused = 0
+        self._first_refusal: QuercusError | None = None
         self._failure: QuercusError | None = None
         self._waiting_for = ""
         self._thread = threading.Thread(target=self._send_all, name="quercus-outbox", daemon=True)
@@ -129,8 +135,10 @@ class Outbox:
         ------
         BufferFull
             If the rows do not fit; none of them is in the buffer then.
+        InvalidArgument
+            If a row is one that the server would refuse, and there is no `on_rejected`; none is in the buffer then.
         QuercusError
-            If the server rejected earlier rows, for a reason that a retry does not change.
+            If the outbox has stopped, for a reason that a retry does not change.
         """
         batcher = pushing.Batcher(
             self._model,
@@ -140,9 +148,14 @@ class Outbox:
             batch_rows=BATCH_ROWS,
             uid=self._store.uid,
             displays=displays,
+            row_by_row=self._on_rejected is not None,
         )
-        batches = [batcher.encode_chunk(chunk) for chunk in row_chunks(rows, batcher.batch_rows)]
-        batcher.check_leftovers(sum(batch.rows for batch in batches))
+        made = [batcher.encode_chunk(chunk) for chunk in row_chunks(rows, batcher.batch_rows)]
+        rejected = [each for batch in made for each in batch.rejected]
+        batcher.check_leftovers(sum(batch.rows for batch in made) + len(rejected))
+        if rejected and self._on_rejected is not None:
+            self._on_rejected(RejectedRows(tuple(rejected)))
+        batches = [replace(batch, positions=None, rejected=()) for batch in made if batch.rows]
         with self._changed:
             if self._failure is not None:
                 raise self._failure
@@ -165,7 +178,8 @@ class Outbox:
         DeadlineExceeded
             If it is not within ``timeout_s``; the rows stay in the buffer.
         QuercusError
-            If the server refused some rows.
+            If the outbox has stopped; or, once, if the server refused rows and there is no `on_rejected`. Everything
+            else is stored then.
         """
         with self._changed:
             is_flushed = self._changed.wait_for(
@@ -173,6 +187,13 @@ class Outbox:
             )
             if self._failure is not None:
                 raise self._failure
+            refusal, count = self._first_refusal, self._refused
+            if is_flushed and refusal is not None:
+                self._first_refusal, self._refused = None, 0
+                raise type(refusal)(
+                    f"{count:,} {'row was' if count == 1 else 'rows were'} refused, {self._store.rejected_place}; "
+                    f"the first: {refusal}"
+                )
         if not is_flushed:
             why = f": {self.waiting_for}" if self.waiting_for else ""
             raise DeadlineExceeded(f"{self.waiting_rows:,} rows still wait after {timeout_s:g} s{why}")
@@ -255,7 +276,8 @@ class Outbox:
         client = self._client
         if not self._store.uid:
             self._identify_model()
-        ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, 0.0, self._on_rejected)
+        taker = self._on_rejected or self._keep_rejected
+        ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, 0.0, taker, self._specification)
         sent: deque[pushing.Batch] = deque()
         with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
             while True:
@@ -273,6 +295,15 @@ class Outbox:
                     self._drop_batches(len(sent) - len(ledger.pending))
                 for _ in range(len(sent) - len(ledger.pending)):
                     sent.popleft()
+
+    def _keep_rejected(self, rows: RejectedRows) -> None:
+        """Keep rows that the server refused, before they leave the buffer, and report them."""
+        with self._changed:
+            self._store.keep_rejected(rows)
+            self._refused += len(rows)
+            self._first_refusal = self._first_refusal or rows.rows[0].error
+        for each in rows:
+            _log.warning("the server refused row %r of %s: %s", each.id, self._model, each.error)
 
     def _drop_batches(self, count: int) -> None:
         """Remove the first batches, which the server has acknowledged or refused."""

@@ -8,34 +8,45 @@ twice.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quercus.belief.errors import InvalidInput
+from quercus.client import convert
 from quercus.client.display_messages import display_to_proto
 from quercus.client.errors import (
     AlreadyExists,
     InvalidArgument,
     QuercusError,
+    RejectedRow,
     RejectedRows,
     from_code,
     invalid,
+    kind_of_code,
+    refused_row,
 )
-from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
 from quercus.client.messages import filled
-from quercus.client.missing import is_missing
-from quercus.client.results import Floats, PushReport, Specification
+from quercus.client.results import Floats, PushReport, Specification, Value
 from quercus.client.retrying import OUTAGE_S, Outage
-from quercus.client.rows import Chunk, RowEncoder, is_frame
+from quercus.client.rows import Chunk, RowEncoder, frame_of, pick_rows
 from quercus.client.transport import MAX_SEND_BYTES
-from quercus.proto.v1 import instance_pb2
+from quercus.proto.v1 import instance_pb2, values_pb2
+from quercus.specification.attributes import Nominal
 from quercus.specification.display import DisplayItem
+from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
+from quercus.specification.values import Spellings, canonical_cell, is_missing
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 WINDOW_BATCHES = 8
 """Most batches on their way at once."""
@@ -46,6 +57,7 @@ Progress = Callable[[PushReport], None]
 OnRejected = Callable[[RejectedRows], None]
 Labels = Iterable[LabelLike] | Floats | None
 Displays = Iterable[Sequence[DisplayItem] | None] | None
+_ROW_FIELDS = ("rows[", "labels[", "ids[", "displays[")
 DISPLAY_ROWS = 32
 """Rows of one message if they have displays, of at most 64 KiB each."""
 
@@ -58,8 +70,10 @@ class Batch:
     rows: int
     is_all: bool = False
     """True if it is the only batch of a push, which needs no stream."""
-    start: int = 0
-    """Position of its first row, counted from 0 in the given order."""
+    positions: Sequence[int] | None = None
+    """Positions of its rows, counted from 0 in the given order; ``None``: not known any more."""
+    rejected: tuple[RejectedRow, ...] = ()
+    """Rows that cannot be sent, and are not in the message."""
 
     @cached_property
     def size_bytes(self) -> int:
@@ -83,6 +97,8 @@ class Batcher:
         Number of rows of each batch but the last.
     uid
         Uid of the model of the specification.
+    row_by_row
+        Whether a row that cannot be sent is left out of its batch, and told of there. Otherwise it is an error.
     """
 
     def __init__(
@@ -95,8 +111,10 @@ class Batcher:
         batch_rows: int = MAX_BATCH_ROWS.default,
         uid: str = "",
         displays: Displays = None,
+        row_by_row: bool = False,
     ) -> None:
         self._model = model
+        self._row_by_row = row_by_row
         self._uid = uid
         self.batch_rows = batch_size(batch_rows, specification)
         if displays is not None:
@@ -104,9 +122,10 @@ class Batcher:
         self._push = uuid.uuid4().hex
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
-        self._given_labels = _by_class(labels, specification.classes) if is_frame(labels) else labels
+        frame = None if labels is None else frame_of(labels)
+        self._given_labels = labels if frame is None else _labels_of_frame(frame, specification.classes)
         is_many = labels is None or _is_matrix(self._given_labels)
-        self._label_source = None if is_many else _values_per_row(labels, "labels")
+        self._label_source = None if is_many else _values_per_row(self._given_labels, "labels")
         self._id_source = None if ids is None else _values_per_row(ids, "ids")
         self._display_source = None if displays is None else _values_per_row(displays, "displays")
         self._stale = False
@@ -130,7 +149,50 @@ class Batcher:
         InvalidArgument
             Naming the row; the rows before this chunk are not touched by it.
         """
-        rows, unknown = self._rows.encode(chunk)
+        given = _Given(
+            chunk,
+            self._take_labels(chunk),
+            None if self._id_source is None else _take_chunk(self._id_source, chunk, "ids"),
+            None if self._display_source is None else _take_chunk(self._display_source, chunk, "displays"),
+        )
+        is_all = chunk.start == 0 and chunk.size < self.batch_rows
+        positions: Sequence[int] = range(chunk.start, chunk.start + chunk.size)
+        try:
+            return Batch(self._encode(given), chunk.size, is_all, positions)
+        except InvalidArgument as error:
+            if not _is_of_row(error):
+                raise
+            faults = self._find_faults(given, chunk.size if self._row_by_row else 1)
+        for position, fault in faults.items():
+            fault.row = position
+            if not self._row_by_row:
+                raise fault
+        kept = [row for row in range(chunk.size) if positions[row] not in faults]
+        request = self._encode(given.pick(kept)) if kept else instance_pb2.PushInstancesRequest()
+        rejected = tuple(
+            RejectedRow(position, given.id_text(position - chunk.start), fault)
+            for position, fault in faults.items()
+        )
+        return Batch(request, len(kept), is_all, [positions[row] for row in kept], rejected)
+
+    def _find_faults(self, given: _Given, most: int) -> dict[int, InvalidArgument]:
+        """Return the errors of rows that cannot be sent, at most the first ``most``, by position."""
+        size = given.chunk.size
+        try:
+            self._encode(given)
+        except InvalidArgument as error:
+            if size == 1:
+                return {given.chunk.start: error}
+        else:
+            return {}
+        found = self._find_faults(given.part(0, size // 2), most)
+        if len(found) < most:
+            found |= self._find_faults(given.part(size // 2, size), most - len(found))
+        return found
+
+    def _encode(self, given: _Given) -> instance_pb2.PushInstancesRequest:
+        start = given.chunk.start
+        rows, unknown = self._rows.encode(given.chunk)
         self._stale = self._stale or unknown
         request = filled(
             instance_pb2.PushInstancesRequest,
@@ -139,16 +201,15 @@ class Batcher:
             batch_id=f"{self._push}-{next(self._number)}",
             model_uid=self._uid,
         )
-        labels = self._take_labels(chunk)
-        if labels is not None:
-            request.labels.CopyFrom(self._labels.encode_labels(labels, chunk.start))
-        if self._id_source is not None:
-            request.ids.extend(_id_texts(_take_chunk(self._id_source, chunk, "ids"), chunk.start))
-        if self._display_source is not None:
-            taken = enumerate(_take_chunk(self._display_source, chunk, "displays"), chunk.start)
-            request.displays.extend(display_to_proto(items, row) for row, items in taken)
-        is_all = chunk.start == 0 and chunk.size < self.batch_rows
-        return Batch(request, chunk.size, is_all, chunk.start)
+        if given.labels is not None:
+            request.labels.CopyFrom(self._labels.encode_labels(given.labels, start))
+        if given.ids is not None:
+            request.ids.extend(_id_texts(given.ids, start))
+        if given.displays is not None:
+            request.displays.extend(
+                display_to_proto(items, row) for row, items in enumerate(given.displays, start)
+            )
+        return request
 
     def check_leftovers(self, rows: int) -> None:
         """Check after the last chunk that no labels or ids are left over."""
@@ -172,35 +233,79 @@ class Batcher:
         return part
 
 
+@dataclass(frozen=True)
+class _Given:
+    """Rows as they were given, with what belongs to them."""
+
+    chunk: Chunk
+    labels: Sequence[LabelLike] | Floats | None
+    ids: list[Any] | None
+    displays: list[Any] | None
+
+    def part(self, start: int, stop: int) -> _Given:
+        """Return the rows from ``start`` on, before ``stop``."""
+        chunk = Chunk(self.chunk.start + start, stop - start, self.chunk.rows[start:stop], is_part=True)
+        return self._map(chunk, lambda each: each[start:stop])
+
+    def pick(self, kept: list[int]) -> _Given:
+        """Return some of the rows."""
+        chunk = Chunk(self.chunk.start, len(kept), pick_rows(self.chunk.rows, kept))
+        return self._map(chunk, lambda each: pick_rows(each, kept))
+
+    def _map(self, chunk: Chunk, take: Callable[[Any], Any]) -> _Given:
+        labels, ids, displays = (
+            None if each is None else take(each) for each in (self.labels, self.ids, self.displays)
+        )
+        return _Given(chunk, labels, ids, displays)
+
+    def id_text(self, row: int) -> str:
+        """Return the id of a row; empty if it has none."""
+        given = None if self.ids is None else self.ids[row]
+        return "" if is_missing(given) else str(given)
+
+
+def _is_of_row(error: InvalidArgument) -> bool:
+    """Return whether an error is that of a row, and not of all."""
+    return bool(error.violations) and error.violations[0].field.startswith(_ROW_FIELDS)
+
+
 def _is_matrix(labels: object) -> bool:
     return isinstance(labels, np.ndarray) and labels.ndim == 2
 
 
-def _by_class(frame: Any, classes: Sequence[str]) -> Floats:
-    """Return plausibilities (n, l) from a DataFrame with a column for each class."""
-    if set(frame.columns) != set(classes):
+def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats | list[Any]:
+    """Return plausibilities (n, l) from a frame with a column for each class, or the labels of its only column."""
+    spellings = Spellings(classes)
+    named = {spellings.of(canonical_cell(column) or ""): column for column in frame.columns}
+    if set(named) != set(classes):
+        if len(frame.columns) == 1:
+            return frame[frame.columns[0]].to_list()
         columns, names = ", ".join(map(str, frame.columns)), ", ".join(classes)
-        raise invalid(
-            "labels", f"the columns of the DataFrame are {columns}; they must be the classes {names}"
-        )
+        raise invalid("labels", f"the columns of the frame are {columns}; they must be the classes {names}")
+    columns = [frame[named[name]].to_numpy() for name in classes]
     try:
-        plausibilities: Floats = frame[list(classes)].to_numpy(dtype=np.float64)
+        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
     except (TypeError, ValueError) as error:
-        raise invalid("labels", f"the DataFrame must hold plausibilities: {error}") from None
-    return plausibilities
+        raise invalid("labels", f"the frame must hold plausibilities: {error}") from None
 
 
 def _values_per_row(given: Any, name: str) -> Iterator[Any]:
     if isinstance(given, str | bytes | Mapping):
         raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
-    return iter(given)
+    return iter(
+        given.to_pylist() if hasattr(given, "to_pylist") else given
+    )  # Arrow's arrays yield its own scalars
 
 
 def _id_texts(taken: list[Any], start: int) -> Iterator[str]:
     for row, each in enumerate(taken, start):
         if is_missing(each):
             raise invalid(f"ids[{row}]", f"{each!r} is no id")
-        yield str(each)
+        text = str(each)
+        try:
+            yield check_id(text, f"ids[{row}]")
+        except InvalidInput as error:
+            raise invalid(error.field, error.reason) from None
 
 
 def _take_chunk(source: Any, chunk: Chunk, name: str) -> list[Any]:
@@ -219,8 +324,11 @@ class PushState:
         on_progress: Progress | None,
         outage_s: float = OUTAGE_S,
         on_rejected: OnRejected | None = None,
+        specification: Specification | None = None,
     ) -> None:
         self.window = window
+        self.specification = specification
+        """The newest that batches were made for: it names the values of rows that the server refuses."""
         self._on_progress, self._on_rejected = on_progress, on_rejected
         self._trial = Outage(outage_s).start_attempts()
         self._trial.note_success()  # the model was read before the first batch
@@ -243,33 +351,34 @@ class PushState:
         """True if no further batch may be sent before an acknowledgement."""
         return len(self._pending) >= self.window
 
+    @property
+    def takes_rejected(self) -> bool:
+        """True if the valid rows of a message are stored, and somebody is told of the others."""
+        return self._on_rejected is not None
+
     def record_sent(self, batch: Batch) -> None:
-        """Note that a batch is on its way."""
-        self._pending[batch.request.batch_id] = batch
+        """Note that a batch is on its way, and that rows are not in it."""
+        self._reject_rows(batch.rejected)
+        if batch.rows:
+            self._pending[batch.request.batch_id] = batch
 
     def record_response(
         self, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse
     ) -> None:
-        """Take the response to a batch: it is committed or refused.
-
-        Raises
-        ------
-        QuercusError
-            The refusal, if there is no callback for rejected rows.
-        """
-        if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
-            self._record_rejection(
-                ack.batch_id, from_code(ack.error.code, ack.error.message, ack.error.field)
-            )
-            return
-        batch = self._pending.pop(ack.batch_id, None)
+        """Take the response to a batch: it is committed, or rows of it are refused."""
+        batch = self._pending.get(ack.batch_id)
         if batch is None:  # acknowledged before the stream broke, and again after
             return
         self._trial.note_success()
+        if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
+            self._reject_batch(batch, from_code(ack.error.code, ack.error.message, ack.error.field))
+            return
+        self._reject_rows([self._refused_row(batch, each) for each in ack.refused])
+        del self._pending[ack.batch_id]
         last = self._report
         self._report = replace(
             last,
-            rows=last.rows + batch.rows,
+            rows=last.rows + batch.rows - len(ack.refused),
             stored=last.stored + ack.rows_stored,
             known=last.known + ack.rows_known,
             batches=last.batches + 1,
@@ -279,23 +388,35 @@ class PushState:
         )
         self._tell_progress()
 
-    def _record_rejection(self, batch_id: str, error: QuercusError) -> None:
-        batch = self._pending.get(batch_id)
-        if batch is None:  # told before the stream broke, and again after
-            return
-        self._trial.note_success()
-        rows = RejectedRows(batch.start, batch.rows, tuple(batch.request.ids), error)
-        if self._on_rejected is None:
-            error.rejected = rows
-            raise error
-        self._on_rejected(rows)  # first: rows that the callback does not take are reported again
-        del self._pending[batch_id]
-        self._report = replace(
-            self._report,
-            rejected=self._report.rejected + batch.rows,
-            seconds=time.monotonic() - self._started,
-        )
+    def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
+        """Tell of rows that are not stored, before they are forgotten: what the callback does not take comes again."""
+        if rows and self._on_rejected is not None:
+            self._on_rejected(RejectedRows(tuple(rows)))
+            self._report = replace(
+                self._report,
+                rejected=self._report.rejected + len(rows),
+                seconds=time.monotonic() - self._started,
+            )
+
+    def _reject_batch(self, batch: Batch, error: QuercusError) -> None:
+        """Tell of the rows of a batch that is invalid as a whole."""
+        self._reject_rows([self._rejected_row(batch, row, error) for row in range(batch.rows)])
+        del self._pending[batch.request.batch_id]
         self._tell_progress()
+
+    def _refused_row(self, batch: Batch, refused: instance_pb2.RefusedRow) -> RejectedRow:
+        position = None if batch.positions is None else batch.positions[refused.row]
+        error = refused_row(kind_of_code(refused.code), refused.field, refused.message, refused.row, position)
+        return self._rejected_row(batch, refused.row, error)
+
+    def _rejected_row(self, batch: Batch, row: int, error: QuercusError) -> RejectedRow:
+        position = None if batch.positions is None else batch.positions[row]
+        name = batch.request.ids[row] if batch.request.ids else ""
+        if self.specification is None:
+            return RejectedRow(position, name, error)
+        values = sent_values(batch.request.rows, row, self.specification)
+        label = sent_label(batch.request.labels, row, self.specification.classes)
+        return RejectedRow(position, name, error, values, label)
 
     def _tell_progress(self) -> None:
         if self._on_progress is not None:
@@ -309,9 +430,10 @@ class PushState:
         QuercusError
             The error, unless the batch itself is invalid and there is a callback for rejected rows.
         """
-        if not isinstance(error, InvalidArgument | AlreadyExists):
+        if self._on_rejected is None or not isinstance(error, InvalidArgument | AlreadyExists):
             raise error
-        self._record_rejection(batch.request.batch_id, error)
+        self._trial.note_success()
+        self._reject_batch(batch, error)
 
     def record_break(self, error: QuercusError) -> float:
         """Note that the stream broke; return the seconds to wait before the next attempt.
@@ -323,8 +445,21 @@ class PushState:
         """
         pause_s = self._trial.pause_s(error)
         if pause_s is None:
-            raise self.with_report(error)
+            raise self.with_report(self._placed(error))
         return pause_s
+
+    def _placed(self, error: QuercusError) -> QuercusError:
+        """Return the error for which a message was refused whole, with the row's position in the given order.
+
+        The message is the first that is not acknowledged: the server stores none behind it.
+        """
+        batch = next(iter(self._pending.values()), None)
+        if error.row is None or batch is None or batch.positions is None:
+            return error
+        field, reason = f"ids[{error.row}]", error.message
+        if error.violations:
+            field, reason = error.violations[0].field, error.violations[0].reason
+        return refused_row(type(error), field, reason, error.row, batch.positions[error.row])
 
     def with_report(self, error: Exception) -> Exception:
         """Return the error with the report of acknowledged rows: as ``report`` of ours, as a note on any other."""
@@ -337,9 +472,37 @@ class PushState:
 
 def single_request(batch: Batch) -> instance_pb2.PushBatchRequest:
     """Return the request that sends a batch without a stream: its fields are those of the message on a stream."""
-    request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
-    request.DiscardUnknownFields()  # continue_on_error is for streams
-    return request
+    return instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
+
+
+def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -> dict[str, Value]:
+    """Return the values of one row of a message by attribute, without those that are missing."""
+    if rows.HasField("named"):
+        return dict(convert.row_values(rows.named.rows[row]))
+    attributes = specification.attributes
+    start = row * len(attributes)
+    values = zip(attributes, rows.packed.values[start : start + len(attributes)], strict=True)
+    return {
+        each.name: each.values[int(value)]
+        if isinstance(each, Nominal) and 0 <= value < len(each.values)
+        else value
+        for each, value in values
+        if not math.isnan(value)
+    }
+
+
+def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> LabelLike:
+    """Return the label of one row of a message."""
+    kind, size = labels.WhichOneof("kind"), len(classes)
+    if kind == "list":
+        return label_from_proto(labels.list.labels[row], classes)
+    if kind == "sets":
+        mask = labels.sets.masks[row]
+        return frozenset(name for k, name in enumerate(classes) if mask >> k & 1)
+    if kind == "contours":
+        plausible = labels.contours.plausibilities[row * size : (row + 1) * size]
+        return dict(zip(classes, plausible, strict=True))
+    return None
 
 
 def is_final(error: Exception) -> bool:

@@ -139,7 +139,7 @@ def neighbours(query: Query, limit: int) -> CallSpec[list[Neighbour]]:
 def _neighbours_from_proto(message: query_pb2.ListNeighboursResponse) -> list[Neighbour]:
     return [
         Neighbour(
-            each.instance.split("/instances/", 1)[-1],
+            convert.instance_of(each.instance),
             convert.row_values(each.values),
             each.class_name,
             each.same_leaf,

@@ -1,64 +1,96 @@
 """Rows in the forms that people use, packed for the wire.
 
-Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes),
-numpy arrays (n, K) and pandas DataFrames. Numbers stay numbers, nominal values become indices, ``None`` and
-NaN are missing. In a *numeric* numpy array a nominal column holds indices into the attribute's values
+Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes), numpy arrays
+(n, K), and frames: pandas, polars, Arrow tables, and all others that `narwhals` knows. A cell is read by the rule of
+`quercus.specification.values`. In a *numeric* numpy array a nominal column holds indices into the attribute's values
 already.
+
+Columns: every attribute is a column of a frame, and a key of a dict in the first message; later dicts may leave keys
+out, whose values are missing. What is no attribute is left out, unless an attribute is absent from the same row, whose
+misspelt name it may be.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+import math
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.errors import InvalidInput
 from quercus.client.errors import invalid
-from quercus.client.missing import is_missing
 from quercus.client.results import Between, Floats, Specification
 from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.names import check_controls
+from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 UNKNOWN = -1.0
 """Code of a nominal value that the model does not list yet; such rows are sent by name."""
 
 Row = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 Cells = list[Any]
-Parts = dict[tuple[int, int], values_pb2.NamedValue]  # uncertain values by row of the chunk and attribute
+Parts = dict[tuple[int, int], values_pb2.NamedValue]
+"""Values that travel by name, by row of the chunk and attribute: uncertain ones, and those that are not listed."""
 
 
 @dataclass(frozen=True)
 class Chunk:
     """A piece of the input.
 
-    Raw rows (a list, an array slice or a frame slice) that start at row ``start``.
+    Raw rows (a list, a slice of an array, or a slice of a frame of narwhals) that start at row ``start``. A part of a
+    piece is looked at for faults of its rows alone.
     """
 
     start: int
     size: int
     rows: Any
+    is_part: bool = False
 
 
-def is_frame(rows: object) -> bool:
-    """Return whether an object is a pandas DataFrame; this test never imports pandas."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(rows, pandas.DataFrame)
+def frame_of(given: object) -> nw.DataFrame[Any] | None:
+    """Return a frame of any library as one of narwhals; ``None``: it is none.
+
+    Raises
+    ------
+    InvalidArgument
+        For a frame that cannot be read, as one that is not computed yet.
+    """
+    if not hasattr(type(given), "columns"):  # narwhals takes 50 ms to import
+        return None
+    import narwhals as nw  # noqa: PLC0415
+
+    if type(given).__name__ == "RecordBatch":
+        import pyarrow  # noqa: PLC0415 - it is imported already: it made the batch
+
+        given = pyarrow.Table.from_batches([given])
+    try:
+        found = nw.from_native(given, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise invalid("rows", f"two columns of the frame have one name: {error}") from None
+    if isinstance(found, nw.LazyFrame):
+        raise invalid("rows", "the frame is not computed yet: call its collect() first")
+    return found if isinstance(found, nw.DataFrame) else None
 
 
 def row_chunks(rows: Any, size: int) -> Iterator[Chunk]:
     """Yield the input in pieces of at most ``size`` rows; never hold more than one piece of an iterable."""
-    if isinstance(rows, np.ndarray) or is_frame(rows):
-        if rows.ndim != 2:
+    table = rows if isinstance(rows, np.ndarray) else frame_of(rows)
+    if table is not None:
+        if len(table.shape) != 2:
             raise invalid(
-                "rows", f"expected a two-dimensional array (rows, attributes), got shape {rows.shape}"
+                "rows", f"expected a two-dimensional array (rows, attributes), got shape {table.shape}"
             )
-        for start in range(0, len(rows), size):
-            piece = rows.iloc[start : start + size] if is_frame(rows) else rows[start : start + size]
+        for start in range(0, len(table), size):
+            piece = table[start : start + size]
             yield Chunk(start, len(piece), piece)
         return
     if isinstance(rows, str | bytes | Mapping):
@@ -86,6 +118,11 @@ async def async_row_chunks(rows: Any, size: int) -> AsyncIterator[Chunk]:
         yield Chunk(start, len(piece), piece)
 
 
+def pick_rows(rows: Any, kept: Sequence[int]) -> Any:
+    """Return some of the rows of a list, an array or a frame, by their places."""
+    return [rows[place] for place in kept] if isinstance(rows, list) else rows[kept]
+
+
 class RowEncoder:
     """Encoder of the rows of one model.
 
@@ -106,6 +143,10 @@ class RowEncoder:
             {value: float(i) for i, value in enumerate(a.values)} if isinstance(a, Nominal) else None
             for a in self.attributes
         ]
+        self._indexed = np.array([index is not None for index in self._indices])
+        self._counts = np.array([len(index or ()) for index in self._indices])
+        self._required = np.array([a.missing == "reject" for a in self.attributes])
+        self._spellings = [Spellings(index or ()) for index in self._indices]
 
     def encode(self, chunk: Chunk) -> tuple[values_pb2.Rows, bool]:
         """Return the message of a chunk, and whether it holds nominal values that the model does not list.
@@ -118,19 +159,17 @@ class RowEncoder:
             Naming row and attribute.
         """
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
-            return _packed_rows(self._numeric_array(chunk)), False
-        columns = self._chunk_columns(chunk)
+            return _packed_rows(self._check_values(self._numeric_array(chunk), chunk.start)), False
         parts: Parts = {}
         packed = np.empty((chunk.size, len(self.names)), dtype=np.float64)
-        for k, column in enumerate(columns):
-            packed[:, k] = self._encode_column(k, column, chunk.start, parts)
-        if parts:
-            return self._named_rows(columns, packed, parts), True
-        if bool((packed == UNKNOWN).any()):
-            nominal = [k for k, index in enumerate(self._indices) if index is not None]
-            if bool((packed[:, nominal] == UNKNOWN).any()):
-                return self._named_rows(columns, packed, parts), True
-        return _packed_rows(packed), False
+        for k, column in enumerate(self._chunk_columns(chunk)):
+            packed[:, k] = (
+                column
+                if isinstance(column, np.ndarray)
+                else self._encode_column(k, column, chunk.start, parts)
+            )
+        self._check_values(packed, chunk.start, parts)
+        return (self._named_rows(packed, parts), True) if parts else (_packed_rows(packed), False)
 
     def _numeric_array(self, chunk: Chunk) -> Floats:
         if chunk.rows.shape[1] != len(self.names):
@@ -138,25 +177,81 @@ class RowEncoder:
             raise invalid(f"rows[{chunk.start}]", reason)
         return np.asarray(chunk.rows, dtype=np.float64)
 
-    def _chunk_columns(self, chunk: Chunk) -> list[Cells]:
+    def _check_values(self, values: Floats, start: int, parts: Parts | None = None) -> Floats:
+        """Refuse values (n, K) that the server would refuse; those in `parts` are checked elsewhere."""
+        if (parts is not None or not self._indexed.any()) and np.isfinite(values).all():
+            return values
+        missing = np.isnan(values)
+        lowest, highest = (
+            np.where(self._indexed, 0.0, -np.inf),
+            np.where(self._indexed, self._counts - 1.0, np.inf),
+        )
+        wrong = np.isinf(values) | (values < lowest) | (values > highest)
+        wrong |= self._indexed & ~missing & (values != np.floor(values))
+        for row, column in parts or {}:
+            missing[row, column] = False
+        wrong |= missing & self._required
+        if wrong.any():
+            row, k = np.argwhere(wrong)[0].tolist()
+            value = float(values[row, k])
+            if math.isnan(value):
+                reason = "is missing, which the attribute does not accept"
+            elif self._indices[k] is None:
+                reason = f"is {value}, must be a finite number, or None for missing"
+            else:
+                reason = (
+                    f"is {value}, must be an index into its {int(self._counts[k])} values, or NaN for missing"
+                )
+            raise invalid(f"rows[{start + row}].{self.names[k]}", reason)
+        return values
+
+    def _chunk_columns(self, chunk: Chunk) -> Iterable[Cells | Floats]:
         """Return the chunk by column, in the order of the attributes."""
-        if is_frame(chunk.rows):
+        if not isinstance(chunk.rows, list | np.ndarray):
             return self._frame_columns(chunk.rows)
+        if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind == "U":
+            _refuse_text_of_missing(chunk)
         rows = [self._row_cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
+        if chunk.start == 0 and not chunk.is_part:
+            self._check_keys(chunk.rows)
         return [list(column) for column in zip(*rows, strict=True)]
 
-    def _frame_columns(self, frame: Any) -> list[Cells]:
-        missing = [name for name in self.names if name not in frame.columns]
-        if missing:
-            raise invalid("rows", f"the DataFrame has no column {', '.join(map(repr, missing))}")
-        return [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in self.names]
+    def _frame_columns(self, frame: nw.DataFrame[Any]) -> Iterator[Cells | Floats]:
+        self._refuse_absent([name for name in self.names if name not in frame.columns], frame.columns)
+        for name, index in zip(self.names, self._indices, strict=True):
+            column = frame[name]
+            if index is None and (column.dtype.is_integer() or column.dtype.is_float()):
+                yield np.asarray(column.to_numpy(), dtype=np.float64)
+            else:
+                yield column.to_list()
+
+    def _check_keys(self, rows: Iterable[Any]) -> None:
+        """Refuse attributes that no dict of the first message has."""
+        absent = self.names
+        for row in rows:
+            if not isinstance(row, Mapping):
+                return
+            absent = [name for name in absent if name not in row]
+            if not absent:
+                return
+        self._refuse_absent(absent, list(dict.fromkeys(key for row in rows for key in row)))
+
+    def _refuse_absent(self, absent: Sequence[str], there: Sequence[Any]) -> None:
+        if absent:
+            raise invalid(
+                "rows",
+                f"have no {_listed(absent)}, only {_listed(there)}: give the column, or give it without values "
+                "(None) if they are not known",
+            )
 
     def _row_cells(self, row: Any, number: int) -> Sequence[Any]:
         if isinstance(row, Mapping):
-            if not row.keys() <= self._known:
-                unknown = ", ".join(repr(key) for key in row if key not in self._known)
-                known = ", ".join(self.names)
-                raise invalid(f"rows[{number}]", f"no attribute {unknown}; the attributes are {known}")
+            if not row.keys() <= self._known and not self._known <= row.keys():
+                unknown = [key for key in row if key not in self._known]
+                raise invalid(
+                    f"rows[{number}]",
+                    f"no attribute {_listed(unknown)}; the attributes are {', '.join(self.names)}",
+                )
             return [row.get(name) for name in self.names]
         if isinstance(row, np.ndarray):
             row = row.tolist()
@@ -168,21 +263,23 @@ class RowEncoder:
 
     def _encode_column(self, column: int, cells: Cells, start: int, parts: Parts) -> Floats | list[float]:
         index = self._indices[column]
-        if index is not None:
-            return [
-                index.get(cell, UNKNOWN)
-                if type(cell) is str
-                else float("nan")
-                if self._is_uncertain(column, i, cell, start, parts)
-                else self._odd_nominal(column, cell, start + i)
-                for i, cell in enumerate(cells)
-            ]
+        if index is not None:  # a text as the attribute spells it costs one look into the dict
+            codes = [index.get(cell, UNKNOWN) if type(cell) is str else UNKNOWN for cell in cells]
+            if UNKNOWN in codes:
+                for i, code in enumerate(codes):
+                    if code == UNKNOWN and cells[i] is None:
+                        codes[i] = math.nan
+                    elif code == UNKNOWN:
+                        codes[i] = self._odd_nominal(column, i, cells[i], start, parts)
+            return codes
         if {type(cell) for cell in cells} <= {float, int}:
             with contextlib.suppress(OverflowError):  # an integer that no float holds is named below
                 return np.array(cells, dtype=np.float64)
         return [
-            float("nan")
-            if self._is_uncertain(column, i, cell, start, parts)
+            math.nan
+            if cell is None or self._is_uncertain(column, i, cell, start, parts)
+            else cell
+            if type(cell) is float
             else self._numeric_value(column, cell, start + i)
             for i, cell in enumerate(cells)
         ]
@@ -208,51 +305,82 @@ class RowEncoder:
         parts[offset, column] = value
         return True
 
-    def _odd_nominal(self, column: int, cell: Any, row: int) -> float:
-        text = self._nominal_text(column, cell, row)
+    def _odd_nominal(self, column: int, offset: int, cell: Any, start: int, parts: Parts) -> float:
+        """Return the index of a value that is not given as the attribute spells it."""
+        if self._is_uncertain(column, offset, cell, start, parts):
+            return math.nan
+        text = self._nominal_text(column, cell, start + offset)
+        if text is None:
+            return math.nan
         index = self._indices[column]
-        if text is None or index is None:
-            return float("nan")
-        return index.get(text, UNKNOWN)
+        if index is not None and text in index:
+            return index[text]
+        _check_new_name(text, f"rows[{start + offset}].{self.names[column]}")
+        parts[offset, column] = values_pb2.NamedValue(nominal=text)
+        return math.nan
 
     def _nominal_text(self, column: int, cell: Any, row: int) -> str | None:
-        """Return a nominal value as text; ``None`` for a missing one."""
-        if is_missing(cell):
+        """Return the name of a value, as the attribute spells it if it lists the value; ``None`` for a missing one."""
+        try:
+            text = canonical_cell(cell)
+        except ValueError as error:
+            raise invalid(f"rows[{row}].{self.names[column]}", f"the attribute is nominal: {error}") from None
+        if text is None:
             return None
-        if isinstance(cell, str | int | np.integer | np.bool_):
-            return str(cell)
-        reason = f"the attribute is nominal and takes text, got {cell!r} ({type(cell).__name__})"
-        raise invalid(f"rows[{row}].{self.names[column]}", reason)
+        name = self._spellings[column].of(text)
+        return name if name is not None else None if text == NOTHING else text
 
     def _numeric_value(self, column: int, cell: Any, row: int) -> float:
-        if is_missing(cell):
-            return float("nan")
-        if isinstance(cell, str | bytes):
-            raise invalid(
-                f"rows[{row}].{self.names[column]}", f"the attribute is numeric, got the text {cell!r}"
-            )
         try:
-            return float(cell)
-        except (TypeError, ValueError, OverflowError):
-            reason = f"the attribute is numeric, got {cell!r} ({type(cell).__name__})"
-            raise invalid(f"rows[{row}].{self.names[column]}", reason) from None
+            number = number_of(cell)
+        except ValueError:
+            what = (
+                f"the text {cell!r}" if isinstance(cell, str | bytes) else f"{cell!r} ({type(cell).__name__})"
+            )
+            raise invalid(
+                f"rows[{row}].{self.names[column]}", f"the attribute is numeric, got {what}"
+            ) from None
+        return math.nan if number is None else number
 
-    def _named_rows(self, columns: list[Cells], packed: Floats, parts: Parts) -> values_pb2.Rows:
-        """Return rows by name, which may have uncertain values and nominal ones that the model does not list yet."""
+    def _named_rows(self, packed: Floats, parts: Parts) -> values_pb2.Rows:
+        """Return rows by name: uncertain values, and nominal ones that the model does not list, are in `parts`."""
         named = values_pb2.NamedRows()
-        for i in range(len(packed)):
+        for i, numbers in enumerate(packed.tolist()):
             values = named.rows.add().values
-            for k, name in enumerate(self.names):
+            for k, (name, number) in enumerate(zip(self.names, numbers, strict=True)):
                 if (i, k) in parts:
                     values[name].CopyFrom(parts[i, k])
-                    continue
-                if np.isnan(packed[i, k]):
-                    continue
-                if self._indices[k] is None:
-                    values[name].number = packed[i, k]
-                else:
-                    values[name].nominal = str(columns[k][i])
+                elif not math.isnan(number):
+                    attribute = self.attributes[k]
+                    if isinstance(attribute, Nominal):
+                        values[name].nominal = attribute.values[int(number)]
+                    else:
+                        values[name].number = number
         return values_pb2.Rows(named=named)
+
+
+def _check_new_name(text: str, field: str) -> None:
+    """Refuse a nominal value that no attribute can learn."""
+    try:
+        check_controls(text, field)
+    except InvalidInput as error:
+        raise invalid(error.field, error.reason) from None
+
+
+def _listed(names: Sequence[Any], most: int = 12) -> str:
+    return ", ".join(map(repr, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+def _refuse_text_of_missing(chunk: Chunk) -> None:
+    """Refuse "nan", which NumPy makes of a missing value in an array of texts."""
+    found = np.argwhere(np.isin(chunk.rows, ("nan", "None", "<NA>")))
+    if len(found):
+        row, column = found[0].tolist()
+        raise invalid(
+            f"rows[{chunk.start + row}]",
+            f"has the text {str(chunk.rows[row, column])!r} in column {column}, which a missing value becomes in an "
+            "array of texts: make the array with dtype=object",
+        )
 
 
 def _packed_rows(values: Floats) -> values_pb2.Rows:

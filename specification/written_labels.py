@@ -15,6 +15,8 @@ name are ``\uXXXX``. A backslash before anything else stands for itself.
 A text that does not follow the grammar, or names something that is no class, may still be the plain name of a class:
 ``R|B`` is the set of R and B where both are classes, and the class ``R|B`` where they are not. Writers escape, so what
 they write does not depend on the classes.
+
+A class is found by any spelling of its value (`quercus.specification.values`): ``true`` by ``TRUE``, ``1`` by ``1.0``.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
-NOTHING: Final = "?"
-"""A label that says nothing."""
+from quercus.specification.values import NOTHING, NUMBER, Spellings
+from quercus.specification.values import finite_number as finite_number  # noqa: PLC0414 - read here by its users
+
 SET: Final = "|"
 """Between the classes of a set."""
-NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 Label = str | frozenset[str] | dict[str, float] | dict[frozenset[str], float] | None
 """The meaning of a text: a class, a set, plausibilities by class, masses by set, or nothing."""
@@ -42,20 +45,6 @@ _NAME: Final = r"(?:\\.|[^\\{}])+?"
 _PLAUSIBILITY: Final = re.compile(rf"({_NAME}):({NUMBER.pattern})(?:\s+|\Z)", re.ASCII | re.DOTALL)
 _MASS: Final = re.compile(rf"\{{({_NAME})\}}:(\S+)(?:\s+|\Z)", re.DOTALL)
 _PART: Final = re.compile(r"(?:\\.|\\\Z|[^\\|])*", re.DOTALL)
-
-
-def finite_number(text: str) -> float | None:
-    """Return a text as a finite number; ``None``: it is none.
-
-    Examples
-    --------
-    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
-    (1000.0, None, None, None)
-    """
-    if NUMBER.fullmatch(text) is None:
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else None
 
 
 class UnknownClassError(ValueError):
@@ -160,19 +149,31 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
     """
     text = text.strip()
     names = set_parts(text)
-    if all(name in classes for name in names):
-        return names[0] if len(names) == 1 else frozenset(names)
-    if text in classes:
-        return text
-    strangers = [name for name in names if name not in classes]
+    known = [_class_of(name, classes) for name in names]
+    found = [name for name in known if name is not None]
+    if len(found) == len(names):
+        return found[0] if len(set(found)) == 1 else frozenset(found)
+    if (whole := _class_of(text, classes)) is not None:
+        return whole
+    strangers = [name for name, each in zip(names, known, strict=True) if each is None]
     where = "" if len(names) == 1 else f"in {text!r}: "
     said = (
         f"{', '.join(map(repr, strangers))} {'is not a class' if len(strangers) == 1 else 'are not classes'}"
     )
-    known = f"{where}{said}; the classes are {_listed_classes(classes)}"
+    reason = f"{where}{said}; the classes are {_listed_classes(classes)}"
     if (written := _with_other_sign(text, classes)) is not None:
-        raise ValueError(f"{known}; one of several classes is written {written}")
-    raise UnknownClassError(known)
+        raise ValueError(f"{reason}; one of several classes is written {written}")
+    raise UnknownClassError(reason)
+
+
+def _class_of(name: str, classes: Collection[str]) -> str | None:
+    """Return the class that a name means, as it is spelled; ``None``: it is none."""
+    return name if name in classes else _spellings(tuple(classes)).of(name)
+
+
+@lru_cache(maxsize=64)
+def _spellings(classes: tuple[str, ...]) -> Spellings:
+    return Spellings(classes)
 
 
 def read_label(text: str, classes: Sequence[str]) -> Label:
@@ -228,7 +229,8 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
         match = _PLAUSIBILITY.match(text, at)
         if match is None:
             return None
-        name = next((each for each in (read_name(match[1]), match[1].strip()) if each in classes), None)
+        written = (read_name(match[1]), match[1].strip())
+        name = next((each for said in written if (each := _class_of(said, classes)) is not None), None)
         if name is None or not math.isfinite(float(match[2])):
             return None
         if name in found:
@@ -242,8 +244,9 @@ def _with_other_sign(text: str, classes: Collection[str]) -> str | None:
     """Return as it must be written a set whose classes another sign separates; None: it is none."""
     for sign in "#;,/":
         parts = [part.strip() for part in text.split(sign)]
-        if len(parts) > 1 and all(part in classes for part in parts):
-            return write_set(parts)
+        found = [each for part in parts if (each := _class_of(part, classes)) is not None]
+        if 1 < len(parts) == len(found):
+            return write_set(found)
     return None
 
 

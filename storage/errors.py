@@ -41,13 +41,16 @@ class AlreadyExists(StorageError):  # noqa: N818 - a name that says what is wron
         Its kind: "model" or "instance".
     name : str
         The name or id.
+    row : int or None
+        Position of the row with this id in the batch that was refused because of it.
     """
 
-    def __init__(self, resource: str, name: str, detail: str = "") -> None:
-        super().__init__(resource, name, detail)
+    def __init__(self, resource: str, name: str, detail: str = "", row: int | None = None) -> None:
+        super().__init__(resource, name, detail, row)
         self.resource = resource
         self.name = name
         self.detail = detail
+        self.row = row
 
     def __str__(self) -> str:
         return f"{self.resource} {self.name} already exists" + (f" {self.detail}" if self.detail else "")

@@ -8,6 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.storage.errors import AlreadyExists
+
 Float64: TypeAlias = NDArray[np.float64]
 
 
@@ -105,6 +107,7 @@ class NewValue:
 class Push:
     """One batch of instances, stored whole or not at all; see `Store.append_instances`.
 
+    If `row_by_row`, rows whose id is stored with other content are refused, and the others are stored.
     `key` is the `ModelRecord.key` of the intended model: a guard against another model of the same name.
     """
 
@@ -116,6 +119,7 @@ class Push:
     key: int | None = None
     displays: Sequence[bytes] = ()
     """Displays of the rows, one per row, empty if it has none; or no displays at all. Not part of the evidence."""
+    row_by_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +134,15 @@ class AppendedBatch:
         Numbers of rows written, and of rows stored before with the same content.
     uid : str
         Uid of the model.
+    refused : AlreadyExists
+        One for each row that was not stored; only if the push is `row_by_row`.
     """
 
     committed_sequence: int
     stored: int
     known: int
     uid: str = field(default="", compare=False)
+    refused: Sequence[AlreadyExists] = ()
 
 
 @dataclass(frozen=True, slots=True)

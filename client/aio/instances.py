@@ -54,21 +54,31 @@ class InstanceCalls(ModelCalls):
         on_progress
             Called after each acknowledgement.
         on_rejected
-            Called with the rows of a message that the server refuses because of a wrong value or id; then the push
-            continues. If omitted, the push ends there.
+            Called with rows that are refused because of a wrong value, label, display or id: each with its position,
+            its id and its error. All other rows are stored. If omitted, the push ends at the first such row, and the
+            rows before its message are stored. Messages behind it that are under way may be stored too if the server
+            refuses the row for its id.
 
         Raises
         ------
         QuercusError
-            ``error.report`` says how many rows had been acknowledged, ``error.rejected`` which rows were
+            ``error.report`` says how many rows had been acknowledged; ``error.row`` is the position of the row that was
             refused. A broken connection is retried first.
         """
         pushing.check_sizes(batch_rows, window)
         form = await self._row_format(model)
         batcher = pushing.Batcher(
-            model, form.specification, labels, ids, batch_rows=batch_rows, uid=form.uid, displays=displays
+            model,
+            form.specification,
+            labels,
+            ids,
+            batch_rows=batch_rows,
+            uid=form.uid,
+            displays=displays,
+            row_by_row=on_rejected is not None,
         )
-        ledger = pushing.PushState(window, on_progress, self._outage.outage_s, on_rejected)
+        outage_s = self._outage.outage_s
+        ledger = pushing.PushState(window, on_progress, outage_s, on_rejected, form.specification)
         async with AsyncPushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
             try:
                 async for chunk in async_row_chunks(rows, batcher.batch_rows):
@@ -76,6 +86,7 @@ class InstanceCalls(ModelCalls):
                         self._forms.forget_format(model)
                         form = await self._row_format(model)
                         batcher.use_specification(form.specification)
+                        ledger.specification = form.specification
                     await line.send_batch(batcher.encode_chunk(chunk))
                     await line.settle_batches(until=window - 1)
                 await line.settle_batches(until=0)
@@ -94,7 +105,7 @@ class InstanceCalls(ModelCalls):
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple((await self.get_model(model)).specification.classes)
-        request = filled(instance_pb2.GetInstanceRequest, name=f"models/{model}/instances/{instance}")
+        request = filled(instance_pb2.GetInstanceRequest, name=convert.instance_resource(model, instance))
         return convert.instance_from_proto(
             await self._call(self._stubs.instances.GetInstance, request), classes
         )

@@ -50,9 +50,10 @@ class AsyncPushLine:
 
     async def send_batch(self, batch: pushing.Batch) -> None:
         """Send a batch; if the stream is broken, :meth:`settle_batches` finds out and sends it again."""
+        batch.request.continue_on_error = self._ledger.takes_rejected  # counts in the first of a stream
         is_alone = batch.is_all and self._call is None and not self._ledger.pending
         self._ledger.record_sent(batch)
-        if is_alone:
+        if is_alone or not batch.rows:
             return  # in `settle_batches`, unless another comes before: an outbox has many that are all of a `put`
         if self._call is None:
             await self._send_again()
@@ -75,7 +76,6 @@ class AsyncPushLine:
         self._arrived = AsyncInbox()
         self._call = AsyncBidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
-            batch.request.continue_on_error = True  # counts in the first
             await self._call.write(batch.request)
 
     async def _receive_acknowledgement(self) -> None:

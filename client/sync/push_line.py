@@ -51,9 +51,10 @@ class PushLine:
 
     def send_batch(self, batch: pushing.Batch) -> None:
         """Send a batch; if the stream is broken, :meth:`settle_batches` finds out and sends it again."""
+        batch.request.continue_on_error = self._ledger.takes_rejected  # counts in the first of a stream
         is_alone = batch.is_all and self._call is None and not self._ledger.pending
         self._ledger.record_sent(batch)
-        if is_alone:
+        if is_alone or not batch.rows:
             return  # in `settle_batches`, unless another comes before: an outbox has many that are all of a `put`
         if self._call is None:
             self._send_again()
@@ -76,7 +77,6 @@ class PushLine:
         self._arrived = Inbox()
         self._call = BidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
-            batch.request.continue_on_error = True  # counts in the first
             self._call.write(batch.request)
 
     def _receive_acknowledgement(self) -> None:

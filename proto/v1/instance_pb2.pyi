@@ -153,8 +153,9 @@ class PushInstancesRequest(_message.Message):
     model_uid: _builtins.str
     """Uid of the model for which the rows were made: FAILED_PRECONDITION if another model now has its name. Empty: any."""
     continue_on_error: _builtins.bool
-    """Read from the first message of the stream: an invalid batch (INVALID_ARGUMENT, ALREADY_EXISTS) is
-    acknowledged with an error, and the stream continues. Without it the stream ends there.
+    """Read from the first message of the stream: an invalid row (INVALID_ARGUMENT, ALREADY_EXISTS) is refused, the
+    other rows of its batch are stored, and the stream continues. Without it nothing of the batch is stored, and the stream
+    ends there.
     """
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
@@ -164,8 +165,9 @@ class PushInstancesRequest(_message.Message):
 
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One per row, unique in the model; a row whose id is known is not stored again (if its content is the same;
-        ALREADY_EXISTS otherwise). Absent: the server makes ids from batch_id and the row's position.
+        """One per row: 1 to 200 characters, without control characters, line ends and changes of the direction of writing. Unique
+        in the model; a row whose id is known is not stored again (if its content is the same; ALREADY_EXISTS otherwise).
+        Absent: the server makes ids from batch_id and the row's position.
         """
 
     @_builtins.property
@@ -204,6 +206,7 @@ class PushInstancesResponse(_message.Message):
     ROWS_KNOWN_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The acknowledged batch_id."""
     committed_sequence: _builtins.int
@@ -215,7 +218,11 @@ class PushInstancesResponse(_message.Message):
     """Uid of the model that stores them."""
     @_builtins.property
     def error(self) -> Global___BatchError:
-        """The reason why nothing of the batch was stored; only with continue_on_error."""
+        """The reason why nothing of the batch was stored: it is invalid as a whole; only with continue_on_error."""
+
+    @_builtins.property
+    def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedRow]:
+        """Rows that were not stored, in order; only with continue_on_error."""
 
     def __init__(
         self,
@@ -226,14 +233,49 @@ class PushInstancesResponse(_message.Message):
         rows_known: _builtins.int = ...,
         model_uid: _builtins.str = ...,
         error: Global___BatchError | None = ...,
+        refused: _abc.Iterable[Global___RefusedRow] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "error", b"error", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "error", b"error", "model_uid", b"model_uid", "refused", b"refused", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PushInstancesResponse: _TypeAlias = PushInstancesResponse  # noqa: Y015
+
+@_typing.final
+class RefusedRow(_message.Message):
+    """A row that is not stored. As a detail of a status: the row for which the whole batch is refused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROW_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    row: _builtins.int
+    """Position in the batch, from 0."""
+    code: _builtins.int
+    """google.rpc.Code: INVALID_ARGUMENT, or ALREADY_EXISTS if its id is known with other content."""
+    field: _builtins.str
+    """Path of the invalid field: rows[7].temperature, labels[7], ids[7] or displays[7].items[0].text."""
+    message: _builtins.str
+    """The reason. Of many refused rows the reasons are shortened."""
+    def __init__(
+        self,
+        *,
+        row: _builtins.int = ...,
+        code: _builtins.int = ...,
+        field: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "field", b"field", "message", b"message", "row", b"row"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefusedRow: _TypeAlias = RefusedRow  # noqa: Y015
 
 @_typing.final
 class BatchError(_message.Message):
@@ -277,11 +319,14 @@ class PushBatchRequest(_message.Message):
     BATCH_ID_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
     DISPLAYS_FIELD_NUMBER: _builtins.int
+    CONTINUE_ON_ERROR_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}"""
     batch_id: _builtins.str
     """With it, or with ids, the call may be repeated: nothing is stored twice."""
     model_uid: _builtins.str
+    continue_on_error: _builtins.bool
+    """Store the valid rows, and list the others; a batch that is invalid as a whole is an error of the call."""
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     @_builtins.property
@@ -300,10 +345,11 @@ class PushBatchRequest(_message.Message):
         batch_id: _builtins.str = ...,
         model_uid: _builtins.str = ...,
         displays: _abc.Iterable[_display_pb2.Display] | None = ...,
+        continue_on_error: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "displays", b"displays", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "continue_on_error", b"continue_on_error", "displays", b"displays", "ids", b"ids", "labels", b"labels", "model", b"model", "model_uid", b"model_uid", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -318,11 +364,16 @@ class PushBatchResponse(_message.Message):
     ROWS_STORED_FIELD_NUMBER: _builtins.int
     ROWS_KNOWN_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     committed_sequence: _builtins.int
     rows_stored: _builtins.int
     rows_known: _builtins.int
     model_uid: _builtins.str
+    @_builtins.property
+    def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedRow]:
+        """Rows that were not stored, in order; only with continue_on_error."""
+
     def __init__(
         self,
         *,
@@ -331,10 +382,11 @@ class PushBatchResponse(_message.Message):
         rows_stored: _builtins.int = ...,
         rows_known: _builtins.int = ...,
         model_uid: _builtins.str = ...,
+        refused: _abc.Iterable[Global___RefusedRow] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "committed_sequence", b"committed_sequence", "model_uid", b"model_uid", "refused", b"refused", "rows_known", b"rows_known", "rows_stored", b"rows_stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -436,7 +488,7 @@ class Instance(_message.Message):
     CONFLICT_FIELD_NUMBER: _builtins.int
     DISPLAY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """models/{model}/instances/{id}"""
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
     conflict: _builtins.bool
     """True if an answer contradicted the pushed label totally; the answer counts."""
     @_builtins.property
@@ -615,6 +667,7 @@ class GetInstanceRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
     def __init__(
         self,
         *,

@@ -70,8 +70,8 @@ class InstanceServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def PushInstances(self, request_iterator, context):
-        """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
-        An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
+        """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all, and an invalid one
+        ends the stream. With continue_on_error the valid rows of a batch are stored, and the acknowledgement lists the others.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -32,8 +32,8 @@ class InstanceServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> InstanceServiceAsyncStub: ...
     PushInstances: _grpc.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]
-    """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
-    An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
+    """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all, and an invalid one
+    ends the stream. With continue_on_error the valid rows of a batch are stored, and the acknowledgement lists the others.
     """
     PushBatch: _grpc.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]
     """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
@@ -53,8 +53,8 @@ class InstanceServiceStub:
 class InstanceServiceAsyncStub(InstanceServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PushInstances: _aio.StreamStreamMultiCallable[_instance_pb2.PushInstancesRequest, _instance_pb2.PushInstancesResponse]  # type: ignore[assignment]
-    """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
-    An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
+    """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all, and an invalid one
+    ends the stream. With continue_on_error the valid rows of a batch are stored, and the acknowledgement lists the others.
     """
     PushBatch: _aio.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]  # type: ignore[assignment]
     """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
@@ -77,8 +77,8 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_instance_pb2.PushInstancesRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_instance_pb2.PushInstancesResponse], _abc.AsyncIterator[_instance_pb2.PushInstancesResponse]]:
-        """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all.
-        An invalid batch ends the stream, or is acknowledged with an error (continue_on_error).
+        """Takes batches; acknowledges each after its commit, in order. A batch is stored whole or not at all, and an invalid one
+        ends the stream. With continue_on_error the valid rows of a batch are stored, and the acknowledgement lists the others.
         """
 
     @_abc_1.abstractmethod

@@ -431,7 +431,7 @@ class Query(_message.Message):
     """models/{model}/queries/{number}"""
     state: Global___QueryState.ValueType
     instance: _builtins.str
-    """models/{model}/instances/{id}"""
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
     tree_version: _builtins.int
     """Version of the tree that selected it."""
     labeller: _builtins.str
@@ -1322,7 +1322,7 @@ class Neighbour(_message.Message):
     DISTANCE_FIELD_NUMBER: _builtins.int
     DIFFERING_FIELD_NUMBER: _builtins.int
     instance: _builtins.str
-    """models/{model}/instances/{id}"""
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
     class_name: _builtins.str
     same_leaf: _builtins.bool
     """Whether it is in the same leaf of the newest tree; false if the model has several trees."""
@@ -1618,7 +1618,7 @@ class Answer(_message.Message):
     sequence: _builtins.int
     """Sequence number of its event in the log: the number of the answer."""
     instance: _builtins.str
-    """models/{model}/instances/{id}"""
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
     labeller: _builtins.str
     kind: Global___AnswerKind.ValueType
     state: Global___AnswerState.ValueType

@@ -20,9 +20,10 @@ from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import decode_stored, encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import earliest_seconds, to_duration, to_timestamp
-from quercus.server.wire.names import check_id, instance_name, query_name
+from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
+from quercus.specification.names import check_id
 from quercus.storage import Event
 
 

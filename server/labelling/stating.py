@@ -16,10 +16,11 @@ from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.reliability import MAX_LABELS, Crowd, crowd_of
 from quercus.server.wire.labels import decode_label
-from quercus.server.wire.names import check_id, parse_model
+from quercus.server.wire.names import parse_model
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.bounds import MAX_STATEMENTS
+from quercus.specification.names import check_id
 from quercus.storage import (
     Event,
     EventKind,

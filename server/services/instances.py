@@ -19,20 +19,21 @@ from quercus.server.wire.instances import encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.names import (
-    are_ids,
-    check_id,
     make_page_token,
     page_size,
     parse_instance,
     parse_model,
     read_number_token,
 )
+from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults, encode_refusals, kept_rows
 from quercus.server.wire.request_checks import empty_stream
-from quercus.server.wire.rows import decode_rows
+from quercus.server.wire.rows import count_rows, decode_rows
 from quercus.server.wire.schema import ModelSchema
+from quercus.specification.names import are_ids, check_id
 from quercus.storage import AlreadyExists, AppendedBatch, FailedPrecondition, Push, Stale, Store
 
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
+_Outcome = dict[str, Any]  # fields of an acknowledgement
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
@@ -47,9 +48,9 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     ) -> AsyncIterator[instance_pb2.PushInstancesResponse]:
         """Store batch after batch; each acknowledgement is sent after the commit, in order.
 
-        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A wrong batch
-        has an error in its place where the client asked for that; else it ends the stream, after the
-        acknowledgements of those before it.
+        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A wrong row is refused
+        by itself where the client asked for that, and a batch that is wrong as a whole has an error in its place; else
+        it ends the stream, after the acknowledgements of those before it.
         """
         acks: asyncio.Queue[_PendingAcknowledgement | None] = asyncio.Queue(self._core.config.push_window)
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
@@ -67,7 +68,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                         batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)
                     )
                 else:
-                    yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **_push_counts(stored))
+                    yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **stored)
         finally:
             reader.cancel()
 
@@ -78,14 +79,14 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.schema(model)
         try:
-            stored = await (await self._queue_batch(model, schema.key, request))
+            stored = await (await self._queue_batch(model, schema.key, request, request.continue_on_error))
         except FailedPrecondition:
             again = await self._core.catalogue.reload_schema(model)
             if again.key == schema.key:
                 raise
             # the remembered values belong to an earlier model of this name
-            stored = await (await self._queue_batch(model, again.key, request))
-        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **_push_counts(stored))
+            stored = await (await self._queue_batch(model, again.key, request, request.continue_on_error))
+        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **stored)
 
     async def _read_batches(
         self,
@@ -101,7 +102,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 if key is None:  # read anew: another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
                 try:
-                    pending = await self._queue_batch(model, key, request)
+                    pending = await self._queue_batch(model, key, request, goes_on)
                 except BATCH_ERRORS as error:
                     if not goes_on:
                         raise
@@ -114,7 +115,9 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         else:
             await acks.put(None)
 
-    async def _queue_batch(self, model: str, key: int, request: _Batch) -> Awaitable[AppendedBatch]:
+    async def _queue_batch(
+        self, model: str, key: int, request: _Batch, row_by_row: bool
+    ) -> Awaitable[_Outcome]:
         """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
@@ -122,25 +125,30 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
                 raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
+            faults = RowFaults() if row_by_row else WHOLE
             try:
                 push = await self._core.convert_message(
-                    request, _decode_push, request, schema, generated, sizes
+                    request, _decode_push, request, schema, generated, sizes, faults
                 )
-            except InvalidInput:  # perhaps an index that another server has just learned
+            except InvalidInput:
                 before, schema = schema, await self._core.catalogue.reload_schema(model)
                 if schema == before:
                     raise
                 continue
+            if faults.by_row:  # perhaps for an index that another server has just learned
+                before, schema = schema, await self._core.catalogue.reload_schema(model)
+                if schema != before:
+                    continue
             pending = await self._core.writer.queue_push(push)
             if not push.new_values:
-                return pending
+                return _QueuedBatch(pending, len(push.ids), faults)
             try:
-                stored = await pending
+                await pending
             except Stale:
                 schema = await self._core.catalogue.reload_schema(model)
                 continue
             await self._core.catalogue.reload_schema(model)
-            return _push_response(stored)
+            return _QueuedBatch(pending, len(push.ids), faults)
         raise Stale(f"the nominal values of model {model} keep changing")
 
     async def ListInstances(  # noqa: N802
@@ -178,8 +186,31 @@ class _PendingAcknowledgement:
     """The due acknowledgement of a batch, and whether the stream continues if the batch is invalid."""
 
     batch_id: str
-    pending: Awaitable[AppendedBatch]
+    pending: Awaitable[_Outcome]
     goes_on: bool
+
+
+@dataclass(frozen=True)
+class _QueuedBatch:
+    """A batch on its way to the store, of which `rows` rows are written; its outcome can be awaited."""
+
+    written: Awaitable[AppendedBatch]
+    rows: int
+    faults: RowFaults
+
+    def __await__(self) -> Generator[Any, None, _Outcome]:
+        stored = yield from self.written.__await__()
+        refused: dict[int, Exception] = dict(self.faults.by_row)
+        if stored.refused:
+            kept = kept_rows(self.rows + len(refused), self.faults.by_row)
+            refused |= {kept[each.row]: each for each in stored.refused if each.row is not None}
+        return {
+            "committed_sequence": stored.committed_sequence,
+            "rows_stored": stored.stored,
+            "rows_known": stored.known,
+            "model_uid": stored.uid,
+            "refused": encode_refusals(refused),
+        }
 
 
 class _FailedBatch:
@@ -188,7 +219,7 @@ class _FailedBatch:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def __await__(self) -> Generator[None, None, AppendedBatch]:
+    def __await__(self) -> Generator[None, None, _Outcome]:
         raise self._error
         yield
 
@@ -201,25 +232,29 @@ def _same_model(name: str, given: str) -> str:
     return given or name
 
 
-def _push_counts(stored: AppendedBatch) -> dict[str, Any]:
-    return {
-        "committed_sequence": stored.committed_sequence,
-        "rows_stored": stored.stored,
-        "rows_known": stored.known,
-        "model_uid": stored.uid,
-    }
+def _decode_push(
+    request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits, faults: RowFaults
+) -> Push:
+    """Convert a batch; without the rows that `faults` receives."""
+    count = count_rows(request.rows, schema, sizes)
+    ids = _ids_of_push(request, count, generated, faults)
+    labels = decode_labels(
+        request.labels if request.HasField("labels") else None, count, schema.frame, faults
+    )
+    displays = decode_displays(request.displays, count, faults)
+    rows = decode_rows(
+        request.rows, schema, learn=True, sizes=sizes, faults=faults
+    )  # last: it learns new values
+    values = rows.values
+    if faults.by_row:
+        kept = kept_rows(count, faults.by_row)
+        ids, labels = tuple(ids[row] for row in kept), [labels[row] for row in kept]
+        values, displays = values[kept], tuple(displays[row] for row in kept) if displays else ()
+    row_by_row = faults is not WHOLE
+    return Push(schema.model, ids, values, labels, rows.new_values, schema.key, displays, row_by_row)
 
 
-def _decode_push(request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits) -> Push:
-    rows = decode_rows(request.rows, schema, learn=True, sizes=sizes)
-    count = len(rows.values)
-    labels = decode_labels(request.labels if request.HasField("labels") else None, count, schema.frame)
-    ids = _ids_of_push(request, count, generated)
-    displays = decode_displays(request.displays, count)
-    return Push(schema.model, ids, rows.values, labels, rows.new_values, schema.key, displays)
-
-
-def _ids_of_push(request: _Batch, count: int, generated: str) -> tuple[str, ...]:
+def _ids_of_push(request: _Batch, count: int, generated: str, faults: RowFaults) -> tuple[str, ...]:
     if not request.ids:
         ids = tuple(f"{generated}-{i}" for i in range(count))
         check_id(ids[-1], "batch_id")
@@ -227,23 +262,13 @@ def _ids_of_push(request: _Batch, count: int, generated: str) -> tuple[str, ...]
     if len(request.ids) != count:
         raise InvalidInput("ids", f"has {len(request.ids)} entries, must have one for each of {count} rows")
     ids = tuple(request.ids)
-    if are_ids(ids):
-        return ids
-    seen: dict[str, int] = {}  # one is wrong: which
-    for i, given in enumerate(ids):
-        check_id(given, f"ids[{i}]")
-        if given in seen:
-            raise InvalidInput(
-                f"ids[{i}]", f"is {shown(given)}, the same as ids[{seen[given]}]; must be distinct"
-            )
-        seen[given] = i
+    if not are_ids(ids):
+        for row, given in enumerate(ids):
+            try:
+                check_id(given, f"ids[{row}]")
+            except InvalidInput as error:
+                faults.add(RowFault(row, error.field, error.reason))
     return ids
-
-
-def _push_response(stored: AppendedBatch) -> Awaitable[AppendedBatch]:
-    future: asyncio.Future[AppendedBatch] = asyncio.get_running_loop().create_future()
-    future.set_result(stored)
-    return future
 
 
 def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:

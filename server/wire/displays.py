@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, field_prefix
 from quercus.proto.v1 import display_pb2, model_pb2
+from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.specification.display import (
     MAX_DISPLAY_BYTES,
     MAX_ITEMS,
@@ -94,8 +95,12 @@ def check_drawable_curves(specification: model_pb2.Specification) -> None:
         decode_presentation(specification.presentation).check_drawable()
 
 
-def decode_displays(messages: Sequence[display_pb2.Display], count: int) -> tuple[bytes, ...]:
+def decode_displays(
+    messages: Sequence[display_pb2.Display], count: int, faults: RowFaults = WHOLE
+) -> tuple[bytes, ...]:
     """Return what people see beside each of `count` rows, as the store keeps it; nothing where nothing is sent.
+
+    The faults of rows go to `faults`.
 
     Raises
     ------
@@ -106,7 +111,15 @@ def decode_displays(messages: Sequence[display_pb2.Display], count: int) -> tupl
         return ()
     if len(messages) != count:
         raise InvalidInput("displays", f"has {len(messages)} entries, must have one for each of {count} rows")
-    return tuple(_check_display(message, k) for k, message in enumerate(messages))
+    return tuple(_display_bytes(message, k, faults) for k, message in enumerate(messages))
+
+
+def _display_bytes(message: display_pb2.Display, row: int, faults: RowFaults) -> bytes:
+    try:
+        return _check_display(message, row)
+    except InvalidInput as error:
+        faults.add(RowFault(row, error.field, error.reason))
+        return b""
 
 
 def _check_display(message: display_pb2.Display, row: int) -> bytes:

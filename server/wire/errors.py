@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import instance_pb2
 from quercus.server.wire.limits import MAX_ERROR_BYTES
 from quercus.server.wire.snapshots import UnreadableSnapshotError
 from quercus.storage import (
@@ -96,11 +97,15 @@ def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR
         return _exhausted_status(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
         case InvalidInput():
-            return grpc_status(code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error))
+            return grpc_status(
+                code_pb2.INVALID_ARGUMENT, str(error), _bad_request(error), *_refused_row(error)
+            )
         case NotFound():
             return grpc_status(code_pb2.NOT_FOUND, str(error), _exhausted_resource(error))
         case AlreadyExists():
-            return grpc_status(code_pb2.ALREADY_EXISTS, str(error), _exhausted_resource(error))
+            return grpc_status(
+                code_pb2.ALREADY_EXISTS, str(error), _exhausted_resource(error), *_refused_row(error)
+            )
         case BeyondLog():
             reason = InvalidInput(error.field, error.reason.removeprefix(f"{error.field}: "))
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
@@ -173,11 +178,11 @@ def _retry_in(seconds: float) -> error_details_pb2.RetryInfo:
     return info
 
 
-def grpc_status(code: int, message: str, detail: Message | None = None) -> GrpcStatus:
-    """Build a ``GrpcStatus`` from a ``google.rpc.Code`` number, a message and at most one detail."""
-    text = _shorten_text(message)
+def grpc_status(code: int, message: str, *details: Message) -> GrpcStatus:
+    """Build a ``GrpcStatus`` from a ``google.rpc.Code`` number, a message and its details."""
+    text = shorten_text(message)
     status = status_pb2.Status(code=code, message=text)
-    if detail is not None:
+    for detail in details:
         packed = any_pb2.Any()
         packed.Pack(detail)
         status.details.append(packed)
@@ -186,22 +191,28 @@ def grpc_status(code: int, message: str, detail: Message | None = None) -> GrpcS
 
 def _bad_request(error: InvalidInput) -> error_details_pb2.BadRequest:
     violation = error_details_pb2.BadRequest.FieldViolation(
-        field=_shorten_text(error.field), description=_shorten_text(error.reason)
+        field=shorten_text(error.field), description=shorten_text(error.reason)
     )
     return error_details_pb2.BadRequest(field_violations=[violation])
+
+
+def _refused_row(error: Exception) -> list[instance_pb2.RefusedRow]:
+    """Return the row of a batch for which the batch is refused, if it is a single one."""
+    row = getattr(error, "row", None)
+    return [] if row is None else [instance_pb2.RefusedRow(row=row)]
 
 
 def _exhausted_resource(error: NotFound | AlreadyExists) -> error_details_pb2.ResourceInfo:
     return error_details_pb2.ResourceInfo(
         resource_type=error.resource,
-        resource_name=_shorten_text(error.name),
-        description=_shorten_text(str(error)),
+        resource_name=shorten_text(error.name),
+        description=shorten_text(str(error)),
     )
 
 
-def _shorten_text(text: str) -> str:
-    """Cut a text to ``MAX_ERROR_BYTES`` of UTF-8."""
+def shorten_text(text: str, most: int = MAX_ERROR_BYTES) -> str:
+    """Cut a text to ``most`` bytes of UTF-8."""
     data = text.encode(errors="replace")
-    if len(data) <= MAX_ERROR_BYTES:
+    if len(data) <= most:
         return text
-    return data[: MAX_ERROR_BYTES - 3].decode(errors="ignore") + "…"
+    return data[: most - 3].decode(errors="ignore") + "…"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.codec import decode, encode, encode_contours, encode_sets, pack_contour
 from quercus.belief.contour import check_contour
-from quercus.belief.errors import InvalidInput, field_prefix
+from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
 from quercus.belief.label import (
     ClassSet,
@@ -20,12 +20,12 @@ from quercus.belief.label import (
     check_label,
     class_set,
     precise,
-    set_contours,
     vacuous,
 )
 from quercus.belief.mass import MassFunction
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS
+from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.specification.written_labels import NOTHING, write_label, write_set
 from quercus.storage import CorruptStore
 
@@ -78,13 +78,17 @@ def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> Mas
         return MassFunction(frame.size, tuple(zip(mass.focal_sets, mass.masses, strict=True)))
 
 
-def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) -> list[bytes]:
+def decode_labels(
+    labels: values_pb2.Labels | None, count: int, frame: Frame, faults: RowFaults = WHOLE
+) -> list[bytes]:
     """Convert the labels of `count` rows to their stored form; None means vacuous ones.
+
+    An invalid label is a fault of its row, and goes to `faults`; its stored form then means nothing.
 
     Raises
     ------
     InvalidInput
-        When there is not one label per row, or one is invalid.
+        When there is not one label per row.
     """
     kind = None if labels is None else labels.WhichOneof("kind")
     if labels is None or kind in (None, "all_vacuous"):
@@ -92,19 +96,28 @@ def decode_labels(labels: values_pb2.Labels | None, count: int, frame: Frame) ->
     if kind == "sets":
         _check_count("labels.sets.masks", len(labels.sets.masks), count, "mask")
         masks = np.array(labels.sets.masks, dtype=np.uint64)
-        with field_prefix("labels.sets"):
-            set_contours(masks, frame.size)
+        for row in np.flatnonzero((masks == 0) | (masks > np.uint64(frame.full))).tolist():
+            bounds = f"must lie in [0x1, {frame.full:#x}] for {frame.size} classes"
+            faults.add(RowFault(row, f"labels[{row}]", f"is the set {int(masks[row]):#x}, {bounds}"))
+            masks[row] = frame.full
         return encode_sets(masks)
     if kind == "contours":
-        return _decode_packed(labels.contours, count, frame)
+        return _decode_packed(labels.contours, count, frame, faults)
     _check_count("labels.list.labels", len(labels.list.labels), count, "label")
-    return [
-        encode(decode_label(label, frame, f"labels.list.labels[{i}]"))
-        for i, label in enumerate(labels.list.labels)
-    ]
+    return [_label_bytes(label, frame, i, faults) for i, label in enumerate(labels.list.labels)]
 
 
-def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame) -> list[bytes]:
+def _label_bytes(label: values_pb2.Label, frame: Frame, row: int, faults: RowFaults) -> bytes:
+    try:
+        return encode(decode_label(label, frame, f"labels[{row}]"))
+    except InvalidInput as error:
+        faults.add(RowFault(row, error.field, error.reason))
+        return b""
+
+
+def _decode_packed(
+    contours: values_pb2.PackedContours, count: int, frame: Frame, faults: RowFaults
+) -> list[bytes]:
     size = frame.size
     if len(contours.plausibilities) == count * size <= FEW_NUMBERS:
         few = tuple(contours.plausibilities)
@@ -112,25 +125,21 @@ def _decode_packed(contours: values_pb2.PackedContours, count: int, frame: Frame
         if all(map(_is_contour, rows)):
             return [pack_contour(row) for row in rows]
     flat = np.array(contours.plausibilities, dtype=np.float64)
-    field = "labels.contours.plausibilities"
     if len(flat) != count * frame.size:
         raise InvalidInput(
-            field,
+            "labels.contours.plausibilities",
             f"has {len(flat)} values, must have {count} rows x {frame.size} classes = {count * frame.size}",
         )
-    if not (flat.min() >= 0.0 and flat.max() <= 1.0):  # so written, NaN is outside as well
-        at = int(np.argmin((flat >= 0.0) & (flat <= 1.0)))
-        raise InvalidInput(
-            f"{field}[{at}]", f"is {float(flat[at])!r}, must lie in [0, 1] (row {at // frame.size})"
-        )
     table = flat.reshape(count, frame.size)
-    highest = table.max(axis=1)
-    if not highest.all():
-        row = int(np.argmin(highest))
-        raise InvalidInput(
-            f"{field}[{row * frame.size}]",
-            f"row {row} is zero for every class, at least one class must be plausible",
-        )
+    if not (flat.min() >= 0.0 and flat.max() <= 1.0):  # so written, NaN is outside as well
+        for row, k in np.argwhere(~((table >= 0.0) & (table <= 1.0))).tolist():
+            said = f"is {float(table[row, k])!r} for class {shown(frame.classes[k])}, must lie in [0, 1]"
+            faults.add(RowFault(row, f"labels[{row}]", said))
+        table[list(faults.by_row)] = 1.0
+    for row in np.flatnonzero(table.max(axis=1) == 0.0).tolist():
+        said = "is zero for every class, at least one class must be plausible"
+        faults.add(RowFault(row, f"labels[{row}]", said))
+        table[row] = 1.0
     return encode_contours(table)
 
 

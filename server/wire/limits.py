@@ -81,6 +81,9 @@ The message travels percent-encoded (three bytes for one), and up to four times 
 bytes for three).
 """
 
+REFUSALS_BYTES: Final = 1024 * 1024
+"""Length of the reasons, and of the fields, of all rows of a batch that are refused."""
+
 NEW_VALUE_ATTEMPTS: Final = 20
 """Times a push with new nominal values is tried again when others added values meanwhile."""
 

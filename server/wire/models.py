@@ -17,11 +17,12 @@ from quercus.proto.words import words_of
 from quercus.server.wire.algorithms import decode_algorithm
 from quercus.server.wire.displays import check_drawable_curves, check_presentation
 from quercus.server.wire.limits import MessageLimits
-from quercus.server.wire.names import check_controls, model_name
+from quercus.server.wire.names import model_name
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
+from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
 from quercus.storage import ModelRecord

@@ -10,11 +10,10 @@ from difflib import get_close_matches
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.limits import DEFAULT_PAGE, MAX_PAGE
-from quercus.specification.bounds import MAX_ID_CHARACTERS, check_model_id
+from quercus.specification.bounds import check_model_id
+from quercus.specification.names import decode_id, encode_id
 
 MOST_LISTED = 12
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that steer a terminal or end a line: controls, line ends, changes of the direction of writing."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -24,8 +23,8 @@ def model_name(model: str) -> str:
 
 
 def instance_name(model: str, instance: str) -> str:
-    """Return ``models/{model}/instances/{instance}``."""
-    return f"models/{model}/instances/{instance}"
+    """Return ``models/{model}/instances/{id}``, with the id percent-encoded."""
+    return f"models/{model}/instances/{encode_id(instance)}"
 
 
 def query_name(model: str, number: int) -> str:
@@ -46,8 +45,9 @@ def parse_model(name: str, field: str = "name") -> str:
 
 def parse_instance(name: str) -> tuple[str, str]:
     """Return model and instance id of ``models/{model}/instances/{id}``."""
-    model, instance = _split_name(name, "name", ("models", "instances"), "models/{model}/instances/{id}")
-    return model, instance
+    form = "models/{model}/instances/{id}, with / in the id written as %2F"
+    model, segment = _split_name(name, "name", ("models", "instances"), form)
+    return model, decode_id(segment, "name")
 
 
 def parse_query(name: str) -> tuple[str, int]:
@@ -61,49 +61,6 @@ def parse_tree(name: str) -> tuple[str, int | None]:
     form = "models/{model}/trees/{version} or models/{model}/trees/latest"
     model, version = _split_name(name, "name", ("models", "trees"), form)
     return model, None if version == "latest" else _parse_number(version, name, form)
-
-
-def check_id(text: str, field: str) -> str:
-    """Return an id given by a client if it is valid in a resource name, else raise ``InvalidInput``."""
-    if not 0 < len(text) <= MAX_ID_CHARACTERS:
-        raise InvalidInput(field, f"has {len(text)} characters, not 1 to {MAX_ID_CHARACTERS}")
-    if "/" in text or not text.isprintable():
-        raise InvalidInput(field, f"{text!r} has a '/' or an unprintable character")
-    return text
-
-
-def are_ids(texts: Sequence[str]) -> bool:
-    """Return whether all texts are ids that `check_id` accepts, and distinct: fast for many."""
-    together = "".join(texts)
-    return (
-        len(set(texts)) == len(texts)
-        and all(texts)
-        and max(map(len, texts), default=0) <= MAX_ID_CHARACTERS
-        and "/" not in together
-        and together.isprintable()
-    )
-
-
-def check_controls(name: str, field: str) -> None:
-    r"""Refuse a name of a class, an attribute or a value that has a control character in it.
-
-    Raises
-    ------
-    InvalidInput
-        Naming the character and where it is.
-
-    Examples
-    --------
-    >>> check_controls("a\x1b[2J", "classes[0]")
-    Traceback (most recent call last):
-    quercus.belief.errors.InvalidInput: classes[0]: has the control character U+001B at position 2 ('a\x1b[2J')
-    """
-    found = CONTROLS.search(name)
-    if found is not None:
-        character = f"U+{ord(found.group()):04X}"
-        raise InvalidInput(
-            field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
-        )
 
 
 def not_found(kind: str, name: str, known: Sequence[str]) -> str:

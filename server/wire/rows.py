@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
-from quercus.server.wire.names import check_controls
+from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
+from quercus.specification.names import check_controls
 from quercus.specification.parameters import MAX_VALUES
 from quercus.storage import NewValue
 from quercus.trees import Range
@@ -44,8 +45,40 @@ class DecodedRows:
     parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict)
 
 
+def count_rows(rows: values_pb2.Rows, schema: ModelSchema, sizes: MessageLimits = _SIZES) -> int:
+    """Return the number of rows of either form.
+
+    Raises
+    ------
+    InvalidInput
+        When there are none, or too many, or the values of packed rows are those of no whole number of rows.
+    """
+    match rows.WhichOneof("kind"):
+        case "packed":
+            given, width = len(rows.packed.values), len(schema.columns)
+            count, rest = divmod(given, width)
+            if rest:
+                raise InvalidInput(
+                    "rows.packed.values", f"has {given} values, must be a multiple of the {width} attributes"
+                )
+        case "named":
+            count = len(rows.named.rows)
+        case _:
+            raise InvalidInput("rows", "is missing: give packed or named rows")
+    if not 1 <= count <= sizes.max_batch_rows:
+        raise InvalidInput(
+            "rows", f"has {count} rows, must have 1 to {sizes.max_batch_rows} (max_batch_rows)"
+        )
+    return count
+
+
 def decode_rows(
-    rows: values_pb2.Rows, schema: ModelSchema, *, learn: bool, sizes: MessageLimits = _SIZES
+    rows: values_pb2.Rows,
+    schema: ModelSchema,
+    *,
+    learn: bool,
+    sizes: MessageLimits = _SIZES,
+    faults: RowFaults = WHOLE,
 ) -> DecodedRows:
     """Convert rows of either form, checking every value.
 
@@ -56,22 +89,21 @@ def decode_rows(
     learn : whether a nominal value that the model has not seen becomes one of `new_values`; otherwise it
         gets the index ``MAX_VALUES``, which no branch of any tree has, and values may be uncertain.
     sizes : bounds of rows, values and names.
+    faults : receives the faults of rows, whose values then mean nothing. Rows with one already bring no new values.
 
     Raises
     ------
     InvalidInput
         Naming the field, the row, the attribute, the value and the bound.
     """
-    match rows.WhichOneof("kind"):
-        case "packed":
-            few = _decode_few(rows.packed, schema, sizes)
-            if few is not None:
-                return DecodedRows(few)
-            decoded = DecodedRows(_decode_packed(rows.packed, schema, sizes))
-        case "named":
-            decoded = _decode_named(rows.named, schema, learn, sizes)
-        case _:
-            raise InvalidInput("rows", "is missing: give packed or named rows")
+    count = count_rows(rows, schema, sizes)
+    if rows.HasField("packed"):
+        few = _decode_few(rows.packed, schema, count)
+        if few is not None:
+            return DecodedRows(few)
+        decoded = DecodedRows(_decode_packed(rows.packed, schema, count, faults))
+    else:
+        decoded = _decode_named(rows.named, schema, learn, sizes, faults)
     if not _are_finite(decoded.values):
         decoded.values[np.isnan(decoded.values)] = np.nan  # one NaN of the many: a retry has the same bytes
     return decoded
@@ -100,18 +132,10 @@ def _are_finite(values: NDArray[np.float64]) -> bool:
     return bool(np.isfinite(flat).all())  # the squares of finite values may add up to infinity
 
 
-def _check_count(count: int, most: int) -> None:
-    if not 1 <= count <= most:
-        raise InvalidInput("rows", f"has {count} rows, must have 1 to {most} (max_batch_rows)")
-
-
-def _decode_few(
-    packed: values_pb2.PackedRows, schema: ModelSchema, sizes: MessageLimits
-) -> NDArray[np.float64] | None:
+def _decode_few(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> NDArray[np.float64] | None:
     """Convert a few values (n, K), all present and right; None when there are many, or one is not."""
     width = len(schema.columns)
-    count, rest = divmod(len(packed.values), width)
-    if rest or not 1 <= count <= sizes.max_batch_rows or count * width > FEW_NUMBERS:
+    if count * width > FEW_NUMBERS:
         return None
     values = list(packed.values)
     if not math.isfinite(sum(values)):
@@ -123,28 +147,16 @@ def _decode_few(
 
 
 def _decode_packed(
-    packed: values_pb2.PackedRows, schema: ModelSchema, sizes: MessageLimits
+    packed: values_pb2.PackedRows, schema: ModelSchema, count: int, faults: RowFaults
 ) -> NDArray[np.float64]:
-    width = len(schema.columns)
-    flat = np.array(packed.values, dtype=np.float64)
-    count, rest = divmod(len(flat), width)
-    if rest:
-        raise InvalidInput(
-            "rows.packed.values", f"has {len(flat)} values, must be a multiple of the {width} attributes"
-        )
-    _check_count(count, sizes.max_batch_rows)
-    values = flat.reshape(count, width)
+    values = np.array(packed.values, dtype=np.float64).reshape(count, len(schema.columns))
     finite = _are_finite(values)
     for k, column in enumerate(schema.columns):
         if finite and column.values is None:
             continue
         bad, why = column_faults(values[:, k], column)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InvalidInput(
-                f"rows.packed.values[{row * width + k}]",
-                f"is {float(values[row, k])!r}, {why} (row {row}, attribute {column.name!r})",
-            )
+        for row in np.flatnonzero(bad).tolist():
+            faults.add(RowFault(row, f"rows[{row}].{column.name}", f"is {float(values[row, k])!r}, {why}"))
     return values
 
 
@@ -161,33 +173,32 @@ def column_faults(values: NDArray[np.float64], column: AttributeColumn) -> tuple
 
 
 def _decode_named(
-    named: values_pb2.NamedRows, schema: ModelSchema, learn: bool, sizes: MessageLimits
+    named: values_pb2.NamedRows, schema: ModelSchema, learn: bool, sizes: MessageLimits, faults: RowFaults
 ) -> DecodedRows:
-    _check_count(len(named.rows), sizes.max_batch_rows)
     values = np.full((len(named.rows), len(schema.columns)), np.nan)
     learned: list[dict[str, int]] = [{} for _ in schema.columns]
     new: list[NewValue] = []
     parts: dict[tuple[int, int], tuple[Range, ...]] = {}
     names = {column.name: k for k, column in enumerate(schema.columns)}
     required = [column for column in schema.columns if not column.missing]
-    for i, row in enumerate(named.rows):
-        prefix = f"rows.named.rows[{i}].values"
+
+    def decode_row(i: int, row: values_pb2.NamedRow) -> None:
         for name in row.values:
             if name not in names:
                 raise InvalidInput(
-                    f"{prefix}[{shown(name)}]",
+                    f"rows[{i}].{_cut_name(name)}",
                     f"is no attribute of the model; its attributes are {_listed_names(list(names))}",
                 )
         for column in required:
             if column.name not in row.values:
                 raise InvalidInput(
-                    f"{prefix}[{shown(column.name)}]", "is missing, but a missing value is not accepted here"
+                    f"rows[{i}].{column.name}", "is missing, but a missing value is not accepted here"
                 )
         # Only given values cost time: a tiny message may contain thousands of empty rows. In declared order,
         # so that new values get their numbers in the same order whatever the order of the map.
         for k in sorted(names[name] for name in row.values):
             column = schema.columns[k]
-            field = f"{prefix}[{shown(column.name)}]"
+            field = f"rows[{i}].{column.name}"
             ranges = _uncertain_ranges(row.values[column.name], column, field, learn)
             if ranges:
                 parts[i, k] = ranges
@@ -201,7 +212,23 @@ def _decode_named(
                 if learn:
                     number = learned[k][text]
             values[i, k] = number
+
+    for i, row in enumerate(named.rows):
+        if i in faults.by_row:
+            continue
+        before = len(new)
+        try:
+            decode_row(i, row)
+        except InvalidInput as error:
+            for value in new[before:]:  # a refused row brings none
+                del learned[value.attribute][value.value]
+            del new[before:]
+            faults.add(RowFault(i, error.field, error.reason))
     return DecodedRows(values, tuple(new), parts)
+
+
+def _cut_name(name: str) -> str:
+    return name if len(name) <= 60 else f"{name[:57]}..."
 
 
 def _uncertain_ranges(

@@ -119,7 +119,7 @@ class _Appender:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
-        ids, values, labels = self._new_rows(push)
+        (ids, values, labels), refused = self._new_rows(push)
         _check_vocabulary(self.connection, self.row, push.new_values)
         if push.new_values:
             rows = [_vocabulary_row(self.row, new) for new in push.new_values]
@@ -127,16 +127,19 @@ class _Appender:
         if self.looked:
             self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
         if push.displays:
-            fresh = set(ids)
+            fresh, left_out = set(ids), {each.row for each in refused}
             # from the end: of a row that is in the push twice the first counts
-            given = zip(reversed(push.ids), reversed(push.displays), strict=True)
-            self.displays.update((each, data) for each, data in given if data and each in fresh)
+            for place in reversed(range(len(push.ids))):
+                each, data = push.ids[place], push.displays[place]
+                if data and each in fresh and place not in left_out:
+                    self.displays[each] = data
         self.taken.update(ids)
         self.ids += ids
         self.values += values
         self.labels += labels
         committed = self.row.sequence_committed + len(self.ids)
-        return AppendedBatch(committed, len(ids), len(push.ids) - len(ids), self.row.uid)
+        known = len(push.ids) - len(ids) - len(refused)
+        return AppendedBatch(committed, len(ids), known, self.row.uid, refused)
 
     def write_rows(self, now: Timestamps) -> None:
         """Write the rows and count them."""
@@ -154,8 +157,8 @@ class _Appender:
         counted = {"key": self.row.id, "count": len(self.ids)}
         deferred_writes.write_prepared(self.connection, _COUNT, counted)
 
-    def _new_rows(self, push: Push) -> Columns:
-        """Rows that are not there yet (in the store, in an earlier push, or earlier in this one)."""
+    def _new_rows(self, push: Push) -> tuple[Columns, tuple[AlreadyExists, ...]]:
+        """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), and refused ones."""
         values = checks.packed_rows(push.values)
         different = set(push.ids)
         if (
@@ -163,18 +166,23 @@ class _Appender:
             and different.isdisjoint(self.known)
             and different.isdisjoint(self.taken)
         ):
-            return push.ids, values, push.labels
+            return (push.ids, values, push.labels), ()
         if not self.looked:
             raise _ThereAlreadyError
         fresh: dict[str, Content] = {}
-        for identifier, *content in zip(push.ids, values, push.labels, strict=True):
+        refused: list[AlreadyExists] = []
+        for place, (identifier, *content) in enumerate(zip(push.ids, values, push.labels, strict=True)):
             there = self.known.get(identifier) or fresh.get(identifier)
             if there is None:
                 fresh[identifier] = (content[0], content[1])
             elif there != tuple(content):
                 what = "other values" if there[0] != content[0] else "another label"
-                raise AlreadyExists("instance", identifier, f"in model {push.model} with {what}")
-        return list(fresh), [each for each, _ in fresh.values()], [each for _, each in fresh.values()]
+                error = AlreadyExists("instance", identifier, f"in model {push.model} with {what}", place)
+                if not push.row_by_row:
+                    raise error
+                refused.append(error)
+        columns = list(fresh), [each for each, _ in fresh.values()], [each for _, each in fresh.values()]
+        return columns, tuple(refused)
 
 
 def _stored_rows(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:

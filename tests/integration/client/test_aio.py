@@ -15,7 +15,7 @@ from quercus.client import (
     Model,
     Nominal,
     NotFound,
-    RejectedRows,
+    RejectedRow,
     Unavailable,
 )
 from quercus.client.aio import Client
@@ -85,13 +85,13 @@ def test_a_bad_row_stops_the_push_after_what_came_before_it(serving: Serving, mo
 def test_a_push_goes_on_where_somebody_takes_what_is_refused(serving: Serving, model: Model) -> None:
     async def work(client: Client) -> None:
         await client.push(model.name, ROWS[:1], ids=["q"])
-        refused: list[RejectedRows] = []
+        refused: list[RejectedRow] = []
         ids = ["p", "q", "r", "s"]
         report = await client.push(
-            model.name, [ROWS[1]] * 4, ids=ids, batch_rows=1, on_rejected=refused.append
+            model.name, [ROWS[1]] * 4, ids=ids, batch_rows=1, on_rejected=refused.extend
         )
         assert (report.stored, report.rejected) == (3, 1)
-        assert [(rows.start, rows.ids) for rows in refused] == [(1, ("q",))]
+        assert [(each.position, each.id) for each in refused] == [(1, "q")]
 
     run(serving, work)
 

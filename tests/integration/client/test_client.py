@@ -22,6 +22,7 @@ from quercus.client import (
     Numeric,
     Pruning,
     PushReport,
+    RejectedRow,
     RejectedRows,
     Specification,
     Unavailable,
@@ -141,46 +142,67 @@ def test_the_error_of_a_refused_row_counts_the_accepted_rows(client: Client, mod
     assert client.get_model(model.name).instance_count == 10
 
 
-def test_a_push_goes_on_where_somebody_takes_what_is_refused(client: Client, model: Model) -> None:
+@pytest.mark.parametrize("batch_rows", [2, 1000])
+def test_a_push_goes_on_where_somebody_takes_what_is_refused(
+    client: Client, model: Model, batch_rows: int
+) -> None:
+    """Row by row, whether the client finds the fault (a text) or the server (an id), on a stream or in one call."""
     client.push(model.name, ROWS[:1], ids=["q"])
-    refused: list[RejectedRows] = []
+    refused: list[RejectedRow] = []
     seen: list[PushReport] = []
+    rows = [*ROWS[:2], *ROWS[1:], *ROWS[:1], {"X": "b", "y": "much"}, *ROWS[1:3]]
+    ids = ["p", "p2", "q", "q2", "r", "r2", "s", "a/b", "a/b"]
     report = client.push(
-        model.name,
-        [*ROWS[:2], *ROWS[2:], *ROWS],
-        ids=["p", "p2", "q", "q2", "r", "r2", "s", "s"],
-        batch_rows=2,
-        on_progress=seen.append,
-        on_rejected=refused.append,
+        model.name, rows, ids=ids, batch_rows=batch_rows, on_progress=seen.append, on_rejected=refused.extend
     )
-    assert (report.rows, report.stored, report.rejected, report.batches) == (4, 4, 4, 2)
-    assert [(rows.start, rows.count, rows.ids) for rows in refused] == [
-        (2, 2, ("q", "q2")),
-        (6, 2, ("s", "s")),
-    ]
-    assert [type(rows.error) for rows in refused] == [AlreadyExists, InvalidArgument]
-    assert refused[1].error.violations[0].field == "ids[1]"
-    assert [(each.rows, each.rejected) for each in seen] == [(2, 0), (2, 2), (4, 2), (4, 4)]
-    alone: list[RejectedRows] = []
-    assert client.push(model.name, ROWS[1:2], ids=["q"], on_rejected=alone.append).rejected == 1
-    assert [rows.ids for rows in alone] == [("q",)]
-    with pytest.raises(AlreadyExists, match=r"in the message of rows 2 to 3; 2 rows had been ack") as caught:
-        client.push(model.name, ROWS, ids=["p", "p2", "q", "q2"], batch_rows=2)
-    assert caught.value.rejected is not None
-    assert caught.value.rejected.ids == ("q", "q2")
+    assert (report.rows, report.stored, report.rejected) == (6, 6, 3)
+    found = {each.id: each for each in refused}
+    assert {each.id: (each.position, type(each.error), each.error.row) for each in refused} == {
+        "q": (2, AlreadyExists, 2),
+        "s": (6, InvalidArgument, 6),
+        "a/b": (8, AlreadyExists, 8),
+    }
+    assert str(found["q"].error).startswith("ids[2]: instance q already exists")
+    assert str(found["s"].error) == "rows[6].y: the attribute is numeric, got the text 'much'"
+    assert (found["q"].values, found["s"].values) == (ROWS[1], None)
+    assert (seen[-1].rows, seen[-1].rejected) == (6, 3)
+    assert client.get_instance(model.name, "a/b").id == "a/b"
+    alone: list[RejectedRow] = []
+    assert client.push(model.name, ROWS[1:2], ids=["q"], on_rejected=alone.extend).rejected == 1
+    assert [(each.position, each.id) for each in alone] == [(0, "q")]
+
+
+def test_a_push_ends_at_the_first_refused_row_and_stores_what_is_before_its_message(
+    client: Client, model: Model
+) -> None:
+    client.push(model.name, ROWS[:1], ids=["q"])
+    given = [f"r{row}" for row in range(40)]
+    given[25] = "q"
+    with pytest.raises(
+        AlreadyExists, match=r"^ids\[25\]: instance q already .*; 20 rows had been ack"
+    ) as caught:
+        client.push(model.name, [ROWS[1]] * 40, ids=given, batch_rows=10)
+    assert (caught.value.row, caught.value.report and caught.value.report.rows) == (25, 20)
+    stored = {each.id for each in client.instances(model.name)}
+    assert stored >= set(given[:20])
+    assert stored.isdisjoint(set(given[20:30]) - {"q"})
+    count = len(stored)
+    with pytest.raises(AlreadyExists, match=r"^ids\[1\]: instance q") as caught:
+        client.push(model.name, [ROWS[1]] * 2, ids=["new", "q"])
+    assert (caught.value.row, client.get_model(model.name).instance_count) == (1, count)
 
 
 def test_a_taker_of_refused_rows_that_fails_gets_them_again(client: Client, model: Model) -> None:
     client.push(model.name, ROWS[:1], ids=["q"])
-    refused: list[RejectedRows] = []
+    refused: list[RejectedRow] = []
 
     def take(rows: RejectedRows) -> None:
-        refused.append(rows)
+        refused.extend(rows)
         if len(refused) == 1:
             raise Unavailable("the place for refused rows is away")
 
     report = client.push(model.name, ROWS[1:], ids=["q", "p", "r"], batch_rows=1, on_rejected=take)
-    assert (report.rejected, report.rows, [rows.ids for rows in refused]) == (1, 2, [("q",), ("q",)])
+    assert (report.rejected, report.rows, [each.id for each in refused]) == (1, 2, ["q", "q"])
 
 
 def test_an_exception_of_the_rows_own_is_theirs(client: Client, model: Model) -> None:

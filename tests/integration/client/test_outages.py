@@ -1,5 +1,6 @@
 """The server goes away and comes back: what a client goes on with, and what it says when it gives up."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.client.serving import Serving
@@ -21,7 +23,7 @@ from quercus.client import (
     Nominal,
     Outbox,
     QuercusError,
-    RejectedRows,
+    RejectedRow,
     ResourceExhausted,
     ServerError,
     Specification,
@@ -241,36 +243,76 @@ def test_a_buffer_is_bounded_and_takes_all_or_nothing(machine: Machine) -> None:
         assert client.get_model("m").instance_count == 2 * count
 
 
-def test_a_refusal_by_the_server_is_raised_by_the_next_put(machine: Machine) -> None:
+def test_put_refuses_rows_that_the_server_would_refuse(machine: Machine) -> None:
+    """Row by row where somebody takes them; nothing waits that would be refused."""
+    refused: list[RejectedRow] = []
+    rows: list[Any] = [{"X": "a"}, {"X": 2.5}, {"Y": "a"}, {"X": "b"}, {"X": "a\n"}, {"X": "b"}]
+    ids = ["0", "1", "2", "3/x", "4", "5\n"]
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)
-        client.push("m", ROWS[:1], ids=["1"])
-        outbox = client.outbox("m")
-        outbox.put(ROWS[1:], ids=["1"])  # another row under the same id
-        with pytest.raises(Exception, match="already exists"):
+        with client.outbox("m", on_rejected=refused.extend) as outbox:
+            outbox.put(rows, ids=ids)
+            assert [(each.position, each.id) for each in refused] == [
+                (1, "1"),
+                (2, "2"),
+                (4, "4"),
+                (5, "5\n"),
+            ]
             outbox.flush(30)
-        with pytest.raises(Exception, match="already exists"):
-            outbox.put(ROWS)
+        assert [each.id for each in client.instances("m")] == ["0", "3/x"]
+        outbox = client.outbox("m")
+        with pytest.raises(InvalidArgument, match=r"^rows\[1\]\.X: ") as caught:
+            outbox.put(rows, ids=ids)
+        assert (caught.value.row, outbox.waiting_rows) == (1, 0)
+        outbox.put(rows[:1], ids=["later"])
+        outbox.close(30)
+        assert client.get_model("m").instance_count == 3
 
 
-def test_a_buffer_goes_on_where_somebody_takes_what_is_refused(machine: Machine, tmp_path: Path) -> None:
-    """Refused rows leave the file; displays of rows wait in it too."""
+def test_what_only_the_server_can_refuse_does_not_stop_an_outbox(machine: Machine, tmp_path: Path) -> None:
+    """The rows of the message are stored but for the refused one, which is kept in a file; the next flush says so."""
     path = tmp_path / "rows.buffer"
-    refused: list[RejectedRows] = []
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)
         client.push("m", ROWS[:1], ids=["1"])
         outbox = client.outbox("m", path)
-        outbox.put(ROWS[1:], ids=["1"])
-        with pytest.raises(AlreadyExists):
-            outbox.close(30)
-        with client.outbox("m", path, on_rejected=refused.append) as outbox:
+        outbox.put([*ROWS, *ROWS], [None, ["o"], "s", None], ids=["0", "1", "2", "3"])
+        with pytest.raises(
+            AlreadyExists, match=r"1 row was refused, and kept in .*\.buffer\.rejected; the first: "
+        ):
+            outbox.flush(30)
+        outbox.put(ROWS, ids=["4", "5"])
+        outbox.flush(30)
+        outbox.close(30)
+        assert [each.id for each in client.instances("m")] == ["1", "0", "2", "3", "4", "5"]
+    (kept,) = map(json.loads, Path(f"{path}.rejected").read_text().splitlines())
+    reason = "ids: instance 1 already exists in model m with other values"
+    assert kept == {"id": "1", "values": {"X": "b"}, "label": "o", "reason": reason}
+
+
+def test_a_buffer_goes_on_where_somebody_takes_what_is_refused(machine: Machine, tmp_path: Path) -> None:
+    """Refused rows leave the file, also that of an earlier process; displays of rows wait in it too."""
+    path = tmp_path / "rows.buffer"
+    refused: list[RejectedRow] = []
+    with Client(machine.address) as client:
+        client.create_model("m", SPECIFICATION)
+        client.push("m", ROWS[:1], ids=["1"])
+        machine.off()
+        outbox = client.outbox("m", path, specification=SPECIFICATION)
+        outbox.put(ROWS[1:] * 2, ids=["1", "2"])
+        with pytest.raises(DeadlineExceeded):
+            outbox.close(0.1)
+        machine.on()
+        with client.outbox("m", path, on_rejected=refused.extend) as outbox:
             beside = [[TextItem("note", "seen")]] * 40
             outbox.put(ROWS * 20, ids=[f"r{i}" for i in range(40)], displays=beside)
-            outbox.flush(30)
+            outbox.flush(60)
             assert outbox.waiting_rows == 0
-        assert [(rows.ids, type(rows.error)) for rows in refused] == [(("1",), AlreadyExists)]
-        assert client.get_model("m").instance_count == 41
+        assert [(each.position, each.id, type(each.error)) for each in refused] == [
+            (None, "1", AlreadyExists)
+        ]
+        assert refused[0].values == {"X": "b"}
+        assert client.get_model("m").instance_count == 42
         assert client.get_instance("m", "r39").display[0].title == "note"
 
 

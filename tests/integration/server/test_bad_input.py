@@ -49,24 +49,24 @@ BAD_ROWS = {
     "none": (values_pb2.Rows(), "rows", ["missing"]),
     "no row": (rows(), "rows", ["0 rows", "1 to 10000"]),
     "attribute count": (rows(1, 2, 3), "rows.packed.values", ["3 values", "multiple of the 2 attributes"]),
-    "index too large": (rows(0, 1, 3, 1), "rows.packed.values[2]", ["is 3.0", "0 to 2", "row 1", "'X'"]),
-    "index negative": (rows(-1, 1), "rows.packed.values[0]", ["is -1.0", "0 to 2"]),
-    "index not whole": (rows(0.5, 1), "rows.packed.values[0]", ["is 0.5", "index"]),
-    "infinite index": (rows(INF, 1), "rows.packed.values[0]", ["is inf", "index"]),
-    "NaN where rejected": (rows(0, NAN), "rows.packed.values[1]", ["nan", "missing", "row 0", "'N'"]),
-    "infinite number": (rows(0, 1, 0, -INF), "rows.packed.values[3]", ["-inf", "finite", "row 1"]),
+    "index too large": (rows(0, 1, 3, 1), "rows[1].X", ["is 3.0", "0 to 2"]),
+    "index negative": (rows(-1, 1), "rows[0].X", ["is -1.0", "0 to 2"]),
+    "index not whole": (rows(0.5, 1), "rows[0].X", ["is 0.5", "index"]),
+    "infinite index": (rows(INF, 1), "rows[0].X", ["is inf", "index"]),
+    "NaN where rejected": (rows(0, NAN), "rows[0].N", ["nan", "missing"]),
+    "infinite number": (rows(0, 1, 0, -INF), "rows[1].N", ["-inf", "finite"]),
     "unknown attribute": (
         named(X="a", Z=1.0),
-        "rows.named.rows[0].values['Z']",
+        "rows[0].Z",
         ["no attribute", "'X', 'N'"],
     ),
-    "number for a nominal": (named(X=1.0, N=1.0), "rows.named.rows[0].values['X']", ["number 1.0"]),
-    "text for a number": (named(X="a", N="one"), "rows.named.rows[0].values['N']", ["'one'", "number"]),
-    "named NaN rejected": (named(X="a", N=NAN), "rows.named.rows[0].values['N']", ["missing"]),
-    "named missing rejected": (named(X="a"), "rows.named.rows[0].values['N']", ["missing"]),
-    "named infinite": (named(X="a", N=INF), "rows.named.rows[0].values['N']", ["inf", "finite"]),
-    "blank new value": (named(X=" ", N=1.0), "rows.named.rows[0].values['X']", ["blank"]),
-    "long new value": (named(X="v" * 101, N=1.0), "rows.named.rows[0].values['X']", ["1 to 100 characters"]),
+    "number for a nominal": (named(X=1.0, N=1.0), "rows[0].X", ["number 1.0"]),
+    "text for a number": (named(X="a", N="one"), "rows[0].N", ["'one'", "number"]),
+    "named NaN rejected": (named(X="a", N=NAN), "rows[0].N", ["missing"]),
+    "named missing rejected": (named(X="a"), "rows[0].N", ["missing"]),
+    "named infinite": (named(X="a", N=INF), "rows[0].N", ["inf", "finite"]),
+    "blank new value": (named(X=" ", N=1.0), "rows[0].X", ["blank"]),
+    "long new value": (named(X="v" * 101, N=1.0), "rows[0].X", ["1 to 100 characters"]),
     "too many rows": (rows(*[0.0] * 20_002), "rows", ["10001 rows", "10000"]),
 }
 
@@ -105,41 +105,41 @@ def sets(*masks: int) -> values_pb2.Labels:
 
 
 BAD_LABELS = {
-    "plausibility above 1": (contour(1, 1.5, 0), "labels.contours.plausibilities[1]", ["1.5", "[0, 1]"]),
-    "plausibility below 0": (contour(-0.5, 1, 0), "labels.contours.plausibilities[0]", ["-0.5", "[0, 1]"]),
-    "plausibility NaN": (contour(1, 1, NAN), "labels.contours.plausibilities[2]", ["nan", "[0, 1]"]),
-    "all-zero contour": (contour(0, 0, 0), "labels.contours.plausibilities[0]", ["zero for every class"]),
+    "plausibility above 1": (contour(1, 1.5, 0), "labels[0]", ["1.5 for class 's'", "[0, 1]"]),
+    "plausibility below 0": (contour(-0.5, 1, 0), "labels[0]", ["-0.5", "[0, 1]"]),
+    "plausibility NaN": (contour(1, 1, NAN), "labels[0]", ["nan", "[0, 1]"]),
+    "all-zero contour": (contour(0, 0, 0), "labels[0]", ["zero for every class"]),
     "contour length": (contour(1, 1), "labels.contours.plausibilities", ["2 values", "1 rows x 3 classes"]),
-    "empty set": (sets(0), "labels.sets.masks[0]", ["0x0", "0x7"]),
-    "set outside": (sets(8), "labels.sets.masks[0]", ["0x8", "0x7"]),
+    "empty set": (sets(0), "labels[0]", ["0x0", "0x7"]),
+    "set outside": (sets(8), "labels[0]", ["0x8", "0x7"]),
     "set count": (sets(1, 1), "labels.sets.masks", ["2 entries", "1 rows"]),
     "label count": (
         values_pb2.Labels(list=values_pb2.LabelList()), "labels.list.labels", ["0 entries", "1 rows"],
     ),
-    "no kind": (one(), "labels.list.labels[0]", ["missing"]),
-    "unknown class": (one(class_name="z"), "labels.list.labels[0].class_name", ["'z'", "'o', 's', 'x'"]),
+    "no kind": (one(), "labels[0]", ["missing"]),
+    "unknown class": (one(class_name="z"), "labels[0].class_name", ["'z'", "'o', 's', 'x'"]),
     "unknown class in a set": (
-        one(class_set=values_pb2.ClassSet(classes=["o", "q"])), "labels.list.labels[0].class_set", ["'q'"],
+        one(class_set=values_pb2.ClassSet(classes=["o", "q"])), "labels[0].class_set", ["'q'"],
     ),
     "no class in a set": (
-        one(class_set=values_pb2.ClassSet()), "labels.list.labels[0].class_set", ["empty set"],
+        one(class_set=values_pb2.ClassSet()), "labels[0].class_set", ["empty set"],
     ),
     "single plausibility": (
         one(contour=values_pb2.Contour(plausibilities=[1, 2, 0])),
-        "labels.list.labels[0].contour.plausibilities[1]",
+        "labels[0].contour.plausibilities[1]",
         ["2.0", "[0, 1]"],
     ),
     "single contour zero": (
         one(contour=values_pb2.Contour(plausibilities=[0, 0, 0])),
-        "labels.list.labels[0].contour.plausibilities",
+        "labels[0].contour.plausibilities",
         ["zero for every class"],
     ),
-    "masses that do not sum to 1": (mass([1, 7], [0.5, 0.4]), "labels.list.labels[0].mass", ["0.9", "1"]),
-    "negative mass": (mass([1, 7], [-0.5, 1.5]), "labels.list.labels[0].mass", ["-0.5"]),
-    "mass on the empty set": (mass([0, 7], [0.5, 0.5]), "labels.list.labels[0].mass", ["empty"]),
-    "mass outside the frame": (mass([8], [1.0]), "labels.list.labels[0].mass", ["0x8", "0x7"]),
-    "a set twice": (mass([1, 1], [0.5, 0.5]), "labels.list.labels[0].mass", ["second time"]),
-    "mass count": (mass([1, 7], [1.0]), "labels.list.labels[0].mass.masses", ["1 values", "2 focal sets"]),
+    "masses that do not sum to 1": (mass([1, 7], [0.5, 0.4]), "labels[0].mass", ["0.9", "1"]),
+    "negative mass": (mass([1, 7], [-0.5, 1.5]), "labels[0].mass", ["-0.5"]),
+    "mass on the empty set": (mass([0, 7], [0.5, 0.5]), "labels[0].mass", ["empty"]),
+    "mass outside the frame": (mass([8], [1.0]), "labels[0].mass", ["0x8", "0x7"]),
+    "a set twice": (mass([1, 1], [0.5, 0.5]), "labels[0].mass", ["second time"]),
+    "mass count": (mass([1, 7], [1.0]), "labels[0].mass.masses", ["1 values", "2 focal sets"]),
 }  # fmt: skip
 
 
@@ -158,7 +158,8 @@ def test_labels(name: str, bad: Any, tools: Any) -> None:
 BAD_BATCHES = {
     "id count": ({"ids": ["a", "b"]}, "ids", ["2 entries", "1 rows"]),
     "empty id": ({"ids": [""]}, "ids[0]", ["0 characters", "1 to 200"]),
-    "id with a slash": ({"ids": ["a/b"]}, "ids[0]", ["'a/b'"]),
+    "id with a line end": ({"ids": ["a\nb"]}, "ids[0]", ["U+000A at position 2"]),
+    "id that turns the writing": ({"ids": ["a\u202eb"]}, "ids[0]", ["U+202E at position 2"]),
     "long id": ({"ids": ["i" * 201]}, "ids[0]", ["201 characters", "200"]),
     "long batch id": ({"batch_id": "i" * 200}, "batch_id", ["202 characters", "200"]),
     "no model": ({"model": ""}, "model", ["models/{model}"]),
@@ -176,9 +177,16 @@ def test_batches(name: str, bad: Any, tools: Any) -> None:
 
 
 def test_same_id_twice_in_a_batch(bad: Any, tools: Any) -> None:
-    request = instance_pb2.PushInstancesRequest(model="models/bad", rows=rows(0, 1, 0, 1), ids=["a", "a"])
-    with tools.refused(INVALID, "'a'", "ids[0]", field="ids[1]"):
-        bad.push(request)
+    """As in two batches: the same row is known, and another one is refused."""
+    before = bad.get(MODEL).sequence_committed
+    ids = ["twice", "twice"]
+    same = instance_pb2.PushInstancesRequest(model="models/bad", rows=rows(0, 1, 0, 1), ids=ids)
+    (told,) = bad.push(same)
+    assert (told.rows_stored, told.rows_known, told.committed_sequence) == (1, 1, before + 1)
+    other = instance_pb2.PushInstancesRequest(model="models/bad", rows=rows(0, 1, 1, 1), ids=["new", "new"])
+    with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "new", "other values"):
+        bad.push(other)
+    assert bad.get(MODEL).sequence_committed == before + 1
 
 
 def test_model_may_not_change_within_a_stream(bad: Any, tools: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from quercus.proto.v1 import instance_pb2, model_pb2
+from quercus.proto.v1 import instance_pb2, model_pb2, values_pb2
 
 
 def alone(tools: Any, model: str, rows: Any, **fields: Any) -> instance_pb2.PushBatchRequest:
@@ -32,8 +32,6 @@ def test_it_is_stored_and_known_again(api: Any, tools: Any) -> None:
 
 
 def test_new_values_of_many_at_once_all_get_their_number(api: Any, tools: Any) -> None:
-    from quercus.proto.v1 import values_pb2
-
     api.create("pb-words")
 
     def push(word: str) -> int:
@@ -109,37 +107,115 @@ def test_the_error_of_a_stream_names_its_batch(api: Any, tools: Any) -> None:
         ]
         call = api.instances.PushInstances(iter(requests), timeout=60)
         assert next(call).batch_id == f"{number}-0"
-        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "rows.packed.values[0]"):
+        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "rows[0].X"):
             next(call)
         assert dict(call.trailing_metadata())["quercus-batch-id-bin"] == number.encode()
 
 
-def test_a_stream_goes_on_after_a_wrong_batch_where_the_client_asks_for_that(api: Any, tools: Any) -> None:
-    """Errors are found before the commit (a value) or by it (an id), and arrive in order."""
+def test_rows_are_refused_one_by_one_where_the_client_asks_for_that(api: Any, tools: Any) -> None:
+    """Faults are found before the commit (a value, a label) or by it (an id); a retry of the messages says the same."""
     api.create("goes-on")
 
     def batch(name: str, rows: Any, **fields: Any) -> instance_pb2.PushInstancesRequest:
         return instance_pb2.PushInstancesRequest(rows=tools.packed(rows), batch_id=name, **fields)
 
-    first = batch("wrong", [[0, 0], [1, 9]], model="models/goes-on", continue_on_error=True)
-    others = [
+    def contours(*values: float) -> values_pb2.Labels:
+        return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=values))
+
+    taken = [[0, 0], [1, 1], [1, 1], [1, 0]]
+    requests = [
+        batch("wrong", [[0, 0], [1, 9], [0.5, 0], [2, 0]], model="models/goes-on", continue_on_error=True),
         batch("right", [[0, 0]], ids=["r"]),
-        batch("taken", [[1, 1]], ids=["r"]),
+        batch("taken", taken, ids=["r", "r", "t", "t"]),
         batch("half", [[0, 0, 0]]),
-        batch("last", [[2, 1]], ids=["s"]),
+        batch("label", [[0, 0], [1, 1], [2, 0]], labels=contours(1, 1.5, 1, 0, 0, 0, 0, 1, 0)),
+        batch("last", [[2, 1], [2, 0], [7, 0]], ids=["a/b", "a\nb", "a\nb"]),
+        batch("all", [[9, 9]]),
     ]
-    told = api.push(first, *others)
-    assert [each.batch_id for each in told] == ["wrong", "right", "taken", "half", "last"]
-    assert [(each.rows_stored, each.committed_sequence) for each in told] == [
-        *((0, 0), (1, 1), (0, 0), (0, 0), (1, 2))
+    stored, known = [2, 1, 1, 0, 1, 1, 0], [0, 0, 1, 0, 0, 0, 0]
+    for expected in (
+        zip(stored, known, strict=True),
+        ((0, s + k) for s, k in zip(stored, known, strict=True)),
+    ):
+        told = api.push(*requests)
+        assert [each.batch_id for each in told] == [each.batch_id for each in requests]
+        assert [(each.rows_stored, each.rows_known) for each in told] == list(expected)
+        refused = {each.batch_id: [(row.row, row.field) for row in each.refused] for each in told}
+        assert refused == {
+            "wrong": [(1, "rows[1].Y"), (2, "rows[2].X")],
+            "right": [],
+            "taken": [(1, "ids[1]"), (3, "ids[3]")],
+            "half": [],
+            "label": [(0, "labels[0]"), (1, "labels[1]")],
+            "last": [(1, "ids[1]"), (2, "ids[2]")],
+            "all": [(0, "rows[0].X")],
+        }
+        reasons = [row.message for each in told for row in each.refused]
+        assert reasons[0].startswith("is 9.0, must be an index into its 2 values")
+        assert reasons[2] == "instance r already exists in model goes-on with other values"
+        assert reasons[4] == "is 1.5 for class 's', must lie in [0, 1]"
+        codes = {row.code for row in told[2].refused} | {told[0].refused[0].code}
+        assert codes == {grpc.StatusCode.ALREADY_EXISTS.value[0], grpc.StatusCode.INVALID_ARGUMENT.value[0]}
+        (error,) = (each.error for each in told if each.HasField("error"))
+        assert (error.code, error.field) == (grpc.StatusCode.INVALID_ARGUMENT.value[0], "rows.packed.values")
+    listed = api.instances.ListInstances(instance_pb2.ListInstancesRequest(model="models/goes-on"))
+    ids = ["wrong-0", "wrong-3", "r", "t", "label-2", "a%2Fb"]
+    assert [each.name.split("/")[-1] for each in listed.instances] == ids
+    assert (told[-1].committed_sequence, api.get("goes-on").instance_count) == (6, 6)
+
+
+def test_a_batch_by_itself_is_refused_row_by_row_too(api: Any, tools: Any) -> None:
+    """New nominal values come only with rows that are stored."""
+    api.create("pb-rows")
+
+    def named(**values: Any) -> values_pb2.NamedRow:
+        kinds = {name: "number" if isinstance(value, float) else "nominal" for name, value in values.items()}
+        row = values_pb2.NamedRow()
+        for name, value in values.items():
+            row.values[name].CopyFrom(values_pb2.NamedValue(**{kinds[name]: value}))
+        return row
+
+    rows = [
+        named(X="new", Y="u"),
+        named(X="lost", Y=1.0),
+        named(X="unlabelled", Y="u"),
+        named(X="newer", Y="v"),
     ]
-    errors = {each.batch_id: each.error for each in told if each.HasField("error")}
-    invalid = grpc.StatusCode.INVALID_ARGUMENT.value[0]
-    assert (errors["wrong"].code, errors["wrong"].field) == (invalid, "rows.packed.values[3]")
-    assert "9" in errors["wrong"].message
-    assert (errors["taken"].code, errors["taken"].field) == (grpc.StatusCode.ALREADY_EXISTS.value[0], "")
-    assert (errors["half"].code, errors["half"].field) == (invalid, "rows.packed.values")
-    assert api.get("goes-on").instance_count == 2
+    labels = values_pb2.LabelList(
+        labels=[values_pb2.Label(class_name=name) for name in ("o", "o", "none", "s")]
+    )
+    request = instance_pb2.PushBatchRequest(
+        model="models/pb-rows",
+        rows=values_pb2.Rows(named=values_pb2.NamedRows(rows=rows)),
+        labels=values_pb2.Labels(list=labels),
+        batch_id="b",
+    )
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, field="labels[2].class_name"):
+        api.instances.PushBatch(request, timeout=60)
+    request.continue_on_error = True
+    for expected in ((2, 0), (0, 2)):
+        told = api.instances.PushBatch(request, timeout=60)
+        assert (told.rows_stored, told.rows_known, told.committed_sequence) == (*expected, 2)
+        assert [(each.row, each.field) for each in told.refused] == [
+            (1, "rows[1].Y"),
+            (2, "labels[2].class_name"),
+        ]
+    learned = api.get("pb-rows").specification.attributes[0].nominal.values
+    assert list(learned) == ["a", "b", "c", "new", "newer"]
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, field="ids"):
+        request.ids.append("one of four")
+        api.instances.PushBatch(request, timeout=60)
+
+
+def test_the_list_of_refused_rows_is_bounded(api: Any, tools: Any) -> None:
+    """Every position is told, however many there are: gRPC's own bound on a message is 4 MiB."""
+    api.create("pb-many")
+    request = alone(tools, "pb-many", [[0, 0]] * 10_000, ids=["é" * 100 + "\n" * 100] * 10_000)
+    request.continue_on_error = True
+    told = api.instances.PushBatch(request, timeout=60)
+    assert [each.row for each in told.refused] == list(range(10_000))
+    assert told.refused[-1].message.startswith("has the control character U+000A")
+    assert told.ByteSize() < 2 * 1024 * 1024
 
 
 def test_what_is_wrong_with_a_whole_stream_ends_it(api: Any, tools: Any) -> None:

@@ -50,7 +50,9 @@ def test_other_forms_of_the_same_label() -> None:
         ({"o": 1.0, frozenset({"s"}): 0.5}, "must be all class names"),
         (np.array([1.0, 0.0]), r"expected 3 plausibilities, got an array of shape \(2,\)"),
         ([1.0, 0.5, 0.0], "is not a label"),
-        (7, "is not a label"),
+        (7, "7 is not a class"),
+        ([1, 0, 0], "is not a label"),
+        (b"o", "is not a label"),
     ],
 )
 def test_a_bad_label_names_the_field(label: object, words: str) -> None:
@@ -77,3 +79,16 @@ def test_a_matrix_of_contours_is_packed_and_its_width_checked() -> None:
 def test_an_error_in_a_batch_names_the_row_of_the_whole_push() -> None:
     with pytest.raises(InvalidArgument, match=r"labels\[1001\]: 'q' is not a class"):
         ENCODER.encode_labels([None, "q"], start=1000)
+
+
+@pytest.mark.parametrize("label", [True, np.True_, "true", "TRUE", " True "])
+def test_a_class_of_truth_is_found_in_any_spelling(label: object) -> None:
+    encoder = LabelEncoder(["false", "true"])
+    assert encoder.encode_label(label).class_name == "true"  # type: ignore[arg-type]
+    assert encoder.encode_labels([label, False, {True, "FALSE"}]).sets.masks == [0b10, 0b01, 0b11]  # type: ignore[list-item]
+    assert encoder.encode_label({label: 1.0, "False": 0.5}).contour.plausibilities == [0.5, 1.0]  # type: ignore[dict-item]
+
+
+def test_a_class_that_is_a_whole_number_is_found_by_number() -> None:
+    encoder = LabelEncoder(["101", "102"])
+    assert encoder.encode_labels([101.0, "102.0", np.int64(101), pd.NA]).sets.masks == [1, 2, 1, 3]

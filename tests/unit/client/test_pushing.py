@@ -191,3 +191,101 @@ def test_what_is_not_one_a_row_is_refused(labels: Any, ids: Any, words: str) -> 
     (chunk,) = row_chunks(ROWS, 10)
     with pytest.raises(InvalidArgument, match=words):
         Batcher("m", SPECIFICATION, labels, ids).encode_chunk(chunk)
+
+
+MANY = [
+    ["a", 1.0],
+    ["a", "much"],
+    {"X": "b", "y": math.inf},
+    {"Z": 1},
+    ["b"],
+    ["b", 2.0],
+    ["a\nb", 1.0],
+    ["a", 3],
+]
+MANY_FAULTS = {
+    1: "rows[1].y: the attribute is numeric, got the text 'much'",
+    2: "rows[2].y: is inf, must be a finite number, or None for missing",
+    3: "rows[3]: no attribute 'Z'",
+    4: "rows[4]: expected 2 values, got 1",
+    6: "rows[6].X: has the control character U+000A at position 2",
+}
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_rows_that_cannot_be_sent_are_left_out_one_by_one(size: int) -> None:
+    """With their positions in the whole input; what belongs to the others stays with them."""
+    ids = [f"r{row}" for row in range(8)]
+    batcher = Batcher("m", SPECIFICATION, list("osososos"), ids, row_by_row=True)
+    batches = [batcher.encode_chunk(chunk) for chunk in row_chunks(MANY, size)]
+    rejected = [each for batch in batches for each in batch.rejected]
+    assert [(each.position, each.id, each.error.row) for each in rejected] == [
+        (row, f"r{row}", row) for row in MANY_FAULTS
+    ]
+    for each, words in zip(rejected, MANY_FAULTS.values(), strict=True):
+        assert str(each.error).startswith(words)
+        assert isinstance(each.error, InvalidArgument)
+    sent = [batch for batch in batches if batch.rows]
+    assert [row for batch in sent for row in batch.positions or ()] == [0, 5, 7]
+    assert [each for batch in sent for each in batch.request.ids] == ["r0", "r5", "r7"]
+    assert [each for batch in sent for each in batch.request.labels.sets.masks] == [1, 2, 2]
+    assert [each for batch in sent for each in batch.request.rows.packed.values] == [0, 1, 1, 2, 0, 3]
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_the_first_row_that_cannot_be_sent_is_named_by_its_position(size: int) -> None:
+    batcher = Batcher("m", SPECIFICATION, None, None)
+    with pytest.raises(InvalidArgument, match=r"^rows\[1\]\.y: .* 'much'") as caught:
+        list(map(batcher.encode_chunk, row_chunks(MANY, size)))
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "displays", "words"),
+    [
+        (["o", "elm", "s"], None, None, "labels[1]: 'elm' is not a class"),
+        ([{"o": 1.0}, {"o": 1.5}, "s"], None, None, "labels[1]: is 1.5 for class 'o', must lie in [0, 1]"),
+        (np.array([[1, 0], [0, 0], [1, 1.0]]), None, None, "labels[1]: is zero for every class"),
+        ([None, {frozenset("o"): 0.5}, None], None, None, "labels[1]: "),
+        (None, ["p", "a\nb", "q"], None, "ids[1]: has the control character U+000A"),
+        (None, ["p", None, "q"], None, "ids[1]: None is no id"),
+        (None, ["p", "x" * 201, "q"], None, "ids[1]: has 201 characters, not 1 to 200"),
+        (None, None, [None, [3], None], "displays[1]: expected TextItem"),
+    ],
+)
+def test_labels_ids_and_displays_refuse_their_own_row(
+    labels: Any, ids: Any, displays: Any, words: str
+) -> None:
+    batcher = Batcher("m", SPECIFICATION, labels, ids, displays=displays, row_by_row=True)
+    (batch,) = (
+        batcher.encode_chunk(chunk) for chunk in row_chunks(np.array([[0, 1.0], [0, 2.0], [1, 3.0]]), 10)
+    )
+    ((position, error),) = ((each.position, each.error) for each in batch.rejected)
+    assert position == 1
+    assert str(error).startswith(words)
+    assert (batch.rows, list(batch.request.rows.packed.values)) == (2, [0, 1, 1, 3])
+
+
+def test_rows_of_arrays_and_frames_are_left_out_too() -> None:
+    strict = Specification([Nominal("X", "ab"), Numeric("y", missing="reject")], ["o", "s"])
+    values = np.array([[0, 1.0], [2, 2.0], [0.5, 1.0], [np.nan, 4.0], [1, np.nan], [1, -np.inf]])
+    batcher = Batcher("m", strict, None, None, row_by_row=True)
+    (batch,) = (batcher.encode_chunk(chunk) for chunk in row_chunks(values, 10))
+    assert [str(each.error) for each in batch.rejected] == [
+        "rows[1].X: is 2.0, must be an index into its 2 values, or NaN for missing",
+        "rows[2].X: is 0.5, must be an index into its 2 values, or NaN for missing",
+        "rows[4].y: is missing, which the attribute does not accept",
+        "rows[5].y: is -inf, must be a finite number, or None for missing",
+    ]
+    frame = pd.DataFrame({"X": ["a", "b", "a"], "y": [1.0, "two", 3.0]})
+    batcher = Batcher("m", SPECIFICATION, None, None, row_by_row=True)
+    (batch,) = (batcher.encode_chunk(chunk) for chunk in row_chunks(frame, 10))
+    assert [each.position for each in batch.rejected] == [1]
+    assert list(batch.request.rows.packed.values) == [0, 1, 0, 3]
+
+
+def test_what_is_wrong_with_all_rows_ends_a_push_in_any_case() -> None:
+    frame = pd.DataFrame({"X": ["a", "b"]})
+    batcher = Batcher("m", SPECIFICATION, None, None, row_by_row=True)
+    with pytest.raises(InvalidArgument, match="have no 'y'"):
+        batcher.encode_chunk(next(row_chunks(frame, 10)))

@@ -1,10 +1,13 @@
 """Rows in every form become the same packed numbers; what cannot be packed travels by name or is refused."""
 
+import datetime
 import math
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from quercus.client import InvalidArgument, Nominal, Numeric, Specification
@@ -32,8 +35,28 @@ def packed(rows: object) -> list[float]:
         pd.DataFrame({"size": [2.5, 3.0, None], "other": 1, "colour": ["blue", None, "red"]}),
         pd.DataFrame({"size": pd.array([2.5, 3, None], dtype="Float64"), "colour": ["blue", pd.NA, "red"]}),
         pd.DataFrame({"size": [2.5, 3.0, None], "colour": pd.Categorical(["blue", None, "red"])}),
+        np.array([["blue", "2.5"], ["?", "3"], ["red", "?"]]),
+        pl.DataFrame({"size": [2.5, 3.0, None], "other": 1, "colour": ["blue", None, "red"]}),
+        pl.DataFrame(
+            {"size": pl.Series([2.5, 3, None], dtype=pl.Float32), "colour": ["blue", None, "red"]}
+        ).cast({"colour": pl.Categorical}),
+        pa.table({"size": [2.5, 3.0, None], "colour": pa.array(["blue", None, "red"]).dictionary_encode()}),
+        pa.record_batch({"size": [2.5, 3.0, None], "colour": ["blue", None, "red"]}),
     ],
-    ids=["dicts", "sequences", "objects", "numbers", "frame", "nullable frame", "categorical frame"],
+    ids=[
+        "dicts",
+        "sequences",
+        "objects",
+        "numbers",
+        "frame",
+        "nullable frame",
+        "categorical frame",
+        "texts",
+        "polars",
+        "categorical polars",
+        "arrow",
+        "arrow batch",
+    ],
 )
 def test_every_form_gives_the_same_numbers(rows: object) -> None:
     np.testing.assert_array_equal(packed(rows), PACKED)
@@ -66,7 +89,9 @@ def test_minus_one_is_a_number_like_any_other() -> None:
         (["red", "big"], r"rows\[7\].size: the attribute is numeric, got the text 'big'"),
         (["red", 10**400], r"rows\[7\].size: the attribute is numeric, got 1000"),
         (["red", [1]], r"rows\[7\].size: the attribute is numeric, got \[1\]"),
-        ([1.5, 2.0], r"rows\[7\].colour: the attribute is nominal and takes text, got 1.5"),
+        ([[1], 2.0], r"rows\[7\].colour: the attribute is nominal: \[1\] \(list\) is no name"),
+        ([b"red", 2.0], r"rows\[7\].colour: the attribute is nominal: b'red' \(bytes\) is no name"),
+        ([datetime.date(2026, 1, 1), 2.0], r"rows\[7\].colour: .* takes moments as seconds since 1970 UTC"),
     ],
 )
 def test_a_bad_row_is_named(row: object, words: str) -> None:
@@ -77,8 +102,52 @@ def test_a_bad_row_is_named(row: object, words: str) -> None:
 def test_arrays_and_frames_of_the_wrong_width_are_named() -> None:
     with pytest.raises(InvalidArgument, match=r"rows\[0\]: expected 2 values, got 3"):
         packed(np.ones((2, 3)))
-    with pytest.raises(InvalidArgument, match="the DataFrame has no column 'size'"):
-        packed(pd.DataFrame({"colour": ["red"]}))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pd.DataFrame({"colour": ["red"], "size_mm": [1.0]}),
+        pl.DataFrame({"colour": ["red"], "size_mm": [1.0]}),
+        pa.table({"colour": ["red"], "size_mm": [1.0]}),
+        [{"colour": "red"}, {"colour": "blue"}],
+    ],
+    ids=["pandas", "polars", "arrow", "dicts"],
+)
+def test_an_attribute_that_no_row_has_is_refused_in_every_form(rows: object) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"rows: have no 'size', only 'colour'.*\(None\) if they are not known"
+    ):
+        packed(rows)
+
+
+def test_what_is_no_attribute_is_left_out_of_a_row_that_is_whole() -> None:
+    assert packed([{"colour": "red", "size": 1.0, "id": 7}]) == [0.0, 1.0]
+    with pytest.raises(
+        InvalidArgument, match=r"rows\[1\]: no attribute 'Size'; the attributes are colour, size"
+    ):
+        packed([{"colour": "red", "size": 1.0}, {"colour": "red", "Size": 1.0}])
+
+
+def test_frames_that_cannot_be_read_are_refused_in_words() -> None:
+    with pytest.raises(InvalidArgument, match="not computed yet: call its collect"):
+        list(row_chunks(pl.LazyFrame({"size": [1]}), 10))
+    with pytest.raises(InvalidArgument, match="two columns of the frame have one name"):
+        list(row_chunks(pd.DataFrame([[1, 2]], columns=["size", "size"]), 10))
+
+
+def test_a_frame_is_cut_without_a_copy() -> None:
+    table = pa.table({"x": list(range(1000))})
+    (address,) = {chunk.address for chunk in table["x"].chunks[0].buffers() if chunk}
+    for chunk in row_chunks(table, 100):
+        native = chunk.rows.to_native()["x"].chunks[0]
+        assert [part.address for part in native.buffers() if part] == [address]
+
+
+def test_the_text_of_a_missing_value_in_an_array_of_texts_is_refused() -> None:
+    rows = np.array([["red", 1.0], ["blue", 2.0], [np.nan, 3.0]])
+    with pytest.raises(InvalidArgument, match=r"rows\[2\]: has the text 'nan' in column 0, .* dtype=object"):
+        packed(rows)
 
 
 @pytest.mark.parametrize("rows", [{"colour": "red"}, "red", np.ones(3)])

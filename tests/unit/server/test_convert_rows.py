@@ -64,6 +64,6 @@ def test_a_required_value_that_is_left_out() -> None:
     with pytest.raises(InvalidInput) as caught:
         decode_rows(named({"B": 1.0}, {"A": 1.0}), schema, learn=True)
     assert (caught.value.field, caught.value.reason) == (
-        "rows.named.rows[1].values['B']",
+        "rows[1].B",
         "is missing, but a missing value is not accepted here",
     )

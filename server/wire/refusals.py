@@ -1,0 +1,67 @@
+"""Rows that are refused one by one: the faults of a batch, by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from quercus.belief.errors import InvalidInput
+from quercus.proto.v1 import instance_pb2
+from quercus.server.wire.errors import error_fields, shorten_text
+from quercus.server.wire.limits import MAX_ERROR_BYTES, REFUSALS_BYTES
+
+
+class RowFault(InvalidInput):
+    """A fault of one row.
+
+    Attributes
+    ----------
+    row : int
+        Position of the row in the batch.
+    """
+
+    def __init__(self, row: int, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.args = (row, field, reason)
+        self.row = row
+
+
+class RowFaults:
+    """The faults of a batch whose valid rows are wanted: of each invalid row the first that was found."""
+
+    def __init__(self) -> None:
+        self.by_row: dict[int, RowFault] = {}
+
+    def add(self, fault: RowFault) -> None:
+        """Note a fault."""
+        self.by_row.setdefault(fault.row, fault)
+
+
+class _FirstFault(RowFaults):
+    """The faults of a batch that is wanted whole: the first is raised."""
+
+    def add(self, fault: RowFault) -> None:
+        raise fault
+
+
+WHOLE: Final[RowFaults] = _FirstFault()
+
+
+def encode_refusals(refused: Mapping[int, Exception]) -> list[instance_pb2.RefusedRow]:
+    """Return the messages of refused rows, in order; the reasons of many are cut, so that the list is bounded."""
+    most = min(MAX_ERROR_BYTES, REFUSALS_BYTES // max(1, len(refused)))
+    return [_encode_refusal(row, refused[row], most) for row in sorted(refused)]
+
+
+def _encode_refusal(row: int, error: Exception, most: int) -> instance_pb2.RefusedRow:
+    fields = error_fields(error) or {}
+    reason = error.reason if isinstance(error, InvalidInput) else str(error)
+    field = error.field if isinstance(error, InvalidInput) else f"ids[{row}]"
+    return instance_pb2.RefusedRow(
+        row=row, code=fields["code"], field=shorten_text(field, most), message=shorten_text(reason, most)
+    )
+
+
+def kept_rows(count: int, refused: Mapping[int, object]) -> Sequence[int]:
+    """Return the positions, of `count` rows, of those that are not refused."""
+    return [row for row in range(count) if row not in refused] if refused else range(count)

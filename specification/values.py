@@ -1,0 +1,289 @@
+r"""What a value is: one name for one value, by whichever door it comes.
+
+The rule, for the names of a nominal attribute and of the classes:
+
+- White space at both ends goes, and the text is in Unicode's form NFC.
+- A whole number that is written with a fraction of zeros, ``-?\d+\.0+``, is the integer: a column of whole numbers in
+  which one cell is missing comes as ``101.0`` from pandas, and as ``101`` from a file. ``1.10``, ``1e3`` and ``007``
+  stay.
+- Where all names are spellings of true and false, case does not matter: pandas writes ``True``, Parquet ``true``, and R
+  ``TRUE``.
+- Elsewhere case matters, and so does space inside: what differs in these is two values.
+- A cell takes the spelling of its attribute.
+
+A cell of a numeric attribute is a number, or text that is one (`NUMBER`). Moments are numbers: seconds since 1970 UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Final
+
+NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NOTHING: Final = "?"
+"""Text of a missing value, unless the attribute has a value of this name."""
+_TRUTH: Final = frozenset({"true", "false"})
+_WHOLE: Final = re.compile(r"(-?\d+)\.0+", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?( ?(Z|[+-]\d{2}(:?\d{2})?))?)?", re.ASCII
+)
+
+
+def canonical_text(text: str) -> str:
+    """Return the name that a text gives to a value; empty if it holds nothing but white space.
+
+    Examples
+    --------
+    >>> [canonical_text(text) for text in (" red", "101.0", "-0.0", "1.10", "1e3", "007", "True", "")]
+    ['red', '101', '0', '1.10', '1e3', '007', 'True', '']
+    """
+    text = text.strip()
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    if text.endswith("0") and (whole := _WHOLE.fullmatch(text)) is not None:
+        return "0" if whole[1] == "-0" else whole[1]
+    return text
+
+
+def canonical_cell(cell: Any) -> str | None:
+    """Return the name of a value of any type; ``None``: it is missing.
+
+    Parameters
+    ----------
+    cell
+        Text, a truth value or a number, of Python, NumPy, pandas or Arrow; ``None``, NaN, ``NaT``, ``NA`` and text
+        without a character are missing.
+
+    Raises
+    ------
+    ValueError
+        It is of a type that names nothing, in words that say what to do.
+
+    Examples
+    --------
+    >>> [canonical_cell(cell) for cell in ("red ", True, 101.0, 2.5, 7, None, float("nan"), "")]
+    ['red', 'true', '101', '2.5', '7', None, None, None]
+    """
+    if isinstance(cell, str):
+        return canonical_text(cell) or None
+    cell = _plain(cell)
+    if is_missing(cell):
+        return None
+    kind = type(cell).__name__
+    if isinstance(cell, timedelta | time) or kind == "timedelta64":
+        raise ValueError(
+            f"{cell} is a time ({kind}), and the column is one of names: write it as a number or as text"
+        )
+    if isinstance(cell, bool) or kind in {"bool", "bool_"}:
+        return "true" if cell else "false"
+    if isinstance(cell, Integral):
+        return str(int(cell))
+    if isinstance(cell, Real | Decimal):
+        if not math.isfinite(cell):
+            raise ValueError(f"{cell} is no name")
+        return canonical_text(str(cell))
+    if seconds_of(cell) is not None:
+        raise ValueError(
+            f"{cell} is a moment, and the column is one of names: make it numeric, which takes moments as seconds since"
+            " 1970 UTC, or write the moments as text"
+        )
+    raise ValueError(f"{_shown(cell)} ({kind}) is no name: a name is text, a truth value or a number")
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is ``None``, NaN, or ``NA`` or ``NaT`` of pandas and NumPy, which are never imported here.
+
+    Examples
+    --------
+    >>> [is_missing(cell) for cell in (None, float("nan"), Decimal("NaN"), 0, "", "nan")]
+    [True, True, True, False, False, False]
+    """
+    if cell is None or type(cell).__name__ in {"NAType", "NaTType"}:
+        return True
+    if isinstance(cell, Real | Decimal):
+        return cell != cell  # noqa: PLR0124 - NaN alone differs from itself
+    return type(cell).__name__ in {"datetime64", "timedelta64"} and str(cell) == "NaT"
+
+
+def finite_number(text: str) -> float | None:
+    """Return a text as a finite number; ``None``: it is none.
+
+    Examples
+    --------
+    >>> finite_number("1e3"), finite_number("1_000"), finite_number("inf"), finite_number("12 kg")
+    (1000.0, None, None, None)
+    """
+    if NUMBER.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def number_of(cell: Any) -> float | None:
+    """Return the number that a cell of a numeric attribute gives; ``None``: it is missing.
+
+    Parameters
+    ----------
+    cell
+        A number or a truth value, of any type; a moment, which is seconds since 1970 UTC; a span of time, which is
+        seconds; or text: a number as `NUMBER` has it, a moment, or nothing (empty, or ``?``).
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+
+    Examples
+    --------
+    >>> [number_of(cell) for cell in (3, "2.50", "1970-01-02", timedelta(minutes=2), True, "?")]
+    [3.0, 2.5, 86400.0, 120.0, 1.0, None]
+    >>> number_of("2,5")
+    Traceback (most recent call last):
+    ValueError: '2,5' is no number
+    """
+    cell = cell.strip() if isinstance(cell, str) else _plain(cell)
+    if is_missing(cell) or (isinstance(cell, str) and cell in {"", NOTHING}):
+        return None
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if type(cell).__name__ == "timedelta64":
+        return int(cell.astype("timedelta64[ns]")) / 1e9
+    number = seconds_of(cell)
+    if isinstance(cell, str):
+        number = finite_number(cell) if number is None else number
+    elif number is None and not isinstance(cell, bytes):
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(cell)
+    if number is None:
+        raise ValueError(f"{_shown(cell)} is no number")
+    return number
+
+
+def is_truth(names: Iterable[str]) -> bool:
+    """Return whether all names, at least one, are spellings of true and false.
+
+    Examples
+    --------
+    >>> is_truth(["True", "FALSE"]), is_truth(["true"]), is_truth(["true", "maybe"]), is_truth(["t", "f"]), is_truth([])
+    (True, True, False, False, False)
+    """
+    found = {name.lower() for name in names}
+    return bool(found) and found <= _TRUTH
+
+
+class Spellings:
+    """The names of an attribute or of the classes, found by whatever a cell calls them.
+
+    Parameters
+    ----------
+    names
+        In any order; as they are spelled where the model was made.
+
+    Examples
+    --------
+    >>> spellings = Spellings(["101", "102"])
+    >>> spellings.of("101.0"), spellings.of("103.0"), spellings.name("103.0")
+    ('101', None, '103')
+    >>> Spellings(["True", "False"]).of("true"), Spellings(["true", "maybe"]).of("True"), Spellings([]).name("TRUE")
+    ('True', None, 'true')
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {name: name for name in names}
+        self._ignores_case = not self._names or is_truth(self._names)
+        self._by_key = {self._key(name): name for name in reversed(self._names)}
+
+    def _key(self, text: str) -> str:
+        text = canonical_text(text)
+        lowered = text.lower()
+        return lowered if self._ignores_case and lowered in _TRUTH else text
+
+    def of(self, text: str) -> str | None:
+        """Return the name that a text means, as it is spelled here; ``None``: it is none of them."""
+        return self._names.get(text) or self._by_key.get(self._key(text))
+
+    def name(self, text: str) -> str:
+        """Return the name that a text means; that of a value which is none of them is its canonical form."""
+        return self.of(text) or self._key(text)
+
+
+def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names as a model that is made from them spells them.
+
+    Raises
+    ------
+    ValueError
+        Two names are one value.
+
+    Examples
+    --------
+    >>> canonical_names(["True", "False"]), canonical_names(["101.0", "102.0"]), canonical_names(["True", "maybe"])
+    (('true', 'false'), ('101', '102'), ('True', 'maybe'))
+    >>> canonical_names(["101", "101.0"])
+    Traceback (most recent call last):
+    ValueError: '101' and '101.0' are one value, 101
+    """
+    given = list(names)
+    truth = is_truth(canonical_text(name) for name in given)
+    first: dict[str, str] = {}
+    for name in given:
+        text = canonical_text(name)
+        text = text.lower() if truth else text
+        if text in first:
+            raise ValueError(f"{first[text]!r} and {name!r} are one value, {text}")
+        first[text] = name
+    return tuple(first)
+
+
+def seconds_of(cell: Any) -> float | None:
+    """Return a moment as seconds since 1970 UTC; ``None``: the cell is none.
+
+    Parameters
+    ----------
+    cell
+        A date, a ``datetime`` (so a timestamp of pandas), a ``datetime64`` of NumPy, or ISO 8601 text with a date in
+        it. Without a time zone it is UTC; a date is its midnight.
+
+    Examples
+    --------
+    >>> [seconds_of(cell) for cell in ("1970-01-02", "1970-01-01T01:00:00.5+01:00", date(1970, 1, 1), "12")]
+    [86400.0, 0.5, 0.0, None]
+    """
+    cell = _moment_in(cell.strip()) if isinstance(cell, str) else _plain(cell)
+    if is_missing(cell):  # NaT of pandas is a datetime
+        return None
+    if type(cell).__name__ == "datetime64":
+        whole = cell.astype("datetime64[s]")
+        fraction = int((cell - whole).astype("timedelta64[ns]")) / 1e9
+        return float(whole.astype("int64")) + fraction
+    if isinstance(cell, date) and not isinstance(cell, datetime):
+        cell = datetime(cell.year, cell.month, cell.day, tzinfo=UTC)
+    if not isinstance(cell, datetime):
+        return None
+    return (cell if cell.tzinfo is not None else cell.replace(tzinfo=UTC)).timestamp()
+
+
+def _plain(cell: Any) -> Any:
+    """Return a scalar of Arrow as Python's own object, and anything else as it is."""
+    return cell.as_py() if hasattr(cell, "as_py") else cell
+
+
+def _moment_in(text: str) -> datetime | None:
+    if _MOMENT.fullmatch(text) is None:
+        return None
+    try:
+        return datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
+    except ValueError:  # the 30th of February
+        return None
+
+
+def _shown(cell: Any, most: int = 60) -> str:
+    text = repr(cell)
+    return text if len(text) <= most else f"{text[:most]}..."
