@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as RichTable
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
     DEFAULT_SERVER,
     DelimiterOption,
@@ -30,13 +31,14 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.output_files import ENDINGS, format_for, write_rows
-from quercus.cli.row_ids import row_ids
 from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
 from quercus.client.client import Client
 from quercus.client.results import Classification
 from quercus.files import FileError, FileRecord, FileTable, open_table, writing
+from quercus.files.faults import naming_lines
 from quercus.files.schema import Binding, class_of
 from quercus.files.writing import OutputTable, TextTarget
+from quercus.specification.names import check_id
 from quercus.specification.shares import decimal_text
 from quercus.specification.written_labels import write_label, write_name, write_set
 
@@ -177,26 +179,25 @@ class _ClassifiedFile:
         at: int | None,
     ) -> None:
         self._client, self._model, self._binding = client, model, binding
-        self.masses, self._ids, self._at = masses, ids, at
+        self.masses, self._at = masses, at
         self.classes = classes
         self._rows = self._right = self._known = 0
-        if ids is not None:
-            binding.table.position(ids, "--id-column")
+        self._id_position = None if ids is None else binding.table.position(ids, "--id-column")
 
     @property
     def has_ids(self) -> bool:
         """True if each row has an id of its own."""
-        return self._ids is not None
+        return self._id_position is not None
 
     def __iter__(self) -> Iterator[_ClassifiedRow]:
         table = self._binding.table
         records = iter(table)
         while chunk := list(itertools.islice(records, CHUNK_ROWS)):
-            ids = (
-                itertools.repeat(None) if self._ids is None else list(row_ids(table, iter(chunk), self._ids))
-            )
+            k = self._id_position
+            ids = itertools.repeat(None) if k is None else [_id_of(table, record, k) for record in chunk]
             rows = [self._binding.row(record) for record in chunk]
-            answers = self._client.classify(self._model, rows, want_masses=self.masses)
+            with naming_lines(table, chunk):
+                answers = self._client.classify(self._model, rows, want_masses=self.masses)
             if self._at is not None:
                 self._count_right(table, chunk, answers.labels, self._at)
             yield from map(_ClassifiedRow, itertools.count(self._rows), ids, answers)
@@ -215,6 +216,16 @@ class _ClassifiedFile:
         right, known, lost = self._right, self._known, self._rows - self._known
         share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
         return share + (f"; {lost:,} rows have no true class" if lost else "")
+
+
+def _id_of(table: FileTable, record: FileRecord, k: int) -> str:
+    cell = record.cells[k]
+    if cell is None:
+        raise table.error(record, k, "the id is missing")
+    try:
+        return check_id(cell, "id")
+    except InvalidInput as error:
+        raise table.error(record, k, f"the id {error.reason}") from None
 
 
 def _write(

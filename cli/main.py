@@ -17,7 +17,7 @@ import typer.core
 import typer.main
 
 from quercus.cli import ascii_form
-from quercus.cli.failures import error_json, hints_of, print_error_json, wants_json
+from quercus.cli.failures import error_json, hints_of, message_of, print_error_json, wants_json
 
 _FOLDER = "quercus.cli"
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -351,7 +351,7 @@ def _report_error(error: Exception) -> None:
     from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
 
     err.print("error:", style="bold red", end=" ")
-    err.print(str(error), markup=False, soft_wrap=True)
+    err.print(message_of(error), markup=False, soft_wrap=True)
     for hint in hints_of(error):
         err.print(f"  {hint}", markup=False, soft_wrap=True)
 

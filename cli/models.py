@@ -31,8 +31,10 @@ from quercus.cli.common import (
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.model_tables import print_model, table_of_models
 from quercus.cli.specfile import read_presentation
+from quercus.client.places import naming_places
 from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
+from quercus.files.faults import naming_columns
 from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.files.words import typed_classes
 from quercus.specification.attributes import Nominal
@@ -143,7 +145,9 @@ def create_model(
             file,
             (class_name, classes, ignore, nominal, attribute, missing, bins is not None, cuts is not None),
         )
+        naming = naming_places(specification)
     else:
+        table = open_table(file, delimiter=delimiter, missing=words_of(missing))
         specification, schema = _from_data(
             class_name=class_name,
             classes=classes,
@@ -152,10 +156,11 @@ def create_model(
             kept=attribute or [],
             bins=bins,
             cuts=cuts,
-            table=open_table(file, delimiter=delimiter, missing=words_of(missing)),
+            table=table,
         )
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""
-    with connect(server) as client:
+        naming = naming_columns(table, specification, class_column(table, class_name))
+    with connect(server) as client, naming:
         model = client.create_model(name, replace(specification, **options))
     if as_json:
         print_json(model_json(model))

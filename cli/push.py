@@ -32,10 +32,9 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
-from quercus.cli.row_ids import row_ids
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import PushReport
-from quercus.files import FileError, FileTable, open_labels, open_table
+from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
 from quercus.files.answers import AnswerColumns
 from quercus.files.displays import display_columns, display_of
@@ -180,7 +179,7 @@ def push(
         if shown:
             records, shown_records = itertools.tee(records)
         records, id_records = itertools.tee(records)
-        id_source = row_ids(table, id_records, ids, id_prefix)
+        id_source = _row_ids(table, id_records, ids, id_prefix)
         with _progress_bar(table.path) as advance:
             try:
                 report = client.push(
@@ -260,6 +259,22 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
         others = [table.names.index(name) for name in unused if name != column]
         refuse_second(table.path, column_cells(table, others), classes, column)
     return table.names.index(column)
+
+
+def _row_ids(
+    table: FileTable, records: Iterator[FileRecord], column: str | None, prefix: str
+) -> Iterator[str]:
+    if column is None:
+        return (f"{prefix}{row}" for row, _ in enumerate(records))
+    k = table.position(column, "--id-column")
+    return (prefix + _row_id(table, record, k) for record in records)
+
+
+def _row_id(table: FileTable, record: FileRecord, position: int) -> str:
+    cell = record.cells[position]
+    if cell is None:
+        raise table.error(record, position, "the id is missing")
+    return cell
 
 
 class _Rate(ProgressColumn):

@@ -93,6 +93,7 @@ def create_token(
     """
     with needs_server_extra("tokens"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.client.places import plain_text  # noqa: PLC0415
         from quercus.server.gate.access import issue_token  # noqa: PLC0415
     duration_s = None if expires is None else _parse_lifetime(expires)
     record = None
@@ -103,7 +104,7 @@ def create_token(
                 if stream is not None:
                     stream.write(token + "\n")
         except InvalidInput as error:
-            raise typer.BadParameter(str(error)) from None
+            raise typer.BadParameter(plain_text(error)) from None
         except CommandFailure:  # the file cannot be written, and nobody has the token
             if record is not None:
                 opened.access.revoke_token(record.id)

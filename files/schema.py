@@ -175,6 +175,9 @@ def _checked_attribute(table: FileTable, guess: _ColumnGuess) -> Attribute:
 def _error_of_value(table: FileTable, k: int, error: InvalidInput) -> FileError:
     """Return the error of a column at the first cell that has the fault alone, else of the column."""
     name = table.names[k]
+    if error.field == "name":
+        place, hint = k + 1 + table.skipped, "rename it, or leave it out with --ignore"
+        return FileError(table.path, f"column {place} ({shown(name)}): its name {error.reason}; {hint}")
     for record in table:
         cell = record.cells[k]
         try:

@@ -19,6 +19,8 @@ CONTROLS: Final = re.compile(
 
 And halves of surrogate pairs, which no encoding of Unicode can carry.
 """
+_NAMED: Final = {"\n": "line end", "\r": "line end", "\u2028": "line end", "\u2029": "line end", "\t": "tab"}
+"""Those that people know by a name."""
 _KEPT: Final = "!$&'()*+,;=:@"
 """Stay as they are in a segment of a path, with letters, digits and ``-._~``."""
 _NOT_ENCODED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -40,10 +42,9 @@ def check_controls(name: str, field: str) -> None:
     """
     found = CONTROLS.search(name)
     if found is not None:
-        character = f"U+{ord(found.group()):04X}"
-        raise InvalidInput(
-            field, f"has the control character {character} at position {found.start() + 1} ({shown(name)})"
-        )
+        kind = _NAMED.get(found.group(), "control character")
+        character = f"{kind} U+{ord(found.group()):04X}"
+        raise InvalidInput(field, f"has the {character} at position {found.start() + 1} ({shown(name)})")
 
 
 def check_id(text: str, field: str) -> str:

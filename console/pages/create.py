@@ -18,12 +18,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
+from quercus.client.places import plain_text
 from quercus.client.results import Specification
 from quercus.console.model_plan import KEEP, LEFT_OUT, MAX_ROWS, NO_ROWS, FileGuess, ModelPlan, guess_file
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of
 from quercus.files.csv_format import likely_delimiter
 from quercus.files.errors import FileError
+from quercus.files.faults import naming_columns
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
 from quercus.files.opening import open_table
@@ -38,7 +40,9 @@ from quercus.specification.written_labels import finite_number
 PARSE_S = 60.0
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
 _ADVICE = (
-    (r" with --ignore '.*'", ""),
+    (r" with --ignore '[^']*'", ""),
+    (r" with --ignore .* still shows it", ""),
+    (r"rename the column, or leave it out with --ignore .*", "rename the column, or leave it out"),
     (r"; take the column as names with --nominal '.*'", "; or choose names as its kind"),
     (r"name them all with --classes A,B,C", "type them all"),
 )
@@ -96,7 +100,7 @@ def _show_again(request: Request, session: Session, chosen: dict[str, Any], erro
     """Show the form again, with the error, and what is left of the model."""
     status = status_of(error) if isinstance(error, QuercusError) else 400
     if session.upload is None:
-        return render_page(request, "create.html", status, upload=None, fault=str(error))
+        return render_page(request, "create.html", status, upload=None, fault=plain_text(error))
     reason = _on_this_page(error).replace(str(session.upload.path), session.upload.name)
     if session.making.left is not None:
         reason = f"{reason}. {session.making.left.describe_left()}"
@@ -111,7 +115,7 @@ def _on_this_page(error: Exception) -> str:
             f"{named} would become an attribute, and looks like a column of labels: choose it as the column of the "
             "class, leave it out, or say below that it is an attribute"
         )
-    reason = str(error)
+    reason = plain_text(error)
     for flag, advice in _ADVICE:
         reason = re.sub(flag, advice, reason)
     return reason
@@ -207,7 +211,8 @@ async def _make_model(session: Session, upload: Upload, plan: ModelPlan, schema:
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget)
-    model = await session.making.create_model(session.client, name, specification)
+    with naming_columns(_open_file(upload.path), specification, plan.class_column):
+        model = await session.making.create_model(session.client, name, specification)
     if plan.labels != NO_ROWS:
         rows = _Rows(_open_file(upload.path), specification, plan, upload.name)
         try:

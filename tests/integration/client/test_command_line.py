@@ -16,6 +16,8 @@ from support.mounts import fill, small_disk
 from quercus.cli import label, main, watch
 from quercus.client import Client, Model
 
+CASES = Path(__file__).parents[2] / "cases"
+
 
 def run(monkeypatch: pytest.MonkeyPatch, serving: Serving, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["quercus", *arguments])
@@ -31,7 +33,7 @@ def parts(client: Client, model: Model, tmp_path: Path) -> Path:
     client.push(model.name, [["a", 0.5]], ["o"])
     client.wait_grown(model.name)
     rows = tmp_path / "parts.csv"
-    rows.write_text("X,part,y\na,images/2026/01/a.jpg,0.5\nb,s3://b/é.png,2.5\n")
+    rows.write_bytes((CASES / "classify_ids" / "in.csv").read_bytes())
     return rows
 
 
