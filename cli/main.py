@@ -208,16 +208,16 @@ def quercus(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:
     """Streaming active learning with decision trees.
 
-    Push rows whose class is unknown, and trees grow from them. Where the evidence leaves a split undecided, you are
-    asked for the label that is expected to settle most.
+    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks where it is in
+    doubt: for the labels of the rows whose class it can least tell.
 
-    The first five minutes, in two terminals:
+    The first three commands, while quercus serve runs in another terminal:
 
-        quercus serve
         quercus models create wine wine.csv --class class --budget 40
         quercus push wine wine.csv
         quercus label wine
-        quercus tree wine
+
+    Then quercus classify wine new.csv, and quercus tree wine.
 
     Every command explains itself: quercus push --help
     """

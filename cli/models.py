@@ -132,6 +132,9 @@ def create_model(
 ) -> None:
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
+    By default the model is an active-forest: a forest that asks where it is in doubt, up to --budget answers, with a
+    tree beside it for people to read. --algorithm chooses another learner.
+
     No rows are pushed: use ``quercus push``.
 
     Try:
