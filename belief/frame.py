@@ -64,7 +64,7 @@ class Frame:
             if name in seen:
                 raise InvalidInput(
                     f"classes[{index}]",
-                    f"is {shown(name)}, the same as classes[{seen[name]}]; names must be distinct",
+                    f"is {shown(name)}, the same as number {seen[name] + 1}; names must be distinct",
                 )
             seen[name] = index
 

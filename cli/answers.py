@@ -28,7 +28,8 @@ from quercus.cli.common import (
     report,
 )
 from quercus.cli.completion import complete_labeller
-from quercus.cli.whole_files import refuse_existing, written_whole
+from quercus.cli.output_files import ENDINGS, format_for, write_rows
+from quercus.cli.whole_files import refuse_existing
 from quercus.client.answers import Answer, AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Specification
@@ -107,7 +108,7 @@ def answers(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the answers to this file: .csv, .jsonl (also .gz) or .parquet.",
+            help=f"Write the answers to this file: {ENDINGS}.",
         ),
     ] = None,
     form: Annotated[
@@ -216,15 +217,9 @@ def _make_target(
             if given:
                 raise typer.BadParameter(f"{flag} is for files: give -o FILE or --format")
         return None
-    chosen: Any = form or (output and writing.format_of(output))
-    if chosen is None:
-        raise typer.BadParameter(
-            f"{output}: the name must end in .csv, .jsonl (also .gz) or .parquet, or give --format"
-        )
+    chosen: Any = form if output is None else format_for(output, form)
     if chosen == "parquet" and output is None:
         raise typer.BadParameter("--format parquet needs a file: -o FILE")
-    if chosen == "parquet" and output is not None and writing.is_packed(output):
-        raise typer.BadParameter(f"{output}: Parquet is packed already, name the file without .gz")
     if for_spreadsheets and chosen != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     if output is not None:
@@ -296,14 +291,7 @@ def _write_answers(
         else:
             writing.write_jsonl(output, stream)
         return 0
-    packed = writing.is_packed(target.file)
-    try:
-        with written_whole(target.file) as part:
-            return writing.write_table(
-                output, part, target.form, packed=packed, for_spreadsheets=target.for_spreadsheets
-            )
-    except writing.CannotWrite as error:
-        fail(str(error))
+    return write_rows(output, target.file, target.form, for_spreadsheets=target.for_spreadsheets)
 
 
 def _as_output(answers: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table as RichTable
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
     DEFAULT_SERVER,
     DelimiterOption,
@@ -25,31 +26,34 @@ from quercus.cli.common import (
     bar,
     connect,
     err,
+    json_line,
     out,
-    print_json_line,
     warn_of_unseen,
     words_of,
 )
+from quercus.cli.output_files import ENDINGS, format_for, write_rows
 from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
 from quercus.client.client import Client
-from quercus.client.results import Classifications
+from quercus.client.results import Classification
 from quercus.client.unseen import UnseenTally
-from quercus.files import FileError, FileRecord, open_table
+from quercus.files import FileError, FileRecord, FileTable, open_table, writing
+from quercus.files.faults import naming_lines
 from quercus.files.schema import Binding, class_of
-from quercus.files.writing import shielded_cell
+from quercus.files.writing import OutputTable, TextTarget
+from quercus.specification.names import check_id
 from quercus.specification.shares import decimal_text
 from quercus.specification.written_labels import write_label, write_name, write_set
 
 CHUNK_ROWS = 5000
-_Stream = IO[str] | StandardOutput
 
 
 class OutputFormat(StrEnum):
-    """The format in which predictions are printed."""
+    """The format in which predictions are printed or written."""
 
     TABLE = "table"
     CSV = "csv"
-    JSON = "json"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
 
 
 def classify(
@@ -59,16 +63,26 @@ def classify(
     form: Annotated[
         OutputFormat | None,
         typer.Option(
-            "--format", help="table, csv, or json (a line per row). Default: table at a terminal, else csv."
+            "--format",
+            help="table, csv, jsonl (a line per row) or parquet. "
+            "Default: by the ending of FILE; else table at a terminal, or csv.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write CSV to this file.", dir_okay=False),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=f"Write to this file: {ENDINGS}.", dir_okay=False
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file of --output.")] = False,
     for_spreadsheets: SpreadsheetOption = False,
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--id-column", metavar="COLUMN", help="Column of row ids, which stand first in the output."
+        ),
+    ] = None,
     class_name: Annotated[
         str | None,
         typer.Option(
@@ -89,70 +103,44 @@ def classify(
 
     The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
     probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions
-    may change.
+    may change. Rows are numbered from 0, as quercus push numbers them; --id-column adds the ids of a column.
 
     A cell may be uncertain: ? or empty, red|green (one of these), or 2..3 (a number from 2 to 3).
 
     Try:
 
         quercus classify wine new.csv
-        quercus classify wine new.csv --output answers.csv
+        quercus classify wine new.csv --id-column bottle --output answers.parquet
         quercus classify wine test.csv --class class
     """
-    if output is not None and (as_json or form in {OutputFormat.TABLE, OutputFormat.JSON}):
-        raise typer.BadParameter("--output writes CSV: omit --format and --json")
+    chosen = _chosen_format(form, output, as_json=as_json)
     _check_output(output, file, force)
-    chosen = (
-        OutputFormat.JSON
-        if as_json
-        else form or (OutputFormat.TABLE if out.is_terminal and output is None else OutputFormat.CSV)
-    )
     if for_spreadsheets and chosen is not OutputFormat.CSV:
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     table = open_table(file, delimiter=delimiter, missing=words_of(missing))
     at = None if class_name is None else table.position(class_name, "--class")
-    right = known = total = 0
-    unseen = UnseenTally()
     with connect(server) as client:
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
         binding = Binding(table, specification, uncertain=True)
-        with _open_output(output) as stream:
-            writer: _CsvWriter | _JsonWriter | _TableWriter
-            if chosen is OutputFormat.CSV:
-                writer = _CsvWriter(stream, classes, masses, for_spreadsheets=for_spreadsheets)
-            else:
-                writer = (_JsonWriter if chosen is OutputFormat.JSON else _TableWriter)(classes, masses)
-            for records, answers in _classify_chunks(client, model, binding, masses):
-                if at is not None:
-                    truths = [class_of(table, record, at, classes) for record in records]
-                    right += sum(a == b for a, b in zip(truths, answers.labels, strict=True))
-                    known += sum(truth is not None for truth in truths)
-                writer.write(total, answers)
-                unseen.add_results(answers.unseen)
-                total += len(answers)
-            if not total:
-                raise FileError(file, "has a header but no rows")
-            writer.finish()
-    warn_of_unseen(unseen.results(total))
+        found = _ClassifiedFile(client, model, binding, classes, masses=masses, ids=ids, at=at)
+        _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
+    warn_of_unseen(found.unseen.results(found.rows))
     if at is not None:
-        share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
-        lost = f"; {total - known:,} rows have no true class" if known < total else ""
-        err.print(share + lost, markup=False)
+        err.print(found.accuracy_text, markup=False)
 
 
-def _classify_chunks(
-    client: Client, model: str, binding: Binding, masses: bool
-) -> Iterator[tuple[list[FileRecord], Classifications]]:
-    records = iter(binding.table)
-    while chunk := list(itertools.islice(records, CHUNK_ROWS)):
-        rows = [binding.row(record) for record in chunk]
-        yield chunk, client.classify(model, rows, want_masses=masses)
-
-
-def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
-    """Return a mass function as text, ``{red}:0.5 {red|green}:0.5``; empty if there is none."""
-    return write_label({names: float(f"{value:.6g}") for names, value in (mass or {}).items()})
+def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: bool) -> OutputFormat:
+    if as_json and form not in {None, OutputFormat.JSONL}:
+        raise typer.BadParameter(f"--json contradicts --format {form}: omit one of them")
+    given = OutputFormat.JSONL if as_json else form
+    if output is None:
+        if given is OutputFormat.PARQUET:
+            raise typer.BadParameter("--format parquet needs a file: -o FILE")
+        return given or (OutputFormat.TABLE if out.is_terminal else OutputFormat.CSV)
+    if given is OutputFormat.TABLE:
+        raise typer.BadParameter("--format table is for a terminal: omit it, or --output")
+    return OutputFormat(format_for(output, given))
 
 
 def _check_output(output: Path | None, file: Path, force: bool) -> None:
@@ -164,82 +152,179 @@ def _check_output(output: Path | None, file: Path, force: bool) -> None:
     refuse_existing(output, force)
 
 
+@dataclass(frozen=True)
+class _ClassifiedRow:
+    """A row's number, counted from 0, its id if a column has ids, and its prediction."""
+
+    number: int
+    id: str | None
+    found: Classification
+
+
+class _ClassifiedFile:
+    """The rows of a file, classified as they are iterated, and how many of the predictions were right.
+
+    Parameters
+    ----------
+    ids : column of ids; None: there is none.
+    at : position of the column of true classes; None: there is none.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        binding: Binding,
+        classes: tuple[str, ...],
+        *,
+        masses: bool,
+        ids: str | None,
+        at: int | None,
+    ) -> None:
+        self._client, self._model, self._binding = client, model, binding
+        self.masses, self._at = masses, at
+        self.classes = classes
+        self.rows = self._right = self._known = 0
+        self.unseen = UnseenTally()
+        self._id_position = None if ids is None else binding.table.position(ids, "--id-column")
+
+    @property
+    def has_ids(self) -> bool:
+        """True if each row has an id of its own."""
+        return self._id_position is not None
+
+    def __iter__(self) -> Iterator[_ClassifiedRow]:
+        table = self._binding.table
+        records = iter(table)
+        while chunk := list(itertools.islice(records, CHUNK_ROWS)):
+            k = self._id_position
+            ids = itertools.repeat(None) if k is None else [_id_of(table, record, k) for record in chunk]
+            rows = [self._binding.row(record) for record in chunk]
+            with naming_lines(table, chunk):
+                answers = self._client.classify(self._model, rows, want_masses=self.masses)
+            self.unseen.add_results(answers.unseen)
+            if self._at is not None:
+                self._count_right(table, chunk, answers.labels, self._at)
+            yield from map(_ClassifiedRow, itertools.count(self.rows), ids, answers)
+            self.rows += len(chunk)
+        if not self.rows:
+            raise FileError(table.path, "has a header but no rows")
+
+    def _count_right(self, table: FileTable, chunk: list[FileRecord], labels: list[str], at: int) -> None:
+        truths = [class_of(table, record, at, self.classes) for record in chunk]
+        self._right += sum(a == b for a, b in zip(truths, labels, strict=True))
+        self._known += sum(truth is not None for truth in truths)
+
+    @property
+    def accuracy_text(self) -> str:
+        """The share of right predictions among the rows with a true class, in words."""
+        right, known, lost = self._right, self._known, self.rows - self._known
+        share = f"accuracy {right / known:.4f} ({right:,} of {known:,})" if known else "accuracy unknown"
+        return share + (f"; {lost:,} rows have no true class" if lost else "")
+
+
+def _id_of(table: FileTable, record: FileRecord, k: int) -> str:
+    cell = record.cells[k]
+    if cell is None:
+        raise table.error(record, k, "the id is missing")
+    try:
+        return check_id(cell, "id")
+    except InvalidInput as error:
+        raise table.error(record, k, f"the id {error.reason}") from None
+
+
+def _write(
+    rows: _ClassifiedFile,
+    form: OutputFormat,
+    output: Path | None,
+    *,
+    for_spreadsheets: bool,
+) -> None:
+    if form is OutputFormat.TABLE:
+        _print_table(rows)
+    elif form is OutputFormat.JSONL:
+        with _open_output(output) as stream:
+            for each in rows:
+                stream.write(json_line(_row_json(each, rows)))
+    else:
+        table = _as_table(rows, rounded=form is OutputFormat.CSV)
+        if output is None:
+            writing.write_csv(table, StandardOutput(), for_spreadsheets=for_spreadsheets)
+        else:
+            write_rows(table, output, format_for(output, form), for_spreadsheets=for_spreadsheets)
+
+
 @contextmanager
-def _open_output(path: Path | None) -> Iterator[_Stream]:
-    if path is None:
+def _open_output(file: Path | None) -> Iterator[TextTarget]:
+    if file is None:
         yield StandardOutput()
         return
-    with written_whole(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
+    with written_whole(file) as part, writing.open_text(part, packed=writing.is_packed(file)) as stream:
         yield stream
 
 
-class _CsvWriter:
-    def __init__(
-        self, stream: _Stream, classes: tuple[str, ...], masses: bool, *, for_spreadsheets: bool
-    ) -> None:
-        self._writer = csv.writer(stream, lineterminator="\n")
-        self._masses = masses
-        self._shield = shielded_cell if for_spreadsheets else str
-        bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in classes]
-        own = ["mass"] if masses else []
-        self._writer.writerow(["row", "class", *bounds, "classes", *own, "version"])
-
-    def write(self, start: int, answers: Classifications) -> None:
-        for row, each in enumerate(answers, start):
-            numbers = (f"{x:.6g}" for part in (each.theta, each.belief, each.plausibility) for x in part)
-            own = [_mass_text(each.mass)] if self._masses else []
-            names = [self._shield(cell) for cell in (write_name(each.label), write_set(each.label_set), *own)]
-            self._writer.writerow([row, names[0], *numbers, *names[1:], each.version])
-
-    def finish(self) -> None:
-        pass
+def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
+    """Return a mass function as text, ``{red}:0.5 {red|green}:0.5``; empty if there is none."""
+    return write_label({names: float(f"{value:.6g}") for names, value in (mass or {}).items()})
 
 
-class _JsonWriter:
-    def __init__(self, classes: tuple[str, ...], masses: bool) -> None:
-        self._classes = classes
-        self._masses = masses
-
-    def write(self, start: int, answers: Classifications) -> None:
-        for row, each in enumerate(answers, start):
-            line: dict[str, Any] = {"row": row, "class": each.label, "classes": list(each.label_set)}
-            for name in ("theta", "pignistic", "belief", "plausibility"):
-                line[name] = dict(zip(self._classes, getattr(each, name).tolist(), strict=True))
-            if self._masses:
-                mass = each.mass
-                line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
-            print_json_line(line | {"node": each.node, "version": each.version})
-
-    def finish(self) -> None:
-        pass
+def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
+    """Return the predictions as a table; ``rounded``: numbers as texts of six digits."""
+    bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in rows.classes]
+    columns: dict[str, type] = {"id": str} if rows.has_ids else {}
+    columns |= {"row": int, "class": str, **dict.fromkeys(bounds, float), "classes": str}
+    columns |= {"mass": str} if rows.masses else {}
+    columns |= {"version": int}
+    number: Any = "{:.6g}".format if rounded else float
+    return OutputTable(list(columns), list(columns.values()), _table_rows(rows, number))
 
 
-class _TableWriter:
-    def __init__(self, classes: tuple[str, ...], masses: bool) -> None:
-        own = ["mass"] if masses else []
-        self._table = RichTable(
-            "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
+def _table_rows(rows: _ClassifiedFile, number: Any) -> Iterator[list[Any]]:
+    for each in rows:
+        found = each.found
+        yield [
+            *([each.id] if rows.has_ids else []),
+            each.number,
+            write_name(found.label),
+            *(number(x) for part in (found.theta, found.belief, found.plausibility) for x in part),
+            write_set(found.label_set),
+            *([_mass_text(found.mass)] if rows.masses else []),
+            found.version,
+        ]
+
+
+def _row_json(row: _ClassifiedRow, rows: _ClassifiedFile) -> dict[str, Any]:
+    found = row.found
+    line: dict[str, Any] = {} if row.id is None else {"id": row.id}
+    line |= {"row": row.number, "class": found.label, "classes": list(found.label_set)}
+    for name in ("theta", "pignistic", "belief", "plausibility"):
+        line[name] = dict(zip(rows.classes, getattr(found, name).tolist(), strict=True))
+    if rows.masses:
+        mass = found.mass
+        line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
+    return line | {"node": found.node, "version": found.version}
+
+
+def _print_table(rows: _ClassifiedFile) -> None:
+    ids, own = ["id"] if rows.has_ids else [], ["mass"] if rows.masses else []
+    table = RichTable(
+        *ids, "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
+    )
+    versions: set[int] = set()
+    for row in rows:
+        each = row.found
+        k = each.classes.index(each.label)
+        low, high = each.belief[k], each.plausibility[k]
+        table.add_row(
+            *([row.id] if rows.has_ids else []),
+            str(row.number),
+            each.label,
+            bar(each.theta[k], 12),
+            decimal_text(each.theta[k], 3),
+            f"[{decimal_text(low, 3)}, {decimal_text(high, 3)}]",
+            write_set(each.label_set),
+            *([_mass_text(each.mass)] if rows.masses else []),
         )
-        self._masses = masses
-        self._versions: set[int] = set()
-
-    def write(self, start: int, answers: Classifications) -> None:
-        for row, each in enumerate(answers, start):
-            k = each.classes.index(each.label)
-            low, high = each.belief[k], each.plausibility[k]
-            interval = f"[{decimal_text(low, 3)}, {decimal_text(high, 3)}]"
-            self._table.add_row(
-                str(row),
-                each.label,
-                bar(each.theta[k], 12),
-                decimal_text(each.theta[k], 3),
-                interval,
-                write_set(each.label_set),
-                *([_mass_text(each.mass)] if self._masses else []),
-            )
-        self._versions.update(answers.versions.tolist())
-
-    def finish(self) -> None:
-        out.print(self._table)
-        versions = ", ".join(str(version) for version in sorted(self._versions))
-        out.print(f"by tree version {versions}", style="dim")
+        versions.add(each.version)
+    out.print(table)
+    out.print(f"by tree version {', '.join(map(str, sorted(versions)))}", style="dim")

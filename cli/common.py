@@ -184,8 +184,13 @@ def print_json(value: object) -> None:
 
 def print_json_line(value: object) -> None:
     """Print one JSON document as a line, and flush it for programs that read the lines as they come."""
-    StandardOutput().write(json.dumps(value, ensure_ascii=False) + "\n")
+    StandardOutput().write(json_line(value))
     sys.stdout.flush()
+
+
+def json_line(value: object) -> str:
+    """Return a JSON document as a line."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def report(as_json: bool, result: dict[str, Any], text: str) -> None:

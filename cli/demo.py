@@ -82,7 +82,10 @@ def demo(
         from quercus.demo.report import report  # noqa: PLC0415
     if quick:
         labeller_delay_s, rows_per_s, repeats = QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS
-    _prepare_folder(output)
+    try:
+        _prepare_folder(output)
+    except OSError as error:
+        fail(f"cannot write {output}: {error.strerror}")
     splits = QUICK_SPLITS if quick else SPLITS
     settings = Settings(output, seed, labeller_delay_s, rows_per_s, repeats, splits, timeout_s)
     try:

@@ -30,7 +30,14 @@ def wants_json(arguments: list[str]) -> bool:
     """
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     pairs = itertools.pairwise(options)
-    return "--json" in options or "--format=json" in options or ("--format", "json") in pairs
+    return "--json" in options or "--format=jsonl" in options or ("--format", "jsonl") in pairs
+
+
+def message_of(error: Exception) -> str:
+    """Return the message of an error, without the paths of fields in messages of the protocol."""
+    from quercus.client.places import plain_text  # noqa: PLC0415  (gRPC comes with it)
+
+    return plain_text(error)
 
 
 def hints_of(error: Exception) -> list[str]:
@@ -83,7 +90,7 @@ def print_error_json(error: Exception) -> None:
     fields = [{"field": v.field, "reason": v.reason} for v in getattr(error, "violations", ())]
     line = error_json(
         type(error).__name__,
-        str(error),
+        message_of(error),
         1,
         hints=hints_of(error),
         fields=fields,

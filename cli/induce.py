@@ -31,6 +31,7 @@ from quercus.cli.model_options import BinsOption, CutsOption, with_branches, wit
 from quercus.cli.remarks import print_remarks
 from quercus.cli.tree_output import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
 from quercus.cli.whole_files import refuse_input
+from quercus.client.places import plain_text
 from quercus.client.results import Floats, Specification
 from quercus.files import FileData, FileError, FileTable, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
@@ -153,7 +154,7 @@ def _failing_in_words(prefix: str = "") -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        fail(f"{prefix}{error}")
+        fail(f"{prefix}{plain_text(error)}")
 
 
 def _given_labels(data: FileData) -> tuple[FileLabel, ...]:

@@ -17,7 +17,7 @@ import typer.core
 import typer.main
 
 from quercus.cli import ascii_form
-from quercus.cli.failures import error_json, hints_of, print_error_json, wants_json
+from quercus.cli.failures import error_json, hints_of, message_of, print_error_json, wants_json
 
 _FOLDER = "quercus.cli"
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -213,17 +213,17 @@ def quercus(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:
     """Streaming active learning with decision trees.
 
-    Push rows whose class is unknown, and trees grow from them. Where the evidence leaves a split undecided, you are
-    asked for the label that is expected to settle most.
+    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks where it is in
+    doubt: for the labels of the rows whose class it can least tell.
 
-    The first five minutes, in two terminals:
+    The first three commands, while quercus serve runs in another terminal:
 
-        quercus serve
         quercus inspect wine.csv
         quercus models create wine wine.csv --class class --budget 40
         quercus push wine wine.csv
         quercus label wine
-        quercus tree wine
+
+    Then quercus classify wine new.csv, and quercus tree wine.
 
     Every command explains itself: quercus push --help
     """
@@ -357,7 +357,7 @@ def _report_error(error: Exception) -> None:
     from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
 
     err.print("error:", style="bold red", end=" ")
-    err.print(str(error), markup=False, soft_wrap=True)
+    err.print(message_of(error), markup=False, soft_wrap=True)
     for hint in hints_of(error):
         err.print(f"  {hint}", markup=False, soft_wrap=True)
 

@@ -32,8 +32,10 @@ from quercus.cli.model_options import BinsOption, CutsOption, with_branches, wit
 from quercus.cli.model_tables import print_model, table_of_models
 from quercus.cli.remarks import print_remarks, remark_json
 from quercus.cli.specfile import read_presentation
+from quercus.client.places import naming_places
 from quercus.client.results import Specification
 from quercus.files import FileTable, open_table
+from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark
 from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.files.words import typed_classes
@@ -129,6 +131,9 @@ def create_model(
 ) -> None:
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
+    By default the model is an active-forest: a forest that asks where it is in doubt, up to --budget answers, with a
+    tree beside it for people to read. --algorithm chooses another learner.
+
     The command ends with what looks wrong in the file, which columns it left out, and the flags that change it: see
     ``quercus inspect``, which shows the same without a server. No rows are pushed: use ``quercus push``.
 
@@ -153,7 +158,9 @@ def create_model(
                 cuts is not None,
             ),
         )
+        naming = naming_places(specification)
     else:
+        table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
         specification, schema = _from_data(
             class_name=class_name,
             classes=classes,
@@ -163,11 +170,12 @@ def create_model(
             kept=attribute or [],
             bins=bins,
             cuts=cuts,
-            table=open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True),
+            table=table,
         )
         remarks = schema.remarks
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""
-    with connect(server) as client:
+        naming = naming_columns(table, specification, class_column(table, class_name))
+    with connect(server) as client, naming:
         model = client.create_model(name, replace(specification, **options))
     if as_json:
         print_json(model_json(model) | {"remarks": [remark_json(each) for each in remarks]})

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import err, fail, out, print_json
 from quercus.client.answers import Statement, StatementReport, merge_reports
 from quercus.client.client import Client
-from quercus.client.errors import NotFound
+from quercus.client.errors import InvalidArgument, NotFound
+from quercus.client.places import faults_of, place_of, plain_text
 from quercus.client.results import Specification
 from quercus.files import FileError, FileTable
 from quercus.files.answers import AnswerColumns, AnswerFile, FileAnswer
@@ -85,12 +87,15 @@ def _answer_batches(answers: Sequence[FileAnswer]) -> Iterator[list[FileAnswer]]
 def _send_batch(
     client: Client, model: str, batch: Sequence[FileAnswer], labeller: str, path: Path
 ) -> StatementReport:
-    statements = [
-        Statement(each.item, each.label, each.labeller or labeller, each.reliability, each.comment)
-        for each in batch
-    ]
     try:
+        statements = [_as_statement(each, labeller, path) for each in batch]
         return client.state(model, statements, request_id=_name_of(batch, labeller))
+    except InvalidArgument as error:
+        for field, reason in faults_of(error):
+            place = place_of(field)
+            if place.row is not None:
+                raise FileError(path, f"{place.parameter} {reason}", batch[place.row].line) from error
+        raise
     except NotFound as error:
         if error.message.startswith("model "):
             raise
@@ -99,6 +104,15 @@ def _send_batch(
         fail(
             f"{where}{error.message}\n  the rows must be there first: quercus push {model} FILE --id-column COLUMN"
         )
+
+
+def _as_statement(given: FileAnswer, labeller: str, path: Path) -> Statement:
+    try:
+        return Statement(
+            given.item, given.label, given.labeller or labeller, given.reliability, given.comment
+        )
+    except (InvalidArgument, InvalidInput) as error:
+        raise FileError(path, plain_text(error), given.line) from error
 
 
 def _name_of(batch: Sequence[FileAnswer], labeller: str) -> str:

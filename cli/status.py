@@ -52,22 +52,13 @@ def status(
 
 def _print_status(address: str, state: Status) -> None:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
-    grower = state.grower
-    if state.grower_at:
-        grower += f" at model {state.grower_at}"
-    if state.kernels:
-        grower += _compiling_text(state)
-    if state.grower_restarts:
-        grower += f", started again {state.grower_restarts} time{'' if state.grower_restarts == 1 else 's'}"
-    if state.lag_s:
-        grower += f", {state.lag_s:.1f} s behind"
     access = "TLS, " if state.tls else "no TLS, "
     access += "tokens asked for" if state.tokens else "no tokens asked for"
     rows = [
         ("server", f"{address}, quercus {state.version}, up {_duration_text(state.uptime_s)}"),
         ("access", access),
         ("store", state.store_trouble or f"{_store_size(state)}schema {state.store_revision}"),
-        ("grower", grower),
+        ("grower", state.grower_text),
         *([("growers", _growers_line(state))] if state.growers else []),
         *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
         ("models", f"{state.models:,}" + (", those of your token" if state.restricted else "")),
@@ -80,12 +71,16 @@ def _print_status(address: str, state: Status) -> None:
     for key, value in rows:
         if key in hidden:
             continue
-        bad = (
+        style = ""
+        if key == "grower" and state.grower == "compiling":
+            style = "yellow"  # it takes a minute, and is no fault
+        elif (
             key == "damaged"
             or (key == "store" and state.store_trouble)
             or (key == "grower" and not state.is_grower_healthy)
-        )
-        grid.add_row(key, Text(value, style="bold red" if bad else ""))
+        ):
+            style = "bold red"
+        grid.add_row(key, Text(value, style=style))
     out.print(grid)
 
 
@@ -109,15 +104,6 @@ def _learning_line(state: Status) -> str:
     more = state.waiting_count - len(state.waiting)
     names = ", ".join([*state.waiting, *([f"{more:,} more"] if more else [])])
     return f"{learning}; waiting for their turn: {names}"
-
-
-def _compiling_text(state: Status) -> str:
-    """Return the progress of compiling, and which models wait for it."""
-    waiting = "trees wait" if state.grower == "compiling" else "trees of imprecise labels wait"
-    verb = "" if state.grower == "compiling" else ", compiling"
-    return (
-        f"{verb} the numerical kernels, {state.kernels_ready} of {state.kernels} steps done; {waiting} for it"
-    )
 
 
 def _duration_text(seconds: float) -> str:

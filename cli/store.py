@@ -11,6 +11,7 @@ import typer
 
 from quercus.cli.common import JsonOption, SpreadsheetOption, err, fail, out, print_json, report
 from quercus.cli.completion import complete_model
+from quercus.cli.output_files import format_for, write_rows
 from quercus.cli.progress import progress_bar
 from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
 from quercus.cli.whole_files import refuse_existing, written_whole
@@ -156,20 +157,16 @@ def export(
         quercus export wine wine.jsonl.gz
         quercus export wine wine.csv
     """
-    kind = writing.format_of(file)
-    if kind is None:
-        raise typer.BadParameter(
-            f"{file.name}: the name must end in .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
-        )
+    kind = format_for(file, otherwise="")
     if for_spreadsheets and kind != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
     refuse_existing(file, force)
-    with opened_store("export", store) as opened, written_whole(file) as part:
+    with opened_store("export", store) as opened:
         if kind == "jsonl":
-            rows = _write_log(opened, name, part, file)
+            with written_whole(file) as part:
+                rows = _write_log(opened, name, part, file)
         else:
-            packed = writing.is_packed(file)
-            rows = _write_table(opened, name, part, kind, packed, for_spreadsheets=for_spreadsheets)
+            rows = _write_table(opened, name, file, kind, for_spreadsheets=for_spreadsheets)
     unit = "events" if kind == "jsonl" else "rows"
     report(as_json, {"file": str(file), unit: rows}, f"wrote {file}, {rows:,} {unit}")
 
@@ -218,7 +215,7 @@ def import_log(
 
 def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
     events = -1  # the first line is no event
-    with _open_text(part, file.name, "wt") as stream:
+    with writing.open_text(part, packed=writing.is_packed(file)) as stream:
         for line in opened.dump(name):
             stream.write(line + "\n")
             events += 1
@@ -226,16 +223,13 @@ def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
 
 
 def _write_table(
-    opened: Store, name: str, part: Path, form: writing.Format, packed: bool, *, for_spreadsheets: bool
+    opened: Store, name: str, file: Path, form: writing.Format, *, for_spreadsheets: bool
 ) -> int:
     from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
 
     table = export_table(opened, name)
     output = writing.OutputTable(table.header, table.kinds, table.rows)
-    try:
-        return writing.write_table(output, part, form, packed=packed, for_spreadsheets=for_spreadsheets)
-    except writing.CannotWrite as error:
-        fail(str(error))
+    return write_rows(output, file, form, for_spreadsheets=for_spreadsheets)
 
 
 def _open_text(path: Path, name: str, mode: str) -> IO[Any]:

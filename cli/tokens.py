@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    CommandFailure,
     JsonOption,
     ServerOption,
     connect,
@@ -92,15 +93,22 @@ def create_token(
     """
     with needs_server_extra("tokens"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
+        from quercus.client.places import plain_text  # noqa: PLC0415
         from quercus.server.gate.access import issue_token  # noqa: PLC0415
     duration_s = None if expires is None else _parse_lifetime(expires)
-    with opened_store("tokens", store) as opened, _private_file(token_path) as stream:
+    record = None
+    with opened_store("tokens", store) as opened:
         try:
-            token, record = issue_token(opened.access, name, role, model, duration_s)
+            with _private_file(token_path) as stream:
+                token, record = issue_token(opened.access, name, role, model, duration_s)
+                if stream is not None:
+                    stream.write(token + "\n")
         except InvalidInput as error:
-            raise typer.BadParameter(str(error)) from None
-        if stream is not None:
-            stream.write(token + "\n")
+            raise typer.BadParameter(plain_text(error)) from None
+        except CommandFailure:  # the file cannot be written, and nobody has the token
+            if record is not None:
+                opened.access.revoke_token(record.id)
+            raise
     shown = {"token": token} if token_path is None else {"file": str(token_path)}
     if as_json:
         print_json(shown | {"id": record.id, "name": name, "expires_at": _iso_time(record.expires_at)})

@@ -10,19 +10,27 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from quercus.cli.common import StandardOutput, print_json
+from quercus.cli.output_files import refuse_other_ending
 from quercus.cli.whole_files import write_picture
 from quercus.client.conditions import path_text
 from quercus.client.convert_trees import RenderFormat
 from quercus.client.treeview import Tree
 
+
+def _file_option(option: str, help_text: str, *endings: str) -> Any:
+    """Return an option for a file of one format, whose name must not promise another one."""
+
+    def checked(file: Path | None) -> Path | None:
+        refuse_other_ending(option, file, endings)
+        return file
+
+    return typer.Option(option, metavar="FILE", help=help_text, dir_okay=False, callback=checked)
+
+
 DotOption = Annotated[
-    Path | None,
-    typer.Option("--dot", metavar="FILE", help="Write the tree to this file for Graphviz.", dir_okay=False),
+    Path | None, _file_option("--dot", "Write the tree to this file for Graphviz.", ".dot", ".gv")
 ]
-SvgOption = Annotated[
-    Path | None,
-    typer.Option("--svg", metavar="FILE", help="Write the tree to this file as SVG.", dir_okay=False),
-]
+SvgOption = Annotated[Path | None, _file_option("--svg", "Write the tree to this file as SVG.", ".svg")]
 MemberOption = Annotated[
     int | None,
     typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,14 @@ class GrowerMember:
     own: bool
 
 
+_GROWER_WORDS: Final = {
+    "off": "off: this server grows no trees",
+    "restarting": "restarting: it ended, and starts again soon",
+    "silent": "silent: it makes no progress",
+}
+"""What the states of a grower mean, where the word alone does not say it."""
+
+
 @dataclass(frozen=True)
 class Status:
     """The status of a server.
@@ -211,6 +219,39 @@ class Status:
     def is_grower_healthy(self) -> bool:
         """True if the grower runs, or if the server runs without one."""
         return self.grower in ("off", "running")
+
+    @property
+    def compiling_left_s(self) -> float | None:
+        """Estimate of the seconds until all kernels are compiled; None: nothing is compiled, or it is too early to say.
+
+        The steps that are done took the time since the server started; the others are taken to be as long.
+        """
+        if not self.kernels_ready or self.grower_restarts:
+            return None
+        return self.uptime_s * (self.kernels - self.kernels_ready) / self.kernels_ready
+
+    @property
+    def grower_text(self) -> str:
+        """What the grower does, in words."""
+        again = f"started again {self.grower_restarts} time{'' if self.grower_restarts == 1 else 's'}"
+        parts = [
+            self._compiling_text() if self.kernels else _GROWER_WORDS.get(self.grower, self.grower),
+            f"at model {self.grower_at}" if self.grower_at else "",
+            again if self.grower_restarts else "",
+            f"{self.lag_s:.1f} s behind" if self.lag_s else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+    def _compiling_text(self) -> str:
+        """Return the progress of compiling, and which models wait for it."""
+        what = "the numerical kernels, only when this version first starts on a machine"
+        left_s = self.compiling_left_s
+        left = "a minute or two in all"
+        if left_s is not None:
+            left = f"about {left_s:.0f} s more" if left_s < 100 else f"about {left_s / 60:.0f} min more"
+        waiting = "trees wait" if self.grower == "compiling" else "trees of imprecise labels wait"
+        verb = "compiling" if self.grower == "compiling" else f"{self.grower}, compiling"
+        return f"{verb} {what}: {self.kernels_ready} of {self.kernels} steps done, {left}; {waiting} for it"
 
     @property
     def is_healthy(self) -> bool:

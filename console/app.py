@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from quercus.belief.errors import InvalidInput
 from quercus.client import errors
+from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
 from quercus.console.draw.classes import class_styles
 from quercus.console.guard import RequestGuard
@@ -120,7 +121,7 @@ async def _show_failure(request: Request, error: Exception) -> Response:
         console = console_of(request)
         await console.sessions.end_session(request.cookies.get(console.cookie_name, ""))
         return await _sign_in_first(request, error)
-    return _error_page(request, status_of(error), str(error))
+    return _error_page(request, status_of(error), plain_text(error))
 
 
 async def _show_refusal(request: Request, error: Exception) -> Response:

@@ -24,7 +24,7 @@ class FileError(Exception):
     reason
         Description of the error.
     line
-        1-based line, 0 when the file or a column as a whole is meant.
+        1-based line (of a Parquet file, which has none, the row), 0 when the file as a whole is meant.
     column
         1-based number of the column, 0 for the whole line.
     name
@@ -39,7 +39,7 @@ class FileError(Exception):
     def __init__(self, path: Path, reason: str, line: int = 0, column: int = 0, name: str = "") -> None:
         where = f"{path}: "
         if line:
-            where += f"line {line}"
+            where += f"{unit_of(path)} {line}"
             where += f", column {column}" if column else ""
             where += f" ({name})" if name else ""
             where += ": "
@@ -47,3 +47,8 @@ class FileError(Exception):
             where += f"column {name!r}: "
         super().__init__(where + reason)
         self.path, self.reason, self.line, self.column, self.name = path, reason, line, column, name
+
+
+def unit_of(path: Path) -> str:
+    """Return what the lines of a file are called: a Parquet file has none, and its rows are counted."""
+    return "row" if path.name.lower().endswith(".parquet") else "line"

@@ -67,13 +67,14 @@ def write_table(
     """Write a table to a file; return how many rows. ``packed``: with gzip."""
     if form == "parquet":
         return write_parquet(found, path)
-    with _open_text(path, packed=packed) as stream:
+    with open_text(path, packed=packed) as stream:
         if form == "csv":
             return write_csv(found, stream, for_spreadsheets=for_spreadsheets)
         return write_jsonl(found, stream)
 
 
-def _open_text(path: Path, *, packed: bool) -> IO[str]:
+def open_text(path: Path, *, packed: bool) -> IO[str]:
+    """Open a text file to write; ``packed``: with gzip."""
     if packed:
         return cast(IO[str], gzip.open(path, "wt", encoding="utf-8", newline=""))
     return path.open("w", encoding="utf-8", newline="")

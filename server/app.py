@@ -91,6 +91,24 @@ LINGER_S: Final = 0.2
 """Seconds that connections stay open after their last stream has ended."""
 
 
+def log_grower(now: admin_pb2.GrowerStatus) -> None:
+    """Log what the grower does, when it begins or ceases to make progress."""
+    if now.state == now.STATE_COMPILING:
+        _log.info(
+            "the grower compiles the numerical kernels, only when this version first starts on a machine: %d of %d "
+            "steps done; trees wait for it, a minute or two in all",
+            now.kernels_ready,
+            now.kernels,
+        )
+    elif now.state == now.STATE_SILENT:
+        where = f" at model {now.at}" if now.at else ""
+        _log.warning("the grower makes no progress%s: it hangs, or is stopped; trees wait for it", where)
+    elif now.state == now.STATE_RESTARTING:
+        _log.warning("the grower ended, and is started again; trees wait for it")
+    else:
+        _log.info("the grower runs")
+
+
 class Health(health.aio.HealthServicer):  # type: ignore[misc]
     """The standard health service, whose watches end when the server stops."""
 
@@ -208,7 +226,7 @@ class Server:
                     continue
                 await self._set_health(name, well)
                 if name == GROWER_HEALTH and name in said:
-                    _log.warning("the grower %s", "is well again" if well else "is not well")
+                    log_grower(self.supervisor.status())
                 said[name] = well
             await asyncio.sleep(LOOK_AT_PARTS_S)
 

@@ -202,7 +202,8 @@ def check_distinct(names: Sequence[str], path: str) -> None:
     for index, name in enumerate(names):
         if name in first:
             raise InvalidInput(
-                f"{path}[{index}]", f"is {shown(name)}, the same as {path}[{first[name]}]; must be distinct"
+                f"{path}[{index}]",
+                f"is {shown(name)}, the same as number {first[name] + 1}; must be distinct",
             )
         first[name] = index
 

@@ -20,6 +20,8 @@ CONTROLS: Final = re.compile(
 
 And halves of surrogate pairs, which no encoding of Unicode can carry.
 """
+_NAMED: Final = {"\n": "line end", "\r": "line end", "\u2028": "line end", "\u2029": "line end", "\t": "tab"}
+"""Those that people know by a name."""
 _KEPT: Final = "!$&'()*+,;=:@"
 """Stay as they are in a segment of a path, with letters, digits and ``-._~``."""
 _NOT_ENCODED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -36,7 +38,8 @@ def control_fault(name: str) -> str | None:
     found = CONTROLS.search(name)
     if found is None:
         return None
-    return f"has the control character U+{ord(found.group()):04X} at position {found.start() + 1}"
+    kind = _NAMED.get(found.group(), "control character")
+    return f"has the {kind} U+{ord(found.group()):04X} at position {found.start() + 1}"
 
 
 def check_controls(name: str, field: str) -> None:

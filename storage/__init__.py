@@ -9,6 +9,7 @@ if __name__ != "quercus.storage":  # by another name every class would exist twi
 
 from quercus.storage.access import Access, AuditRecord, TokenRecord
 from quercus.storage.changes import Change
+from quercus.storage.checks import comment as check_comment
 from quercus.storage.errors import (
     AlreadyExists,
     BeyondLog,
@@ -138,6 +139,7 @@ __all__ = [
     "StoreError",
     "SubmittedAnswer",
     "TokenRecord",
+    "check_comment",
     "check_policy",
     "file_url",
     "is_url",

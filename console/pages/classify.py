@@ -11,6 +11,7 @@ from starlette.responses import Response
 from quercus.belief.errors import InvalidInput
 from quercus.client.algorithms import name_of
 from quercus.client.conditions import merge_conditions
+from quercus.client.places import plain_text
 from quercus.client.results import Between, Classification, UnseenNames
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
@@ -50,7 +51,7 @@ async def classify(request: Request) -> Response:
             )
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
         except (InvalidInput, ValueError) as error:
-            fault = str(error)
+            fault = plain_text(error)
     return render_page(
         request,
         "classify.html",

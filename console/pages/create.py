@@ -18,12 +18,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
+from quercus.client.places import plain_text
 from quercus.client.results import Specification
 from quercus.console.model_plan import KEEP, LEFT_OUT, NO_ROWS, FileGuess, ModelPlan, guess_file
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of
 from quercus.files.csv_format import likely_delimiter
 from quercus.files.errors import FileError
+from quercus.files.faults import naming_columns
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
 from quercus.files.looking import RemarkError
@@ -42,6 +44,7 @@ SHOWN_REFUSED = 50
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
 _ADVICE = (
     (r" with --ignore (\S+|'.*?')", ""),
+    (r"rename the column, or leave it out with --ignore .*", "rename the column, or leave it out"),
     (r"name them all with --classes A,B,C", "type them all"),
 )
 """Advice of `quercus models create` in errors of files, and what it is on this page."""
@@ -98,7 +101,7 @@ def _show_again(request: Request, session: Session, chosen: dict[str, Any], erro
     """Show the form again, with the error, and what is left of the model."""
     status = status_of(error) if isinstance(error, QuercusError) else 400
     if session.upload is None:
-        return render_page(request, "create.html", status, upload=None, fault=str(error))
+        return render_page(request, "create.html", status, upload=None, fault=plain_text(error))
     reason = _on_this_page(error).replace(str(session.upload.path), session.upload.name)
     if session.making.left is not None:
         reason = f"{reason}. {session.making.left.describe_left()}"
@@ -115,7 +118,7 @@ def _on_this_page(error: Exception) -> str:
         )
     if isinstance(error, RemarkError):
         return f"{error.remark.sentence}: choose another kind, or leave it out"
-    reason = str(error)
+    reason = plain_text(error)
     for flag, advice in _ADVICE:
         reason = re.sub(flag, advice, reason)
     return reason
@@ -207,7 +210,8 @@ async def _make_model(
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget)
-    model = await session.making.create_model(session.client, name, specification)
+    with naming_columns(_open_file(upload.path), specification, plan.class_column):
+        model = await session.making.create_model(session.client, name, specification)
     refused = _RefusedRows()
     if plan.labels != NO_ROWS:
         pushed = FilePush(_rows_of(upload, plan, specification), refused.take)

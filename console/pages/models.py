@@ -23,7 +23,13 @@ async def models(request: Request) -> Response:
             usable.pop()
             is_cut = True
             break
-    return render_page(request, "models.html", models=usable, is_cut=is_cut, state_of=growth_state)
+    grower = ""
+    if session.caller.may_call("AdminService/GetStatus"):
+        status = await session.client.status()
+        grower = "" if status.is_grower_healthy else status.grower_text
+    return render_page(
+        request, "models.html", models=usable, is_cut=is_cut, state_of=growth_state, grower=grower
+    )
 
 
 def growth_state(model: Model) -> str:

@@ -30,6 +30,7 @@ from quercus.storage import (
     StatementPlan,
     StatementRecord,
     Store,
+    check_comment,
 )
 
 
@@ -97,6 +98,7 @@ def _decode_statement(
     declared = given.reliability if given.HasField("reliability") else None
     with field_prefix(field):
         check_declared(declared)
+        check_comment(given.comment)
     instance = check_id(given.instance_id, f"{field}.instance_id")
     return _SentStatement(instance, labeller, label, declared, given.comment)
 

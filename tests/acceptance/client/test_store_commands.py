@@ -207,6 +207,8 @@ FILES = ("t.jsonl.gz", "t.csv", "t.parquet")
         ("import", "LOG", "--store", "DISK/imported.db", "--create"),
         ("migrate", "--from", "STORE", "--to", "DISK/moved.db", "--regrow", "0"),
         ("archive", "t", "--out", "DISK/archive", "--store", "STORE"),
+        ("induce", "TABLE", "--svg", "DISK/t.svg"),
+        ("induce", "TABLE", "--dot", "DISK/t.dot"),
     ],
     ids=lambda arguments: "-".join(arguments[:3:2]).replace("/", ""),
 )
@@ -215,8 +217,10 @@ def test_a_full_disk_is_named_and_the_same_command_works_when_there_is_room(
 ) -> None:
     log = tmp_path / "log.jsonl"
     run("export", "t", str(log), "--store", str(lesson))
+    table = tmp_path / "t.csv"
+    table.write_text(TABLE_T)
     with small_disk(tmp_path / "disk", megabytes=32) as disk:
-        places = {"DISK": str(disk), "STORE": str(lesson), "LOG": str(log)}
+        places = {"DISK": str(disk), "STORE": str(lesson), "LOG": str(log), "TABLE": str(table)}
         command = [re.sub("|".join(places), lambda found: places[found[0]], each) for each in arguments]
         filler = fill(disk)
         said = run(*command, code=1)
@@ -225,6 +229,27 @@ def test_a_full_disk_is_named_and_the_same_command_works_when_there_is_room(
         assert str(lesson) not in said
         filler.unlink()
         run(*command)
+
+
+@pytest.mark.slow
+def test_a_token_that_could_not_be_written_opens_nothing(lesson: Path, tmp_path: Path) -> None:
+    store = shutil.copy(lesson, tmp_path / "store.db")
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
+        fill(disk)
+        asked = ("tokens", "create", "ann", "--role", "labeller", "--output", str(disk / "ann.token"))
+        assert "no space" in run(*asked, "--store", str(store), code=1).lower()
+        assert [each.name for each in disk.iterdir()] == ["filler"]
+    (token,) = json.loads(run("tokens", "list", "--store", str(store), "--json"))
+    assert token["revoked_at"] is not None
+
+
+@pytest.mark.slow
+def test_a_demonstration_names_the_folder_it_cannot_write(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
+        fill(disk)
+        assert f"cannot write {disk / 'demo'}: No space" in run(
+            "demo", "--output", str(disk / "demo"), code=1
+        )
 
 
 @pytest.mark.slow

@@ -28,7 +28,8 @@ def test_a_model_has_no_control_characters(
 ) -> None:
     with pytest.raises(InvalidArgument) as caught:
         client.create_model("evil-names", specification(name))
-    assert f"{field}: has the control character {character} at position 2" in str(caught.value)
+    kind = "line end" if character == "U+000A" else "control character"
+    assert f"{field}: has the {kind} {character} at position 2" in str(caught.value)
 
 
 def test_a_row_brings_no_control_characters(client: Client) -> None:

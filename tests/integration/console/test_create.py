@@ -224,3 +224,16 @@ def test_the_page_says_what_looks_wrong(ann: Visitor, client: Client) -> None:
     model = client.get_model("c-look")
     assert [each.name for each in model.specification.attributes] == ["taken", "sky", "x"]
     assert next(iter(client.instances("c-look"))).values["taken"] == 1767225600.0
+
+
+def test_a_name_that_no_model_takes_is_told_by_column_and_line(ann: Visitor, client: Client) -> None:
+    ann.upload("says.csv", b'size,says,kind\n1,fine,x\n2,"too\nslow",y\n')
+    fields = FIELDS | {"model": "c-says", "kind-0": "number", "kind-1": "names", "class": "kind"}
+    page = ann.form("/create", fields)
+    assert page.status == 400
+    assert fault(page) == (
+        r"says.csv: line 3, column 2 (says): a name has the line end U+000A at position 4 ('too\nslow'); "
+        "leave the column out"
+    )
+    page = ann.form("/create", fields | {"model": "No Name", "kind-1": "leave out"})
+    assert fault(page).startswith("the model's name: 'No Name' is not 1 to 63 characters")

@@ -214,7 +214,7 @@ def test_the_list_of_refused_rows_is_bounded(api: Any, tools: Any) -> None:
     request.continue_on_error = True
     told = api.instances.PushBatch(request, timeout=60)
     assert [each.row for each in told.refused] == list(range(10_000))
-    assert told.refused[-1].message.startswith("has the control character U+000A")
+    assert told.refused[-1].message.startswith("has the line end U+000A")
     assert told.ByteSize() < 2 * 1024 * 1024
 
 

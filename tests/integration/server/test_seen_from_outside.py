@@ -321,6 +321,9 @@ def test_kernels_without_a_cache_are_compiled_and_reported(
     with Client(child.api.address) as client:
         until(lambda: client.status().grower == "compiling")
         assert not client.status().is_healthy
+        assert client.status().grower_text.startswith(
+            "compiling the numerical kernels, only when this version first"
+        )
     request = health_pb2.HealthCheckRequest(service=GROWER_HEALTH)
     health = health_pb2_grpc.HealthStub(child.api.channel)
     until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING)

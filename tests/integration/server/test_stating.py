@@ -207,7 +207,7 @@ def test_who_always_says_the_same_says_nothing(api: Any, asking: str) -> None:
         ([said("row1", "ann", "s", retract=True)], {}, "statements[0].label", "retract takes back"),
         ([said("row1", "ann", "s", reliability=1.5)], {}, "statements[0].reliability", "1.5"),
         ([said("", "ann", "s")], {}, "statements[0].instance_id", "has 0 characters"),
-        ([said("row1", "ann", "s", comment="c" * 2001)], {}, "comment", "at most 2000"),
+        ([said("row1", "ann", "s", comment="c" * 2001)], {}, "statements[0].comment", "at most 2000"),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_stored(

@@ -28,7 +28,7 @@ def test_the_largest_frame() -> None:
         ((), "classes", "has 0 names, must have 2 to 64"),
         (("a",), "classes", "has 1 names, must have 2 to 64"),
         (tuple(f"c{i}" for i in range(65)), "classes", "has 65 names, must have 2 to 64"),
-        (("a", "b", "a"), "classes[2]", "is 'a', the same as classes[0]; names must be distinct"),
+        (("a", "b", "a"), "classes[2]", "is 'a', the same as number 1; names must be distinct"),
         (("a", ""), "classes[1]", "is '', must not be empty or blank"),
         (("a", " \t"), "classes[1]", "must not be empty or blank"),
         (("a" * 101, "b"), "classes[0]", "has 101 characters, at most 100 are allowed"),

@@ -85,7 +85,6 @@ def test_every_command_writes_its_files_there():
         "bridge.py": 2,  # lines that are added as they come: the bridge flushes each
         "main.py": 1,  # standard output that cannot be written goes nowhere
         "whole_files.py": 4,
-        "classify.py": 1,  # the part that `written_whole` made
         "demo.py": 1,  # the mark in the folder of a demonstration, which can be run again
     }
     found: dict[str, int] = {}

@@ -55,7 +55,7 @@ MISTAKES = [
     (["check", "--json", "--store", "nowhere.db"], 1, "CommandFailure", "does not exist"),
     (["induce", "ragged.csv", "--json"], 1, "FileError", "line 3"),
     (
-        ["classify", "m", "ragged.csv", "--format", "json", "--server", "127.0.0.1:1"],
+        ["classify", "m", "ragged.csv", "--format", "jsonl", "--server", "127.0.0.1:1"],
         1,
         "Unavailable",
         "127.0.0.1:1",

@@ -5,6 +5,7 @@ import typer.testing
 
 from quercus.cli import main
 from quercus.cli.main import app
+from quercus.specification.algorithms import DEFAULT
 
 STORE = ("backup", "restore", "migrate", "check", "export", "import", "archive", "rebuild")
 LABELLING = ("label", "answers", "policy", "history")
@@ -77,3 +78,15 @@ def test_brackets_are_shown_as_they_are() -> None:
 def test_the_list_of_commands_says_what_each_command_says() -> None:
     for name, (_, _, line) in main.COMMANDS.items():
         assert main.load_command(name).help.split("\n\n")[0] == line
+
+
+def test_the_first_page_says_what_to_type_and_what_the_default_is() -> None:
+    page = shown()
+    assert "By default a model is a forest that asks where it is in doubt" in " ".join(page.split())
+    first = [
+        line.strip() for line in page.partition("The first three commands")[2].partition("╭")[0].splitlines()
+    ]
+    typed = [line for line in first if line.startswith("quercus ")]
+    assert [line.split()[1] for line in typed] == ["models", "push", "label"]
+    create = " ".join(shown("models", "create").split())
+    assert f"By default the model is an {DEFAULT.name}: a forest that asks where it is in doubt" in create

@@ -107,7 +107,7 @@ def test_declared_edges_set_the_bins() -> None:
         ),
         (
             {"attributes": (SIZE, SIZE)},
-            "attributes[1]: is 'size', the same as attributes[0]; must be distinct",
+            "attributes[1]: is 'size', the same as number 1; must be distinct",
         ),
         ({"alpha": 1.5}, "alpha: is 1.5, must lie in [0, 1]"),
         ({"alpha": float("nan")}, "alpha: is nan, must lie in [0, 1]"),
@@ -135,7 +135,7 @@ def test_bad_specification(given: dict[str, object], message: str) -> None:
     [
         ({"name": " "}, "name: is ' ', must be text and not empty"),
         ({"name": "n" * 101}, "name: has 101 characters, at most 100 are allowed"),
-        ({"values": ("a", "b", "a")}, "values[2]: is 'a', the same as values[0]; must be distinct"),
+        ({"values": ("a", "b", "a")}, "values[2]: is 'a', the same as number 1; must be distinct"),
         ({"values": ("a", "")}, "values[1]: is '', must be text and not empty"),
         ({"values": tuple(map(str, range(1001)))}, "values: has 1001 values, at most 1000 are allowed"),
         ({"missing": "guess"}, "missing: is 'guess', must be one of branch, reject"),

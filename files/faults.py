@@ -1,0 +1,85 @@
+"""Faults of a request that was made from a file, with the line and the column of what is refused."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.client.errors import InvalidArgument
+from quercus.client.places import Place, faults_of, place_of
+from quercus.client.results import Specification
+from quercus.files.errors import FileError
+from quercus.files.table import FileRecord, FileTable
+
+
+@contextmanager
+def naming_columns(
+    table: FileTable, specification: Specification, class_column: str | None
+) -> Iterator[None]:
+    """Name column and line where a specification that was made from a file is refused.
+
+    Raises
+    ------
+    FileError
+        In the place of the refusal, if it is about a name of a column or in one.
+    """
+    try:
+        yield
+    except (InvalidArgument, InvalidInput) as error:
+        for field, reason in faults_of(error):
+            found = _error_in_column(table, place_of(field, specification), reason, class_column)
+            if found is not None:
+                raise found from error
+        raise
+
+
+def _error_in_column(
+    table: FileTable, place: Place, reason: str, class_column: str | None
+) -> FileError | None:
+    column, name = (
+        (class_column, place.class_name) if place.class_name is not None else (place.attribute, place.value)
+    )
+    if column is None or column not in table.names:
+        return None
+    k, flag = table.names.index(column), shlex.quote(column)
+    if place.class_name is not None:
+        advice = "change it in the file, or leave such rows out"
+    elif name is not None:
+        advice = (
+            f"leave the column out with --ignore {flag}; quercus push --beside text:{flag} still shows it"
+        )
+    else:
+        advice = f"rename the column, or leave it out with --ignore {flag}"
+        part = f"{place.parameter}: " if place.parameter else "the name "
+        return FileError(
+            table.path, f"column {k + 1 + table.skipped} ({shown(column)}): {part}{reason}; {advice}"
+        )
+    for record in table:
+        if record.cells[k] == name:
+            return table.error(record, k, f"a name {reason}; {advice}")
+    return FileError(table.path, f"column {column!r}: the name {shown(name)} {reason}; {advice}")
+
+
+@contextmanager
+def naming_lines(table: FileTable, records: Sequence[FileRecord]) -> Iterator[None]:
+    """Name line and column where one of the rows of a request is refused; ``records`` are its rows.
+
+    Raises
+    ------
+    FileError
+        In the place of the refusal, if it is about a row.
+    """
+    try:
+        yield
+    except InvalidArgument as error:
+        for field, reason in faults_of(error):
+            place = place_of(field)
+            if place.row is None or place.row >= len(records):
+                continue
+            record = records[place.row]
+            if place.attribute in table.names:
+                raise table.error(record, table.names.index(place.attribute), reason) from error
+            raise FileError(table.path, reason, record.line) from error
+        raise

@@ -1,0 +1,79 @@
+"""What the grower does, in words: of a minute of compiling nobody should think that something is broken."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from quercus.client.convert import status_from_proto
+from quercus.client.results import Status
+from quercus.proto.v1 import admin_pb2
+from quercus.server import app
+
+STATES = admin_pb2.GrowerStatus
+
+
+def status(uptime_s: int = 20, **grower: Any) -> Status:
+    message = admin_pb2.GetStatusResponse(grower=STATES(**grower))
+    message.uptime.FromSeconds(uptime_s)
+    return status_from_proto(message)
+
+
+@pytest.mark.parametrize(
+    ("grower", "words"),
+    [
+        (
+            {"state": STATES.STATE_COMPILING, "kernels_ready": 4, "kernels": 12},
+            "only when this version first starts on a machine: 4 of 12 steps done, about 40 s more; trees wait for it",
+        ),
+        (
+            {"state": STATES.STATE_COMPILING, "kernels": 12},
+            "0 of 12 steps done, a minute or two in all; trees wait",
+        ),
+        (
+            {"state": STATES.STATE_RUNNING, "kernels_ready": 9, "kernels": 12},
+            "running, compiling the numerical kernels",
+        ),
+        ({"state": STATES.STATE_RUNNING}, "running"),
+        ({"state": STATES.STATE_SILENT, "at": "wine"}, "silent: it makes no progress, at model wine"),
+        (
+            {"state": STATES.STATE_RESTARTING, "restarts": 2},
+            "restarting: it ended, and starts again soon, started again 2 times",
+        ),
+        ({"state": STATES.STATE_OFF}, "off: this server grows no trees"),
+    ],
+)
+def test_what_the_grower_does(grower: dict[str, Any], words: str) -> None:
+    assert words in status(**grower).grower_text
+
+
+def test_time_left_is_said_only_where_it_can_be_known() -> None:
+    compiling = {"state": STATES.STATE_COMPILING, "kernels": 12}
+    assert status(30, kernels_ready=3, **compiling).compiling_left_s == 90
+    assert status(30, kernels_ready=0, **compiling).compiling_left_s is None
+    assert status(3000, kernels_ready=3, restarts=1, **compiling).compiling_left_s is None
+    assert status(30, state=STATES.STATE_RUNNING).compiling_left_s is None
+
+
+@pytest.mark.parametrize(
+    ("grower", "level", "words"),
+    [
+        (
+            STATES(state=STATES.STATE_COMPILING, kernels_ready=1, kernels=12),
+            logging.INFO,
+            "compiles the numerical",
+        ),
+        (STATES(state=STATES.STATE_SILENT, at="wine"), logging.WARNING, "makes no progress at model wine"),
+        (STATES(state=STATES.STATE_RESTARTING), logging.WARNING, "ended, and is started again"),
+        (STATES(state=STATES.STATE_RUNNING), logging.INFO, "the grower runs"),
+    ],
+)
+def test_the_log_says_what_the_grower_does(
+    grower: admin_pb2.GrowerStatus, level: int, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        app.log_grower(grower)
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert words in record.getMessage()
+    assert "not well" not in record.getMessage()
