@@ -148,6 +148,18 @@ def test_it_is_connected_and_predicts(serving: Serving, client: Client, trees: s
     assert (found[24]["result"], found[24]["score"]) == ([], 1.0)
 
 
+def test_a_row_with_a_missing_value_is_predicted(
+    serving: Serving, client: Client, trees: str, start: Start
+) -> None:
+    client.push(trees, [{"X": "a", "Y": None}], ["oak"], ids=["half"])
+    backend = start(serving.address, trees)
+    (found,) = backend.predict(task(1, "half"))
+    labels = client.classify(trees, [["a", None]]).label_set(0)
+    assert [each["value"]["choices"] for each in found["result"]] == (
+        [list(labels)] if len(labels) == 1 else []
+    )
+
+
 def test_what_is_asked_first_has_the_lowest_score(
     serving: Serving, client: Client, trees: str, start: Start
 ) -> None:

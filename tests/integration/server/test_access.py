@@ -222,7 +222,7 @@ def test_a_revoked_token_ends_also_streams_that_are_open(asking: Guarded, tools:
 
 def push_until_the_watch_ends(operator: Client, watch: Any) -> None:
     for _ in range(1000):  # each push brings another tree
-        operator.push("m", [{"X": "a"}] * 3, ["o", "s", "x"])
+        operator.push("m", [{"X": "a", "Y": None}] * 3, ["o", "s", "x"])
         next(watch)
 
 
@@ -237,7 +237,7 @@ def test_only_granted_models_exist_for_a_caller(guarded: Guarded) -> None:
             with pytest.raises(PermissionDenied, match="not for the model"):
                 refused()
         with pytest.raises(PermissionDenied, match="the model c"):
-            client.push("c", [{"X": "a"}], ["o"])
+            client.push("c", [{"X": "a", "Y": None}], ["o"])
         with pytest.raises(PermissionDenied, match="the model c"):
             client.tree("c")
     creator = guarded.issue("creator", "operator", models=["mine"])
