@@ -24,7 +24,7 @@ _NAMES: Final = {"model_id": "the model's name", "instance_id": "id", "name": "n
 
 @dataclass(frozen=True)
 class Place:
-    """What a field of a request is to the user.
+    """A field of a request as its user knows it.
 
     Attributes
     ----------

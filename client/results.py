@@ -173,7 +173,7 @@ _GROWER_WORDS: Final = {
     "restarting": "restarting: it ended, and starts again soon",
     "silent": "silent: it makes no progress",
 }
-"""What the states of a grower mean, where the word alone does not say it."""
+"""Meanings of the states of a grower whose word alone does not say it."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class Status:
 
     @property
     def grower_text(self) -> str:
-        """What the grower does, in words."""
+        """Description of what the grower does."""
         again = f"started again {self.grower_restarts} time{'' if self.grower_restarts == 1 else 's'}"
         parts = [
             self._compiling_text() if self.kernels else _GROWER_WORDS.get(self.grower, self.grower),

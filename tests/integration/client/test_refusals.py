@@ -1,4 +1,4 @@
-"""What is refused is told in the user's words: columns, lines and options, and no path of the protocol."""
+"""Refusals are told in the user's words: columns, lines and options, and no path of the protocol."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What the grower does, in words: of a minute of compiling nobody should think that something is broken."""
+"""The grower describes what it does: of a minute of compiling nobody should think that something is broken."""
 
 import logging
 from typing import Any
