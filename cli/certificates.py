@@ -1,4 +1,4 @@
-"""What the console and the bridge to Label Studio say of their own certificate when they start, as the server does."""
+"""The warning of a certificate that ends: the console and the bridge to Label Studio give it, as the server does."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class RecentAccuracy:
 
 @dataclass(frozen=True)
 class AverageConfidence:
-    """How right a model takes itself to be: the mean probability of the classes that it predicts for its rows.
+    """The mean probability of the classes that a model predicts for its rows: how right it takes itself to be.
 
     It needs no labels: an estimate of the accuracy on all rows, as right as the probabilities are.
     ``rows``: number of rows; of more than 1,000, so many evenly spread ones.
