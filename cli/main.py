@@ -216,7 +216,7 @@ def quercus(  # noqa: PLR0917 - Typer passes options by name
     Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks where it is in
     doubt: for the labels of the rows whose class it can least tell.
 
-    The first three commands, while quercus serve runs in another terminal:
+    The first commands, while quercus serve runs in another terminal:
 
         quercus inspect wine.csv
         quercus models create wine wine.csv --class class --budget 40

@@ -45,7 +45,7 @@ class Memory:
     uid = ""
     """Identity of the model, which differs from that of a later model of the same name; empty if not known."""
     rejected_place = "and left the buffer"
-    """What became of refused rows, in words."""
+    """A sentence on what became of refused rows."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []

@@ -99,7 +99,7 @@ class RejectedRow:
 
     @property
     def reason(self) -> str:
-        """What is wrong, with the attribute and without the position."""
+        """The fault, with the attribute and without the position."""
         if not self.error.violations:
             return self.error.message
         fault = self.error.violations[0]

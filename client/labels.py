@@ -36,7 +36,7 @@ class MassLike(Protocol):
 
 
 Name = str | float
-"""What names a class: text, a truth value or a number."""
+"""A name of a class: text, a truth value or a number."""
 LabelLike = (
     str
     | float

@@ -1,4 +1,4 @@
-"""What a name and an id may hold, and how an id stands in the name of a resource.
+"""Characters that names and ids may hold, and how an id stands in the name of a resource.
 
 An id is any text that can be shown on one line: a path, a URL, an emoji. White space at its ends is refused, because
 files of cells do not keep it, and another row may have the rest for its id. In ``models/{model}/instances/{id}`` an id

@@ -1,4 +1,4 @@
-r"""What a value is: one name for one value, by whichever door it comes.
+r"""One name for one value, by whichever door it comes.
 
 The rule, for the names of a nominal attribute and of the classes:
 

@@ -313,6 +313,12 @@ class MqttBridge:
         if not rows:
             return True
         seen = self._names & self._seen.union(*(row.values for row in rows))
+        absent = sorted(self._names - seen)
+        if absent:  # of all rows so far: a misspelt field, or one that is not sent
+            reason = f"have no {', '.join(map(repr, absent))}, only {', '.join(map(repr, sorted(seen)))}"
+            for (message, place), row in zip(places, rows, strict=True):
+                self._reject_row(message, place, row.id, f"{reason}; a value that is not known is null")
+            return True
         filled = [
             dict.fromkeys(seen) | dict(row.values) if row.values.keys() <= self._names else dict(row.values)
             for row in rows

@@ -41,7 +41,7 @@ class AttributeColumn:
 
     @cached_property
     def spellings(self) -> Spellings:
-        """What else the values may be called."""
+        """The values, found by whatever a cell calls them."""
         return Spellings(self.index)
 
     @property

@@ -49,7 +49,7 @@ class AverageConfidence:
         if not leaves.size:
             return None
         chosen = flat.theta[leaves, flat.klass[leaves]]
-        return cls(int(count.sum()), float(count @ chosen / count.sum()))
+        return cls(int(count.sum()), float((count * chosen).sum() / count.sum()))
 
 
 def spread_rows(count: int, most: int = CONFIDENCE_ROWS) -> Ints:

@@ -21,7 +21,7 @@ EVIL = "a\x1b[2J"
     ],
 )
 @pytest.mark.parametrize(
-    ("name", "character"), [(EVIL, "U+001B"), ("a\0", "U+0000"), ("a\u202e", "U+202E"), ("a\n", "U+000A")]
+    ("name", "character"), [(EVIL, "U+001B"), ("a\0", "U+0000"), ("a\u202e", "U+202E"), ("a\nb", "U+000A")]
 )
 def test_a_model_has_no_control_characters(
     client: Client, name: str, character: str, specification: Callable[[str], Specification], field: str

@@ -246,7 +246,7 @@ def test_a_buffer_is_bounded_and_takes_all_or_nothing(machine: Machine) -> None:
 def test_put_refuses_rows_that_the_server_would_refuse(machine: Machine) -> None:
     """Row by row where somebody takes them; nothing waits that would be refused."""
     refused: list[RejectedRow] = []
-    rows: list[Any] = [{"X": "a"}, {"X": 2.5}, {"Y": "a"}, {"X": "b"}, {"X": "a\n"}, {"X": "b"}]
+    rows: list[Any] = [{"X": "a"}, {"X": b"a"}, {"Y": "a"}, {"X": "b"}, {"X": "a\nb"}, {"X": "b"}]
     ids = ["0", "1", "2", "3/x", "4", "5\n"]
     with Client(machine.address) as client:
         client.create_model("m", SPECIFICATION)

@@ -33,8 +33,8 @@ REFUSALS = [
     (
         (*CREATE, str(CASES / "csv_line_end_in_name" / "in.csv"), "--class", "class", "--ignore", "id"),
         (
-            "line 3, column 3 (customer_says): a name has the line end U+000A at position 4 ('too\\nslow'); leave the "
-            "column out with --ignore customer_says; quercus push --beside text:customer_says still shows it"
+            "line 3, column 3 (customer_says): 'too\\nslow' has the line end U+000A at position 4; leave the column "
+            "out with --ignore customer_says, or show it to labellers with --beside text:customer_says (quercus push)"
         ),
     ),
     (
@@ -47,7 +47,7 @@ REFUSALS = [
     ),
     (
         (*CREATE, "long.csv", "--class", "class"),
-        "its name has 300 characters, at most 100 are allowed; rename it",
+        "has 300 characters, at most 100 are allowed",
     ),
     ((*CREATE, "twice.toml"), "attribute 'f': is 'f', the same as number 1; must be distinct"),
     ((*CREATE, "classes.toml"), "class 'q\\nr': has the line end U+000A"),

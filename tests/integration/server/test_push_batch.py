@@ -177,7 +177,7 @@ def test_a_batch_by_itself_is_refused_row_by_row_too(api: Any, tools: Any) -> No
 
     rows = [
         named(X="new", Y="u"),
-        named(X="lost", Y=1.0),
+        named(X="lost", Y="a\nb"),
         named(X="unlabelled", Y="u"),
         named(X="newer", Y="v"),
     ]

@@ -208,7 +208,7 @@ MANY_FAULTS = {
     2: "rows[2].y: is inf, must be a finite number, or None for missing",
     3: "rows[3]: no attribute 'Z'",
     4: "rows[4]: expected 2 values, got 1",
-    6: "rows[6].X: has the control character U+000A at position 2",
+    6: "rows[6].X: has the line end U+000A at position 2",
 }
 
 
@@ -247,7 +247,7 @@ def test_the_first_row_that_cannot_be_sent_is_named_by_its_position(size: int) -
         ([{"o": 1.0}, {"o": 1.5}, "s"], None, None, "labels[1]: is 1.5 for class 'o', must lie in [0, 1]"),
         (np.array([[1, 0], [0, 0], [1, 1.0]]), None, None, "labels[1]: is zero for every class"),
         ([None, {frozenset("o"): 0.5}, None], None, None, "labels[1]: "),
-        (None, ["p", "a\nb", "q"], None, "ids[1]: has the control character U+000A"),
+        (None, ["p", "a\nb", "q"], None, "ids[1]: has the line end U+000A"),
         (None, ["p", None, "q"], None, "ids[1]: None is no id"),
         (None, ["p", "x" * 201, "q"], None, "ids[1]: has 201 characters, not 1 to 200"),
         (None, None, [None, [3], None], "displays[1]: expected TextItem"),

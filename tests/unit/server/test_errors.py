@@ -81,7 +81,7 @@ def test_what_stays_read_only_is_not_tried_again() -> None:
 
 
 def test_every_storage_error_is_mapped() -> None:
-    met_by_no_call = {storage.Fenced, ModelReplaced, CrowdWanted}
+    met_by_no_call = {storage.Fenced, storage.ConflictingRows, ModelReplaced, CrowdWanted}
     mapped = {type(error) for error, _ in CASES} | met_by_no_call
     pending = storage.StorageError.__subclasses__()
     while pending:
