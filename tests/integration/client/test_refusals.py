@@ -1,5 +1,6 @@
 """Refusals are told in the user's words: columns, lines and options, and no path of the protocol."""
 
+import csv
 import re
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from integration.client.serving import Serving
 
 from quercus.cli import main
-from quercus.client import Client, Model, NotFound
+from quercus.client import Client, Model, NotFound, Numeric, Specification
 
 CASES = Path(__file__).parents[2] / "cases"
 WIRE = re.compile(
@@ -118,3 +119,29 @@ def test_a_refusal_names_what_the_user_wrote(
     assert not WIRE.search(said), said
     with pytest.raises(NotFound):
         client.get_model("refused-model")
+
+
+def test_wrong_rows_of_a_file_do_not_keep_the_others_out(
+    serving: Serving,
+    client: Client,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client.create_model(name, Specification([Numeric("x")], ["down", "up"]))
+    monkeypatch.setenv("QUERCUS_SERVER", serving.address)
+    file, kept = str(CASES / "rows_refused" / "in.csv"), tmp_path / "rejected.csv"
+    flags = ["--id-column", "file", "--labels", "--class", "kind", "--rejected", str(kept)]
+    monkeypatch.setattr(sys, "argv", ["quercus", "push", name, file, *flags])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    assert [each.id for each in client.instances(name)] == ["images/2026/01/a.jpg", "images/2026/01/d.jpg"]
+    with kept.open(newline="") as stream:
+        rows = {each["rejected_line"]: each for each in csv.DictReader(stream)}
+    assert {line: (each["rejected_id"], each["x"]) for line, each in rows.items()} == {
+        "3": ("s3://bucket/b.png", "inf"),
+        "4": ("\U0001f469\u200d\U0001f52c", "two"),
+        "5": ("images/2026/01/c.jpg", "2.5"),
+    }
+    assert "'sideways' is not a class" in rows["5"]["rejected_reason"]
