@@ -26,7 +26,8 @@ def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or gi
         When the name ends otherwise, or `form` contradicts it.
     """
     told = writing.format_of(file)
-    if told is None and file.name.lower().endswith(".parquet.gz"):
+    name = file.name.lower()
+    if name.endswith(".parquet.gz") or (form == "parquet" and name.endswith(".gz")):
         raise typer.BadParameter(f"{file}: Parquet is packed already, name the file without .gz")
     if told is None and form is None:
         raise typer.BadParameter(f"{file}: the name must end in {ENDINGS}{otherwise}")

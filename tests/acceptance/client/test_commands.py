@@ -472,16 +472,17 @@ def test_induce_never_draws_over_a_file_that_it_reads(
     data.write_text(table_t.read_text())
     labels.write_text(contours_t.read_text())
     truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
-    (tmp_path / "link.csv").symlink_to(data)
+    for name, read in (("t.svg", data), ("labels.svg", labels), ("truth.svg", truth)):
+        (tmp_path / name).symlink_to(read)
     before = [each.read_text() for each in (data, labels, truth)]
     files = ("--class", "class", "--label-file", str(labels), "--truth", str(truth))
-    for own in ("t.csv", "link.csv", "labels.csv", "truth.csv"):
+    for own in ("t.svg", "labels.svg", "truth.svg"):
         done = quercus("induce", str(data), *files, "--svg", str(tmp_path / own))
         said = " ".join(done.stderr.replace("│", " ").split())
         assert (done.returncode, "which is read: name another" in said) == (2, True), own
         assert [each.read_text() for each in (data, labels, truth)] == before, own
-    assert quercus("induce", str(data), *files, "--svg", str(tmp_path / "t.svg")).returncode == 0
-    assert "<svg" in (tmp_path / "t.svg").read_text()
+    assert quercus("induce", str(data), *files, "--svg", str(tmp_path / "tree.svg")).returncode == 0
+    assert "<svg" in (tmp_path / "tree.svg").read_text()
 
 
 MISTAKES = [

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from integration.client.serving import Serving
@@ -6,9 +7,17 @@ from support.consoles import ConsoleProcess, Visitor
 
 
 @pytest.fixture(scope="session")
-def shared_console(shared_server: Serving) -> Iterator[ConsoleProcess]:
+def uploads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder in which the shared console keeps files that are uploaded, and nobody else does."""
+    return tmp_path_factory.mktemp("uploads")
+
+
+@pytest.fixture(scope="session")
+def shared_console(shared_server: Serving, uploads: Path) -> Iterator[ConsoleProcess]:
     """One console beside the shared server, which asks for no token."""
-    console = ConsoleProcess(shared_server.address)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TMPDIR", str(uploads))
+        console = ConsoleProcess(shared_server.address)
     yield console
     said = console.stop()
     assert console.process.returncode == 0

@@ -232,8 +232,7 @@ def test_a_name_that_no_model_takes_is_told_by_column_and_line(ann: Visitor, cli
     page = ann.form("/create", fields)
     assert page.status == 400
     assert fault(page) == (
-        r"says.csv: line 3, column 2 (says): a name has the line end U+000A at position 4 ('too\nslow'); "
-        "leave the column out"
+        r"says, line 3: 'too\nslow' has the line end U+000A at position 4: choose another kind, or leave it out"
     )
     page = ann.form("/create", fields | {"model": "No Name", "kind-1": "leave out"})
     assert fault(page).startswith("the model's name: 'No Name' is not 1 to 63 characters")

@@ -11,6 +11,7 @@ from support.consoles import ConsoleProcess, Response, Visitor
 from support.proxy import Proxy, running_proxy
 
 from quercus.client import Client, Nominal, NotFound, Specification
+from quercus.client.retrying import MAX_ATTEMPTS
 
 AWAY = grpc.StatusCode.UNAVAILABLE
 ROWS = 5_000
@@ -96,7 +97,10 @@ def test_another_name_is_free(left: tuple[Proxy, Visitor], client: Client) -> No
 def test_a_removal_that_was_not_confirmed_is_no_obstacle(line: tuple[Proxy, Visitor], client: Client) -> None:
     proxy, ann = line
     ann.upload("rows.csv", TABLE.encode())
-    proxy.concerns, proxy.loses = "/Push|/DeleteModel", 2
+    proxy.concerns, proxy.loses = (
+        "/Push|/DeleteModel",
+        MAX_ATTEMPTS + 1,
+    )  # of the push all, and of the removal one
     says(make(ann, "part"), 503, "The model part got only a part of its rows, and the server did not confirm")
     assert proxy.loses == 0
     with pytest.raises(NotFound):
