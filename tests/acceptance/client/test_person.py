@@ -258,6 +258,7 @@ def test_an_answer_waits_for_a_server_that_went_away(tmp_path: Path, table_t: Pa
             assert "answer 1 of 6" in screen.expect(PROMPT)
             with Client(address) as client:
                 await_count(client, "m", "queries_leased", 2)  # the next one is held too
+            time.sleep(1.0)  # the answer that brings it may still be on its way
             serving.kill()
             screen.press("s")
             killed_at = time.monotonic()
