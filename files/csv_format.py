@@ -104,10 +104,12 @@ def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[File
     next(rows, None)
     skipped = 0 if names[0] else 1
     for line, cells in rows:
+        fault = None
         if len(cells) != len(names):
-            raise FileError(path, _ragged_text(cells, names), line, min(len(cells), len(names)) + 1)
-        stripped = [cell.strip() for cell in cells[skipped:]]
-        yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped])
+            fault = FileError(path, _ragged_text(cells, names), line, min(len(cells), len(names)) + 1)
+        whole = [*cells, *[""] * (len(names) - len(cells))]
+        stripped = [cell.strip() for cell in whole[skipped : len(names)]]
+        yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped], fault=fault)
 
 
 def _ragged_text(cells: list[str], names: list[str]) -> str:

@@ -75,7 +75,7 @@ class FileRows:
     def read(self, refuse: Callable[[FileRecord, str, FileError], None]) -> Iterator[FileRow]:
         """Yield the rows; those with a fault go to ``refuse`` with their ids, which may raise it."""
         label_records = iter(()) if self.labels is None else iter(self.labels.table)
-        for number, record in enumerate(self.table, self.first):
+        for number, record in enumerate(self.table.with_faults(), self.first):
             label_record = next(label_records, None)
             if self.labels is not None and label_record is None:
                 raise FileError(
@@ -83,6 +83,8 @@ class FileRows:
                     f"has fewer labels than {self.table.path} has rows: none for line {record.line}",
                 )
             try:
+                if record.fault is not None:
+                    raise record.fault
                 yield FileRow(
                     record,
                     self.binding.row(record),

@@ -40,12 +40,14 @@ class FileColumn:
 class FileRecord:
     """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
 
-    ``weight`` is the number at the end of a row of an ARFF file.
+    ``weight`` is the number at the end of a row of an ARFF file. ``fault``: the row has more or fewer cells than there
+    are columns; ``cells`` has one for each column all the same.
     """
 
     line: int
     cells: Sequence[str | None]
     weight: float = 1.0
+    fault: FileError | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,13 @@ class FileTable:
     doubts: tuple[FileDoubt, ...] = ()
 
     def __iter__(self) -> Iterator[FileRecord]:
+        for record in self.with_faults():
+            if record.fault is not None:
+                raise record.fault
+            yield record
+
+    def with_faults(self) -> Iterator[FileRecord]:
+        """Iterate the records, also those with a fault, at which `iter` ends with an error."""
         return map(self._without_words, self.read()) if self.missing else self.read()
 
     def _without_words(self, record: FileRecord) -> FileRecord:

@@ -143,5 +143,9 @@ def test_wrong_rows_of_a_file_do_not_keep_the_others_out(
         "3": ("s3://bucket/b.png", "inf"),
         "4": ("\U0001f469\u200d\U0001f52c", "two"),
         "5": ("images/2026/01/c.jpg", "2.5"),
+        "6": ("images/2026/01/e.jpg", "4.5"),
+        "7": ("images/2026/01/f.jpg", "5.5"),
     }
+    assert "'kind' is the first that is absent" in rows["6"]["rejected_reason"]
+    assert "'right' is too much" in rows["7"]["rejected_reason"]
     assert "'sideways' is not a class" in rows["5"]["rejected_reason"]
