@@ -151,6 +151,17 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     except LeakError as error:
         remarks = [each for each in remarks if each.column not in error.columns]
         remarks.append(_refusal("labels", error.columns[0], error))
+    if at is not None and not is_truth(classes):  # true and false stand in many columns
+        remarks += [
+            Remark(
+                "labels",
+                each.name,
+                "holds nothing but names of classes",
+                f"if it is a label of the row, as another person's, leave it out with {flag('--ignore', each.name)}",
+            )
+            for each in kept
+            if not each.numeric and len(set(each.values)) > 1 and set(each.values) <= set(classes)
+        ]
     if not any(each.is_attribute or _is_refused(each) for each in columns):
         remarks.insert(0, _refusal("file", "", FileError(table.path, _nothing_left(columns))))
     labelled = 0 if at is None else seen.columns[at].known

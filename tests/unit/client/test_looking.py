@@ -54,6 +54,7 @@ def kinds(schema: FileSchema) -> list[tuple[str, str, Outcome, int]]:
          [("constant", "site", "said", 0), ("same", "again", "said", 0), ("constant", "rare", "said", 0),
           ("missing", "rare", "said", 0)]),
         ("look_tells", [("labels", "outcome", "said", 0)]),
+        ("look_names_of_classes", [("labels", "guess", "said", 0)]),
         ("look_thousands", [("written", "sold", "refused", 2)]),
         ("look_percent", [("written", "humidity", "refused", 2)]),
         ("look_unit", [("written", "mass", "refused", 2)]),
