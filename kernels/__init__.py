@@ -1,0 +1,33 @@
+"""The compiled kernels: loops over counts, contours and codes, in C++ (`*.hpp`), built by `building`.
+
+`quercus.kernels.likelihood`, `.growth` and `.forest` are the groups of one extension. They take NumPy's arrays as they
+are; an array of another type or order is a TypeError.
+
+Raises
+------
+ImportError
+    If the extension is missing, or was built from other sources than those beside it.
+"""
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_HOW = "build them: make (in a clone), or pip install --editable . ; wheels bring them built"
+
+try:
+    from quercus.kernels import compiled
+except ImportError as error:
+    if any((_FOLDER / f"compiled{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+        raise
+    raise ImportError(f"the kernels of Quercus are not built for this Python; {_HOW}") from error
+
+if (_FOLDER / "arrays.hpp").exists():  # a clone, whose sources may have changed since
+    from quercus.kernels.sources import hash_of_sources
+
+    if compiled.sources != hash_of_sources(_FOLDER):
+        raise ImportError(f"the kernels of Quercus were built from other sources than those in {_FOLDER}; {_HOW}")
+
+for _group in (compiled.likelihood, compiled.growth, compiled.forest):
+    sys.modules[f"{__name__}.{_group.__name__.rpartition('.')[2]}"] = _group

@@ -1,0 +1,127 @@
+"""The build of the compiled kernels: setuptools' backend, with a compiler of its own where the machine has none.
+
+Every compiler gets ``-ffp-contract=off``: a fused multiply-add rounds once where the formula rounds twice, and the same
+evidence would give other trees on other machines.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, build_meta
+from setuptools.build_meta import *  # noqa: F403  # the hooks that this backend leaves as they are
+from setuptools.command.build_ext import build_ext
+from sources import hash_of_sources
+
+FOLDER = Path(__file__).resolve().parent
+SOURCES = ("module.cpp", "likelihood.cpp", "growth.cpp", "forest.cpp")
+FLAGS = [
+    "-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-fno-strict-aliasing", "-g0",
+    "-Wall", "-Wextra", "-Werror=return-type", "-Wno-sign-compare", "-Wno-missing-field-initializers",
+]  # fmt: skip
+FLAGS_OF_VISUAL_C = ["/std:c++20", "/O2", "/fp:precise", "/EHsc"]
+
+
+def compiler_on_path() -> str | None:
+    """Return the machine's C++ compiler: that of ``CXX``, Python's own, or one under a usual name."""
+    for name in (os.environ.get("CXX"), sysconfig.get_config_var("CXX"), "c++", "g++", "clang++"):
+        if name and shutil.which(name.split()[0]):
+            return name
+    return None
+
+
+def _compiler_package() -> list[str]:
+    return [] if sys.platform == "win32" or compiler_on_path() else ["ziglang>=0.15"]
+
+
+def get_requires_for_build_wheel(config_settings=None):  # type: ignore[no-untyped-def]
+    """Return what a build needs: a compiler too (400 MB), where the machine has none."""
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler_package()]
+
+
+def get_requires_for_build_editable(config_settings=None):  # type: ignore[no-untyped-def]
+    """Return the same for an editable installation."""
+    return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler_package()]
+
+
+def kernels() -> Extension:
+    """Return the extension of all kernels."""
+    return Extension(
+        "quercus.kernels.compiled",
+        [f"kernels/{name}" for name in SOURCES],
+        language="c++",
+        define_macros=[("NDEBUG", "1"), ("NB_COMPACT_ASSERTIONS", "1")],
+    )
+
+
+class BuildKernels(build_ext):
+    """Builds the extension with the compiler that there is, all sources at the same time."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one extension."""
+        import nanobind  # needed to build, not to read this module  # noqa: PLC0415
+        import numpy as np  # noqa: PLC0415
+
+        self._need_headers()
+        core = Path(nanobind.include_dir()).parent
+        ext.sources = [*ext.sources, str(core / "src" / "nb_combined.cpp")]
+        ext.include_dirs = ["kernels", nanobind.include_dir(), str(core / "ext/robin_map/include"), np.get_include()]
+        ext.define_macros = [*ext.define_macros, ("QUERCUS_SOURCES", f'"{hash_of_sources(FOLDER)}"')]
+        if self.compiler.compiler_type == "msvc":
+            ext.extra_compile_args = FLAGS_OF_VISUAL_C
+        else:
+            ext.extra_compile_args = FLAGS
+            self._take_compiler()
+        self._compile_in_parallel()
+        super().build_extension(ext)
+
+    def _need_headers(self) -> None:
+        folder = Path(sysconfig.get_path("include"))
+        if not (folder / "Python.h").exists():
+            v = f"{sys.version_info.major}.{sys.version_info.minor}"
+            raise SystemExit(
+                f"Quercus: no Python.h in {folder}, so its kernels cannot be compiled. On Debian and Ubuntu:"
+                f" apt-get install python{v}-dev. A wheel needs no compiler: pip install quercus"
+            )
+
+    def _take_compiler(self) -> None:
+        command = compiler_on_path()
+        extra = ""
+        if command is None:
+            # zig compiles for the machine it runs on unless told otherwise: other bits, and a crash on older ones
+            baseline = "x86_64" if os.uname().machine == "x86_64" else "baseline"
+            command, extra = f"{sys.executable} -m ziglang c++", f" -mcpu={baseline}"
+            if subprocess.run([sys.executable, "-m", "ziglang", "version"], capture_output=True).returncode:
+                raise SystemExit(
+                    "Quercus: there is no C++ compiler (c++, g++, clang++), and the package ziglang, which brings one,"
+                    " is not installed: pip install ziglang, or apt-get install g++"
+                )
+        print(f"Quercus: compiling the kernels with {command}", flush=True)
+        shared = " -bundle -undefined dynamic_lookup" if sys.platform == "darwin" else " -shared"
+        self.compiler.set_executables(
+            compiler_so=f"{command}{extra} -fPIC",
+            compiler_so_cxx=f"{command}{extra} -fPIC",
+            linker_so=f"{command}{extra}{shared}",
+            linker_so_cxx=f"{command}{extra}{shared}",
+        )
+
+    def _compile_in_parallel(self) -> None:
+        compile_one = self.compiler.compile
+
+        def compile_all(sources, *arguments, **options):  # type: ignore[no-untyped-def]
+            done = []
+
+            def compile_source(source: str):  # type: ignore[no-untyped-def]
+                objects = compile_one([source], *arguments, **options)
+                done.append(source)
+                print(f"Quercus: compiled {Path(source).name} ({len(done)} of {len(sources)})", flush=True)
+                return objects
+
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                return [each for objects in pool.map(compile_source, sources) for each in objects]
+
+        self.compiler.compile = compile_all

@@ -1,0 +1,12 @@
+"""The sources of the compiled kernels, told apart by a hash that the extension keeps."""
+
+import hashlib
+from pathlib import Path
+
+
+def hash_of_sources(folder: Path) -> str:
+    """Return a hash of the names and contents of all sources in a folder."""
+    found = hashlib.sha256()
+    for path in sorted([*folder.rglob("*.hpp"), *folder.rglob("*.cpp")]):
+        found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
