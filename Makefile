@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults flood labelling-trial soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -9,7 +9,6 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
 DEMO_STAMP := $(VENV)/demo.stamp
 BENCH_STAMP := $(VENV)/bench.stamp
-COLLECTED := $(VENV)/collected.stamp
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,15 +22,8 @@ help: ## Show this list
 demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, two labellers, classifier
 	$(BIN)/quercus demo $(ARGS)
 
-# Kernels and tests are compiled beside the checks, so that no worker has to: a minute once, and again when they change.
-CHANGED = $(shell find belief tests trees -name '*.py' -newer $(COLLECTED) 2>&1)
-COMPILE = $(if $(CHANGED),found=$$($(BIN)/python -m pytest -q --collect-only 2>&1) || { echo "$$found" | tail -30; exit 1; },true)
 checks: $(STAMP)
-	@{ $(COMPILE); } & compiling=$$!; \
-	set -x; \
-	{ $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports; } \
-	    || { kill $$compiling; exit 1; }; \
-	wait $$compiling && touch $(COLLECTED)
+	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports
 
 # Tests wait for other processes, slow ones most of all: more workers than the machine has cores keep the cores busy. Each
 # costs 11 seconds of CPU: it imports all tests, and has servers of its own.
@@ -45,6 +37,9 @@ test: checks ## Run every check, and the tests that every change needs
 
 test-all: SELECTED :=
 test-all: test ## Run every check and every test, as continuous integration does
+
+wheels: $(STAMP) ## Build a wheel for this Python into dist; cibuildwheel builds those for all platforms
+	$(BIN)/python -m build --wheel --outdir dist .
 
 docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings are errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
@@ -95,6 +90,7 @@ soak: $(STAMP) ## Push, label, classify and watch for MINUTES=20, and see whethe
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f kernels/*.so
 
 comma := ,
 define check_python
@@ -106,26 +102,37 @@ endef
 # uv unpacks with all cores what pip unpacks with one; where it cannot be had, or finds no package, pip installs.
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 define install
-$(PIP_INSTALL) uv > /dev/null 2>&1 && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '$(1)' 2> /dev/null \
-    || $(PIP_INSTALL) --editable '$(1)'
+$(PIP_INSTALL) uv > /dev/null 2>&1 && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2> /dev/null \
+    || $(PIP_INSTALL) $(1)
 endef
 
-# A stamp is written last: an interrupted installation is taken up again, a finished one is not repeated.
-$(DEMO_STAMP): pyproject.toml
+# The kernels are built first, for then the progress shows; the installation finds them built.
+COMPILER = $(shell command -v $(firstword $(CXX)) c++ g++ clang++ | head -n 1)
+define build_kernels
+$(call install,'setuptools>=77' 'nanobind>=2.4' 'numpy>=2.0' $(if $(COMPILER),,'ziglang>=0.15'))
+$(BIN)/python setup.py -q build_ext --inplace
+endef
+
+# A stamp is written last: an interrupted installation is taken up again, a finished one is not repeated. Sources of
+# kernels that have changed are compiled again.
+INSTALLED = pyproject.toml setup.py $(wildcard kernels/*.py kernels/*.?pp kernels/*/*.hpp)
+$(DEMO_STAMP): $(INSTALLED)
 	@$(check_python)
-	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.8 GB, some minutes) ..."
+	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.5 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(call install,.[demo])
+	@$(build_kernels)
+	@$(call install,--editable '.[demo]')
 	@touch $@
 
-$(STAMP): pyproject.toml
+$(STAMP): $(INSTALLED)
 	@$(check_python)
-	@echo "Installing what developers need into $(VENV) (once; about 1.4 GB, some minutes) ..."
+	@echo "Installing what developers need into $(VENV) (once; about 1.2 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(call install,.[dev])
+	@$(build_kernels)
+	@$(call install,--editable '.[dev]')
 	@touch $(DEMO_STAMP) $@
 
 $(BENCH_STAMP): $(STAMP)
 	@echo "Installing the peers that bench/ measures beside Quercus ..."
-	@$(call install,.[dev$(comma)bench])
+	@$(call install,--editable '.[dev$(comma)bench]')
 	@touch $@

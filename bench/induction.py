@@ -53,7 +53,7 @@ def measure(report: Report, name: str, spec, X, y, contours, repeats, target=Non
 def main() -> None:
     quick = options().quick
     repeats = 3 if quick else 9
-    with reporting("Induction from nothing", ("numba", "scikit-learn"), quick=quick) as report:
+    with reporting("Induction from nothing", ("scikit-learn"), quick=quick) as report:
         stream = nominal()
         whole = stream.specification(alpha=0.8)
         four = replace(whole, attributes=whole.attributes[:4])

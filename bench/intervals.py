@@ -16,7 +16,6 @@ from scipy.optimize import minimize
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_intervals
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.precompile import prepare
 
 ALPHA = 0.8
 STARTS = 8
@@ -203,8 +202,7 @@ def draw(report: Report, rates: dict[str, tuple[float, float, float]]) -> None:
 
 def main() -> None:
     quick = options().quick
-    prepare()
-    with reporting("Entropy intervals, both ends, certified", ("scipy", "numba"), quick=quick) as report:
+    with reporting("Entropy intervals, both ends, certified", ("scipy",), quick=quick) as report:
         rates = {
             f"{work.name}, {work.l} × {work.n}": measure(report, work, 1 if quick else 3) for work in WORKS
         }

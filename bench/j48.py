@@ -99,7 +99,7 @@ def measure(report: Report, n: int, repeats: int) -> None:
 
 def main() -> None:
     quick = options().quick
-    with reporting("Weka's J48", ("numba",), quick=quick) as report:
+    with reporting("Weka's J48", (), quick=quick) as report:
         if not missing():
             printed = subprocess.run(
                 [str(JAVA), "-version"], capture_output=True, text=True, check=True

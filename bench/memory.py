@@ -130,7 +130,7 @@ def main() -> None:
 
     quick = options().quick
     small, large = (20_000, 50_000) if quick else (100_000, 1_000_000)
-    with reporting("Memory on stream A", ("numba", "river"), quick=quick) as report:
+    with reporting("Memory on stream A", ("river"), quick=quick) as report:
         river = child("river", f"{small}")
         river_text = (
             f"River HoeffdingTree, {small:,} rows: {river['after'] - river['before']:.0f} MB of its own"

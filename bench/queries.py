@@ -98,9 +98,7 @@ def main() -> None:
         f"a node of {ROWS:,} rows": root_of_thousand(),
         f"a child of {ROWS:,} rows": child_of_thousand(),
     }
-    with reporting(
-        "The choice of a query", ("numba", "scikit-learn", "scikit-activeml"), quick=quick
-    ) as report:
+    with reporting("The choice of a query", ("scikit-learn", "scikit-activeml"), quick=quick) as report:
         strategies = peers()
         for ask in strategies.values():
             ask()

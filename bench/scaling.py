@@ -225,7 +225,7 @@ def draw(report: Report, found: dict[str, dict[str, dict[int, float]]]) -> None:
 
 def main() -> None:
     quick = options().quick
-    with reporting("How the cost grows", ("numba",), quick=quick) as report:
+    with reporting("How the cost grows", (), quick=quick) as report:
         draw(report, measure(report, quick))
         for rows, means in carried(100_000 if quick else 1_000_000).items():
             text = ", ".join(f"{mean:,.0f} {name}" for name, mean in means.items())

@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help=f"a multiple of {BLOCK * SHARDS:,}")
     given = parser.parse_args()
     rows = 200_000 if given.quick else given.rows
-    with reporting("Growth on shards", ("numba",), quick=given.quick) as report:
+    with reporting("Growth on shards", (), quick=given.quick) as report:
         one_process(STREAM.specification(**SETTINGS), BLOCK)  # compiles what is needed
         measure(report, rows, 1 if given.quick else 3)
 

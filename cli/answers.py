@@ -338,7 +338,7 @@ def _changing_labeller(answer: Answer, name: str | None) -> str:
     return who
 
 
-def _correct_answer(  # noqa: PLR0917 - one correction
+def _correct_answer(
     client: Client, model: str, number: int, text: str, name: str | None, comment: str
 ) -> tuple[Answer, int]:
     answer = _find_answer(client, model, number)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quercus.cli.common import err, fail, needs_server_extra, out
+from quercus.cli.common import err, fail, needs_extra, out
 
 if TYPE_CHECKING:
     from quercus.demo.play import Outcome, Settings
@@ -69,14 +69,13 @@ def demo(
     classifies 54 other wines while the forest grows (algorithm active-forest). At the end: how accuracy grew with the
     answers, beside labels spent at random, on this split of the wines and on others; how many random labels would have
     done as well; the tree beside the forest; and how right the forest and a single tree stay on a stream that changes.
-    The first run also compiles the numerical kernels, which takes a minute or more.
 
     Try:
 
         quercus demo
         quercus demo --seed 1 --output /tmp/wine
     """
-    with needs_server_extra("demo"):
+    with needs_extra("demo", "demo"):
         from quercus.demo.family import DemoFailure  # noqa: PLC0415  (the server extra)
         from quercus.demo.play import Settings  # noqa: PLC0415
         from quercus.demo.report import report  # noqa: PLC0415

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import re
 import shutil
@@ -81,28 +80,16 @@ def check_packages() -> CheckFinding:
 
 def has_server() -> bool:
     """Return whether the packages that the server needs are installed."""
-    return all(importlib.util.find_spec(name) for name in ("numba", "sqlalchemy", "pydantic_settings"))
+    return all(importlib.util.find_spec(name) for name in ("scipy", "sqlalchemy", "pydantic_settings"))
 
 
 def check_kernels() -> CheckFinding:
-    """Check that the folder of compiled kernels is writable, and count the kernels in it."""
-    from quercus.trees.precompile import kernel_cache  # noqa: PLC0415  (Numba)
-
-    folder = kernel_cache()
-    if folder is None:
-        fix = "set NUMBA_CACHE_DIR to a permanent folder that the server may write"
-        return CheckFinding("kernels", "fault", "no folder for compiled kernels may be written", fix)
-    compiled = sum(1 for _ in _compiled_kernels(Path(folder)))
-    if not compiled:
-        text = f"none compiled yet in {folder}; the first start takes about a minute more"
-        return CheckFinding("kernels", "warning", text, "none needed; or keep this folder between starts")
-    return CheckFinding("kernels", "ok", f"{compiled} compiled, in {folder}")
-
-
-def _compiled_kernels(folder: Path) -> Iterator[Path]:
-    """Yield the files of the compiled kernels; if NUMBA_CACHE_DIR is set, those in all folders of that cache."""
-    above = os.environ.get("NUMBA_CACHE_DIR")
-    yield from (Path(above) if above else folder).rglob("*.nbc")
+    """Check that the compiled kernels are there, and belong to this Python and to these sources."""
+    try:
+        import quercus.kernels  # noqa: PLC0415  (the kernels)
+    except ImportError as error:
+        return CheckFinding("kernels", "fault", *str(error).split("; ", 1))
+    return CheckFinding("kernels", "ok", f"built, in {Path(quercus.kernels.__file__).parent}")
 
 
 def check_store(config: Config) -> CheckFinding:

@@ -21,7 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from quercus.cli.common import err, fail, needs_server_extra, out
+from quercus.cli.common import err, fail, needs_extra, out
 
 if TYPE_CHECKING:
     from quercus.experiments.datasets import DataSet
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 @contextmanager
 def failing_in_words() -> Iterator[None]:
     """End the work of a command with a message if its input is wrong."""
-    with needs_server_extra("experiment"):
+    with needs_extra("experiment", "experiment"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
         from quercus.compute.errors import ExecutorError  # noqa: PLC0415
     try:
-        with needs_server_extra("experiment"):
+        with needs_extra("experiment", "experiment"):
             yield
     except InvalidInput as error:
         fail(f"{error.field}: {error.reason}")

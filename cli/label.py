@@ -201,7 +201,7 @@ def _need_terminal() -> None:
         raise typer.BadParameter("a person answers at a terminal and there is none: give --truth FILE")
 
 
-def _read_answers(  # noqa: PLR0917 - what a file of classes is read with
+def _read_answers(
     client: Client,
     model: str,
     file: Path,

@@ -172,7 +172,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def quercus(  # noqa: PLR0917 - Typer passes options by name
+def quercus(
     ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")

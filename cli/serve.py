@@ -63,9 +63,6 @@ def serve(
         quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
     """
     with needs_server_extra("serve"):
-        from quercus.server.growth import compiling_helper  # noqa: PLC0415  (the server extra)
-
-        helper = compiling_helper.start_helper() if compiling_helper.is_wanted() else None
         from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
         from quercus.server.config import Config, read_limits  # noqa: PLC0415
         from quercus.server.wire.errors import BadStart  # noqa: PLC0415
@@ -87,8 +84,6 @@ def serve(
     }
     try:
         settings = Config.load(flags | read_limits(limit or []), file=config)
-        if helper is not None and not settings.grower:
-            helper.kill()
         err.print(
             f"store {shown_url(settings.store)}; stop with Ctrl-C or SIGTERM",
             style="dim",

@@ -71,16 +71,12 @@ def _print_status(address: str, state: Status) -> None:
     for key, value in rows:
         if key in hidden:
             continue
-        style = ""
-        if key == "grower" and state.grower == "compiling":
-            style = "yellow"  # it takes a minute, and is no fault
-        elif (
+        is_fault = (
             key == "damaged"
             or (key == "store" and state.store_trouble)
             or (key == "grower" and not state.is_grower_healthy)
-        ):
-            style = "bold red"
-        grid.add_row(key, Text(value, style=style))
+        )
+        grid.add_row(key, Text(value, style="bold red" if is_fault else ""))
     out.print(grid)
 
 

@@ -148,7 +148,7 @@ class AnswerReader:
         The order, and whether answers contain the values of the instances.
     """
 
-    def __init__(  # noqa: PLR0917 - fields of one message
+    def __init__(
         self,
         model: str,
         classes: Sequence[str],

@@ -231,8 +231,6 @@ def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
         tls=message.tls,
         tokens=message.tokens,
         log_level=message.log_level,
-        kernels_ready=grower.kernels_ready,
-        kernels=grower.kernels,
         growers=tuple(GrowerMember(each.place, each.models, each.own) for each in message.growers),
         restricted=message.restricted,
         damaged={each.model: each.reason for each in message.damaged},

@@ -27,7 +27,7 @@ class CallSpec(Generic[T]):
     read: Callable[[Any], T]
 
 
-def lease(  # noqa: PLR0917 - the fields of one message
+def lease(
     model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int, wanted: Filter | None
 ) -> CallSpec[Lease]:
     """Lease one query."""
@@ -46,7 +46,7 @@ def lease(  # noqa: PLR0917 - the fields of one message
     return CallSpec("LeaseQueries", request, convert.lease_from_proto)
 
 
-def answer(  # noqa: PLR0917 - the fields of one message
+def answer(
     query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None, shown: str
 ) -> CallSpec[AnswerReport]:
     """Answer a query."""

@@ -180,13 +180,13 @@ _GROWER_WORDS: Final = {
 class Status:
     """The status of a server.
 
-    ``grower``: off, running, restarting, silent or compiling; ``grower_at``: the model at which a silent one hangs;
-    ``kernels_ready`` of ``kernels`` steps of compiling are done, both 0 when nothing is compiled; ``learning``: models
-    that learn again from all evidence now; ``waiting``: models that wait for it (the first ten of ``waiting_count``);
-    ``lag_s``: longest time that an event of any model has waited to get into a tree; ``writes_waiting``: writes that
-    wait for the writer; ``store_trouble``: the reason why the store cannot be used, empty if it can; ``growers``: those
-    that share the store, if several may; ``restricted``: the token is for some models, only these are counted, and
-    numbers of the whole server are 0; ``damaged``: models whose stored data are damaged, each with the reason.
+    ``grower``: off, running, restarting or silent; ``grower_at``: the model at which a silent one hangs;
+    ``learning``: models that learn again from all evidence now; ``waiting``: models that wait for it (the first ten
+    of ``waiting_count``); ``lag_s``: longest time that an event of any model has waited to get into a tree;
+    ``writes_waiting``: writes that wait for the writer; ``store_trouble``: the reason why the store cannot be used,
+    empty if it can; ``growers``: those that share the store, if several may; ``restricted``: the token is for some
+    models, only these are counted, and numbers of the whole server are 0; ``damaged``: models whose stored data are
+    damaged, each with the reason.
     """
 
     version: str
@@ -209,8 +209,6 @@ class Status:
     tls: bool
     tokens: bool
     log_level: str
-    kernels_ready: int = 0
-    kernels: int = 0
     growers: tuple[GrowerMember, ...] = ()
     restricted: bool = False
     damaged: Mapping[str, str] = field(default_factory=dict)
@@ -221,37 +219,16 @@ class Status:
         return self.grower in ("off", "running")
 
     @property
-    def compiling_left_s(self) -> float | None:
-        """Estimate of the seconds until all kernels are compiled; None: nothing is compiled, or it is too early to say.
-
-        The steps that are done took the time since the server started; the others are taken to be as long.
-        """
-        if not self.kernels_ready or self.grower_restarts:
-            return None
-        return self.uptime_s * (self.kernels - self.kernels_ready) / self.kernels_ready
-
-    @property
     def grower_text(self) -> str:
         """Description of what the grower does."""
         again = f"started again {self.grower_restarts} time{'' if self.grower_restarts == 1 else 's'}"
         parts = [
-            self._compiling_text() if self.kernels else _GROWER_WORDS.get(self.grower, self.grower),
+            _GROWER_WORDS.get(self.grower, self.grower),
             f"at model {self.grower_at}" if self.grower_at else "",
             again if self.grower_restarts else "",
             f"{self.lag_s:.1f} s behind" if self.lag_s else "",
         ]
         return ", ".join(filter(None, parts))
-
-    def _compiling_text(self) -> str:
-        """Return the progress of compiling, and which models wait for it."""
-        what = "the numerical kernels, only when this version first starts on a machine"
-        left_s = self.compiling_left_s
-        left = "a minute or two in all"
-        if left_s is not None:
-            left = f"about {left_s:.0f} s more" if left_s < 100 else f"about {left_s / 60:.0f} min more"
-        waiting = "trees wait" if self.grower == "compiling" else "trees of imprecise labels wait"
-        verb = "compiling" if self.grower == "compiling" else f"{self.grower}, compiling"
-        return f"{verb} {what}: {self.kernels_ready} of {self.kernels} steps done, {left}; {waiting} for it"
 
     @property
     def is_healthy(self) -> bool:

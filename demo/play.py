@@ -139,7 +139,6 @@ class DemoRun:
         self._until = time.monotonic() + settings.timeout_s
         self._split = data.make_split(settings.seed)
         self._labellers: list[ManagedProcess] = []
-        self._compares = False
 
     def run(self) -> Outcome:
         """Play it to the end.
@@ -171,11 +170,7 @@ class DemoRun:
         self._family.end_process(server, self._until)
         return outcome
 
-    def _start_comparison(self, client: Client) -> bool:
-        """Start the comparison once all kernels are compiled, for it would compile them too; whether it has begun."""
-        if self._compares or client.status().kernels:
-            return self._compares
-        self._compares = True
+    def _start_comparison(self) -> None:
         budget, repeats = str(self._split.budget), str(self._settings.repeats)
         self._family.start(
             "comparison", f"{_PARTS}.comparison", str(self._settings.folder),
@@ -183,31 +178,6 @@ class DemoRun:
             "--other-seeds", *map(str, self._settings.other_seeds),
             listener=self._heard.read_comparison,
         )  # fmt: skip
-        return True
-
-    def _await_forest(self, client: Client) -> None:
-        """Wait for a forest of no rows, and for the kernels that larger ones need, and show how far they are."""
-        shown = ""
-
-        def compiling_progress() -> str:
-            status = client.status()
-            return f"{status.kernels_ready} of {status.kernels} steps" if status.grower == "compiling" else ""
-
-        def is_ready() -> bool:
-            return client.get_model(MODEL).tree_version > 0 and client.status().grower != "compiling"
-
-        while not is_ready():
-            self._wait_until(lambda shown=shown: is_ready() or compiling_progress() not in {"", shown})  # type: ignore[misc]
-            now = compiling_progress()
-            if now not in {"", shown}:
-                self._screen.wait(
-                    f"compiling numerical kernels, once: {now} done; the forest can begin after four"
-                )
-                shown = now
-        if shown:
-            self._screen.print_line(
-                "the forest can grow; the kernels of other learners are compiled meanwhile"
-            )
 
     def _start_server(self) -> ManagedProcess:
         server = self._family.start(
@@ -231,7 +201,7 @@ class DemoRun:
             algorithm={"name": ALGORITHM},
         )
         client.create_model(MODEL, specification)
-        self._await_forest(client)
+        self._wait_until(lambda: client.get_model(MODEL).tree_version > 0)
         self._screen.print_line(f"model {MODEL!r} created; starting a sensor, two labellers and a classifier")
 
     def _run_learning(self, client: Client) -> None:
@@ -246,11 +216,11 @@ class DemoRun:
             "--rows-per-s", str(self._settings.rows_per_s), listener=heard.read_sensor,
         )  # fmt: skip
         self._labellers = [self._start_labeller(name, factor) for name, factor in LABELLERS.items()]
+        self._start_comparison()
         busy = [sensor, *self._labellers]
         started = time.monotonic()
         while not self._family.wait(lambda: all(member.exit_code == 0 for member in busy), self._until):
             self._screen.show(self._current_state(client, time.monotonic() - started))
-            self._start_comparison(client)
         classifier.may_end = True
         classifier.send_line("finish")
         self._wait_until(lambda: classifier.exit_code == 0)
@@ -289,7 +259,7 @@ class DemoRun:
             f"the tree knows {tree.as_of} events of {model.sequence_committed}",
         )
         _require(not tree.root.is_leaf, "there is no tree: its root does not split")
-        self._wait_for_comparison(client)
+        self._wait_for_comparison()
         return Outcome(
             model=model,
             tree=tree,
@@ -301,10 +271,9 @@ class DemoRun:
             answered=answered,
         )
 
-    def _wait_for_comparison(self, client: Client) -> None:
+    def _wait_for_comparison(self) -> None:
         heard, settings = self._heard, self._settings
         self._screen.wait("spending as many labels at random, to compare; and all of it on other splits")
-        self._wait_until(lambda: self._start_comparison(client))
         self._wait_until(
             lambda: (len(heard.random), len(heard.other_splits)) == (settings.repeats, settings.splits)
         )

@@ -202,7 +202,7 @@ class _ColumnJudge:
                 self._say_what_helps_little()
         return ColumnLook(self._seen, role, tuple(self._remarks))
 
-    def _judge(self) -> Role:  # noqa: PLR0911 - a return for each rule
+    def _judge(self) -> Role:
         seen = self._seen
         if seen.column.fault is not None:
             self._remarks.append(
@@ -298,7 +298,7 @@ class _ColumnJudge:
 
     # texts
 
-    def _texts(self) -> Role:  # noqa: PLR0911 - a return for each rule
+    def _texts(self) -> Role:
         seen = self._seen
         texts, numbers = seen.texts, seen.known - seen.text_cells
         first = next(iter(texts))

@@ -137,7 +137,7 @@ def _next_columns(path: Path, batches: Iterator[Any]) -> list[list[Any]] | None:
         raise FileError(path, f"cannot be read as Parquet: {error}") from None
 
 
-def cell_text(cell: Any) -> str | None:  # noqa: PLR0911 - a return for each type
+def cell_text(cell: Any) -> str | None:
     """Return a value as a CSV file would hold it; ``None``: it is missing.
 
     Moments are written as ISO 8601 says, durations as seconds.

@@ -13,6 +13,9 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+if __name__ != "quercus.kernels":  # by another name every kernel would exist twice
+    raise ImportError(f"import quercus.kernels, not {__name__}")
+
 _FOLDER = Path(__file__).parent
 _HOW = "build them: make (in a clone), or pip install --editable . ; wheels bring them built"
 
@@ -27,7 +30,9 @@ if (_FOLDER / "arrays.hpp").exists():  # a clone, whose sources may have changed
     from quercus.kernels.sources import hash_of_sources
 
     if compiled.sources != hash_of_sources(_FOLDER):
-        raise ImportError(f"the kernels of Quercus were built from other sources than those in {_FOLDER}; {_HOW}")
+        raise ImportError(
+            f"the kernels of Quercus were built from other sources than those in {_FOLDER}; {_HOW}"
+        )
 
 for _group in (compiled.likelihood, compiled.growth, compiled.forest):
     sys.modules[f"{__name__}.{_group.__name__.rpartition('.')[2]}"] = _group

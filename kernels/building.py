@@ -4,9 +4,10 @@ Every compiler gets ``-ffp-contract=off``: a fused multiply-add rounds once wher
 evidence would give other trees on other machines.
 """
 
+import importlib.util
 import os
+import platform
 import shutil
-import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -62,15 +63,27 @@ class BuildKernels(build_ext):
     """Builds the extension with the compiler that there is, all sources at the same time."""
 
     def build_extension(self, ext: Extension) -> None:
-        """Build one extension."""
+        """Build one extension, unless it was built in place from the same sources."""
+        sources, target = hash_of_sources(FOLDER), Path(self.get_ext_fullpath(ext.name))
+        built = FOLDER / target.name
+        if built.exists() and sources.encode() in built.read_bytes():
+            if not target.exists() or not target.samefile(built):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(built, target)
+            return
         import nanobind  # needed to build, not to read this module  # noqa: PLC0415
         import numpy as np  # noqa: PLC0415
 
         self._need_headers()
         core = Path(nanobind.include_dir()).parent
         ext.sources = [*ext.sources, str(core / "src" / "nb_combined.cpp")]
-        ext.include_dirs = ["kernels", nanobind.include_dir(), str(core / "ext/robin_map/include"), np.get_include()]
-        ext.define_macros = [*ext.define_macros, ("QUERCUS_SOURCES", f'"{hash_of_sources(FOLDER)}"')]
+        ext.include_dirs = [
+            "kernels",
+            nanobind.include_dir(),
+            str(core / "ext/robin_map/include"),
+            np.get_include(),
+        ]
+        ext.define_macros = [*ext.define_macros, ("QUERCUS_SOURCES", f'"{sources}"')]
         if self.compiler.compiler_type == "msvc":
             ext.extra_compile_args = FLAGS_OF_VISUAL_C
         else:
@@ -89,25 +102,29 @@ class BuildKernels(build_ext):
             )
 
     def _take_compiler(self) -> None:
-        command = compiler_on_path()
-        extra = ""
-        if command is None:
-            # zig compiles for the machine it runs on unless told otherwise: other bits, and a crash on older ones
-            baseline = "x86_64" if os.uname().machine == "x86_64" else "baseline"
-            command, extra = f"{sys.executable} -m ziglang c++", f" -mcpu={baseline}"
-            if subprocess.run([sys.executable, "-m", "ziglang", "version"], capture_output=True).returncode:
-                raise SystemExit(
-                    "Quercus: there is no C++ compiler (c++, g++, clang++), and the package ziglang, which brings one,"
-                    " is not installed: pip install ziglang, or apt-get install g++"
-                )
+        command = compiler_on_path() or self._zig()
         print(f"Quercus: compiling the kernels with {command}", flush=True)
-        shared = " -bundle -undefined dynamic_lookup" if sys.platform == "darwin" else " -shared"
+        shared = "-bundle -undefined dynamic_lookup" if sys.platform == "darwin" else "-shared"
+        compiling, linking = f"{command} -fPIC", f"{command} {shared}"
         self.compiler.set_executables(
-            compiler_so=f"{command}{extra} -fPIC",
-            compiler_so_cxx=f"{command}{extra} -fPIC",
-            linker_so=f"{command}{extra}{shared}",
-            linker_so_cxx=f"{command}{extra}{shared}",
-        )
+            compiler_cxx=command, compiler_so=compiling, compiler_so_cxx=compiling,
+            linker_exe=command, linker_so=linking, linker_so_cxx=linking,
+        )  # fmt: skip
+
+    def _zig(self) -> str:
+        """Write a command for the compiler of the package ziglang, in one word, as setuptools needs it."""
+        if importlib.util.find_spec("ziglang") is None:
+            raise SystemExit(
+                "Quercus: there is no C++ compiler (c++, g++, clang++), nor the package ziglang, which brings one."
+                " Install one of them: apt-get install g++, or pip install ziglang. A wheel needs none"
+            )
+        # zig compiles for the very machine unless told otherwise: other bits, and a crash on older machines
+        processor = "x86_64" if platform.machine() in ("x86_64", "AMD64") else "baseline"
+        command = Path(self.build_temp).resolve() / "zig-c++"
+        command.parent.mkdir(parents=True, exist_ok=True)
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang c++ -mcpu={processor} "$@"\n')
+        command.chmod(0o755)
+        return str(command)
 
     def _compile_in_parallel(self) -> None:
         compile_one = self.compiler.compile

@@ -93,14 +93,7 @@ LINGER_S: Final = 0.2
 
 def log_grower(now: admin_pb2.GrowerStatus) -> None:
     """Log what the grower does, when it begins or ceases to make progress."""
-    if now.state == now.STATE_COMPILING:
-        _log.info(
-            "the grower compiles the numerical kernels, only when this version first starts on a machine: %d of %d "
-            "steps done; trees wait for it, a minute or two in all",
-            now.kernels_ready,
-            now.kernels,
-        )
-    elif now.state == now.STATE_SILENT:
+    if now.state == now.STATE_SILENT:
         where = f" at model {now.at}" if now.at else ""
         _log.warning("the grower makes no progress%s: it hangs, or is stopped; trees wait for it", where)
     elif now.state == now.STATE_RESTARTING:

@@ -40,7 +40,7 @@ SpecificationRule: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
 """Makes the next specification from the present one, and its budget; None: no change. It may raise any error."""
 
 
-def create(  # noqa: PLR0917 - one model, spelled out
+def create(
     connection: Connection,
     name: str,
     specification: bytes,

@@ -1,11 +1,5 @@
-"""Settings of every test run.
+"""Settings of every test run."""
 
-Numba's cache of compiled kernels does not see changes in *other* files of the package, so that a test run could pass on
-stale machine code: here the cache lives in a folder named after the contents of all kernels.
-"""
-
-import hashlib
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,11 +22,6 @@ OTHER_PROGRAMS = tuple(
 
 QUICK = "not slow"
 """The tests that `make test` selects."""
-KERNELS = sorted(
-    path
-    for path in (ROOT / "trees").rglob("*.py")
-    if path.parent.name == "solver" or "solver.compiled import" in path.read_text()
-)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,8 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quercus")
     # A run in the background (nohup, &) ignores Ctrl-C, and so would every process that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:16]
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / digest))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -81,15 +68,6 @@ def _needs_postgres(item: pytest.Item) -> bool:
     """Return whether a test needs a database server: by a fixture, or by a parameter that chooses it."""
     chosen = (value for value in _parameters(item).values() if isinstance(value, str))
     return "postgres" in getattr(item, "fixturenames", ()) or "postgresql" in chosen
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the kernels once, before any test starts servers that would all do it at the same time."""
-    if hasattr(session.config, "workerinput"):
-        return  # the process that started this worker has done it
-    from quercus.server.growth.compiling import prepare_kernels  # after pytest_configure has named the cache
-
-    prepare_kernels()
 
 
 @pytest.fixture(scope="session")

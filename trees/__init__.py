@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from quercus.trees.memory_forest.publishing import forest_of, served_forest
     from quercus.trees.memory_forest.reasons import forest_queries
     from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
-    from quercus.trees.precompile import prepare
     from quercus.trees.tree.encoding import (
         THRESHOLD_SIDES,
         Edges,
@@ -91,7 +90,6 @@ _PLACES = {
     "memory_forest.publishing": ["forest_of", "served_forest"],
     "memory_forest.reasons": ["forest_queries"],
     "memory_forest.saved": ["SavedForest", "restore_forest", "saved_forest"],
-    "precompile": ["prepare"],
     "tree.encoding": [
         "Edges",
         "SplitName",
@@ -159,7 +157,6 @@ __all__ = [
     "forest_queries",
     "grow",
     "induce",
-    "prepare",
     "repeat_rows",
     "restore_forest",
     "restored_state",

@@ -318,9 +318,7 @@ class Limits(Generated):
         return table(("bound", "value", "meaning"), rows)
 
 
-def leave_out(  # noqa: PLR0917 - the arguments are Sphinx's
-    app: Any, what: str, name: str, thing: object, skip: bool, options: object
-) -> bool | None:
+def leave_out(app: Any, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
     """Omit the members that scikit-learn adds to every estimator, with references to its own pages."""
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 

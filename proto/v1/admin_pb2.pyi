@@ -191,8 +191,6 @@ class GrowerStatus(_message.Message):
         """It ended and will be restarted soon."""
         STATE_SILENT: GrowerStatus._State.ValueType  # 4
         """The process exists but makes no progress: it hangs, or is stopped."""
-        STATE_COMPILING: GrowerStatus._State.ValueType  # 5
-        """It compiles numerical kernels that all trees need."""
 
     class State(_State, metaclass=_StateEnumTypeWrapper): ...
     STATE_UNSPECIFIED: GrowerStatus.State.ValueType  # 0
@@ -203,16 +201,12 @@ class GrowerStatus(_message.Message):
     """It ended and will be restarted soon."""
     STATE_SILENT: GrowerStatus.State.ValueType  # 4
     """The process exists but makes no progress: it hangs, or is stopped."""
-    STATE_COMPILING: GrowerStatus.State.ValueType  # 5
-    """It compiles numerical kernels that all trees need."""
 
     STATE_FIELD_NUMBER: _builtins.int
     PID_FIELD_NUMBER: _builtins.int
     RESTARTS_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
-    KERNELS_READY_FIELD_NUMBER: _builtins.int
-    KERNELS_FIELD_NUMBER: _builtins.int
     LEARNING_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
     WAITING_COUNT_FIELD_NUMBER: _builtins.int
@@ -222,11 +216,6 @@ class GrowerStatus(_message.Message):
     """Number of restarts."""
     at: _builtins.str
     """While it is silent: the model of its last report."""
-    kernels_ready: _builtins.int
-    """Steps of compiling the numerical kernels: completed, and in all; 0 and 0 while nothing is compiled. If
-    the state is STATE_RUNNING, trees of precise labels grow meanwhile; others wait for the kernels that they need.
-    """
-    kernels: _builtins.int
     waiting_count: _builtins.int
     @_builtins.property
     def lag(self) -> _duration_pb2.Duration:
@@ -248,15 +237,13 @@ class GrowerStatus(_message.Message):
         restarts: _builtins.int = ...,
         lag: _duration_pb2.Duration | None = ...,
         at: _builtins.str = ...,
-        kernels_ready: _builtins.int = ...,
-        kernels: _builtins.int = ...,
         learning: _abc.Iterable[_builtins.str] | None = ...,
         waiting: _abc.Iterable[_builtins.str] | None = ...,
         waiting_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "kernels", b"kernels", "kernels_ready", b"kernels_ready", "lag", b"lag", "learning", b"learning", "pid", b"pid", "restarts", b"restarts", "state", b"state", "waiting", b"waiting", "waiting_count", b"waiting_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "lag", b"lag", "learning", b"learning", "pid", b"pid", "restarts", b"restarts", "state", b"state", "waiting", b"waiting", "waiting_count", b"waiting_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from quercus.server.core.damaged_models import find_damage
-from quercus.server.growth import kernels, memory_release
+from quercus.server.growth import memory_release
 from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
@@ -321,7 +320,6 @@ def main() -> None:
     os.nice(NICENESS)
     output = private_output()
     pulse = HeartbeatWriter(output.fileno(), learners.learning_queue)
-    threading.Thread(target=kernels.compile_kernels, args=(pulse,), name="prepare", daemon=True).start()
     store = Store.open(arguments.url)
     remove_orphaned_files(store)
     share = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
@@ -27,8 +26,6 @@ class Heartbeat:
     Attributes
     ----------
     at : the model that a step is taken of; empty between two steps.
-    compiling : whether kernels are being compiled that no tree can do without.
-    kernels_ready, kernels : steps of compiling that are done, and all of them; 0 and 0 when nothing is compiled.
     learning : models that are being learned now, in separate processes.
     waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
     waiting_count : number of all waiting models.
@@ -36,9 +33,6 @@ class Heartbeat:
     """
 
     at: str = ""
-    compiling: bool = False
-    kernels_ready: int = 0
-    kernels: int = 0
     learning: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     waiting_count: int = 0
@@ -69,7 +63,7 @@ class LearningQueue:
 
 
 class HeartbeatWriter:
-    """Writes heartbeats; safe for threads.
+    """Writes heartbeats, from the loop of the grower alone.
 
     Parameters
     ----------
@@ -81,7 +75,6 @@ class HeartbeatWriter:
         self._descriptor = descriptor
         self._line = line
         self._last = Heartbeat()
-        self._changing = threading.Lock()  # a thread that compiles tells how far it is
         self._written_at = 0.0
         os.set_blocking(descriptor, False)
 
@@ -102,13 +95,8 @@ class HeartbeatWriter:
         found = [*others, (model, reason[:MOST_REASON])] if reason else others
         self._write_changed(damaged=tuple(found[-MOST_NAMES:]))
 
-    def report_compiling(self, ready: int, total: int, trees: bool) -> None:
-        """Report the completed steps of compiling (0 of 0: none is needed), and whether trees can grow meanwhile."""
-        self._write_changed(compiling=not trees, kernels_ready=ready, kernels=total)
-
     def _write_changed(self, **changed: Any) -> None:
         """Write what was said last, with what has changed."""
-        with self._changing:
-            self._last = replace(self._last, **changed)
-            with contextlib.suppress(BlockingIOError):
-                os.write(self._descriptor, self._last.encode())
+        self._last = replace(self._last, **changed)
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._descriptor, self._last.encode())

@@ -120,7 +120,7 @@ def read_columns(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size < _HEADER.size:
             raise UnreadableFileError("it is too short")
-        # a private mapping: arrays that may not be written to are of another type, and compile kernels anew
+        # a private mapping: kernels write into the arrays, and the file stays
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     magic, length, checksum = _HEADER.unpack_from(data)
     if magic != MAGIC:

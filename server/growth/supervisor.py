@@ -76,7 +76,7 @@ class Supervisor:
 
     @property
     def is_well(self) -> bool:
-        """True if the grower runs, has reported and does not compile, or if the server runs without one."""
+        """True if the grower runs, has reported, or if the server runs without one."""
         well = admin_pb2.GrowerStatus
         return self.status().state in (well.STATE_OFF, well.STATE_RUNNING)
 
@@ -92,19 +92,11 @@ class Supervisor:
             return states(state=states.STATE_OFF)
         if self.pid is None:
             return states(state=states.STATE_RESTARTING, restarts=self._restarts)
-        state = states.STATE_RUNNING
-        if self._beat.compiling or (self.is_silent and self._beat.kernels):
-            state = states.STATE_COMPILING
-        elif self.is_silent:
-            state = states.STATE_SILENT
-        at = self._beat.at if self.is_silent else ""
         return states(
-            state=state,
+            state=states.STATE_SILENT if self.is_silent else states.STATE_RUNNING,
             pid=self.pid,
             restarts=self._restarts,
-            at=at,
-            kernels_ready=self._beat.kernels_ready,
-            kernels=self._beat.kernels,
+            at=self._beat.at if self.is_silent else "",
             learning=self._beat.learning,
             waiting=self._beat.waiting,
             waiting_count=self._beat.waiting_count,
@@ -172,7 +164,7 @@ class Supervisor:
                             line = await stream.readline()
                             return Heartbeat.decode(line) if line.endswith(b"\n") else None
             self._silent_s += TICK_S
-            if SILENCE_S <= self._silent_s < SILENCE_S + TICK_S and not self._beat.kernels:
+            if SILENCE_S <= self._silent_s < SILENCE_S + TICK_S:
                 at = f" at model {self._beat.at}" if self._beat.at else ""
                 _log.warning("the grower makes no progress%s, for %.0f s now", at, self._silent_s)
 

@@ -203,7 +203,7 @@ def _state_filter(state: int, field: str) -> QueryState:
     return QueryState(state)
 
 
-def _query_page(  # noqa: PLR0917 - runs in a thread
+def _query_page(
     store: Store, model: str, states: list[QueryState], after: int, size: int, only: str | None
 ) -> query_pb2.ListQueriesResponse:
     records = store.list_queries(model, states, after, size + 1)

@@ -86,7 +86,7 @@ class GrpcStatus:
     metadata: tuple[tuple[str, str | bytes], ...]
 
 
-def to_failure(error: BaseException) -> GrpcStatus | None:  # noqa: PLR0911, PLR0912 - a table
+def to_failure(error: BaseException) -> GrpcStatus | None:
     """Return the status of a domain exception, or None for one that is not expected (a bug).
 
     Parameters

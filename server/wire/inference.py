@@ -223,7 +223,7 @@ def _codes_of_numbers(numbers: NDArray[Any], column: AttributeColumn, field: str
     return codes
 
 
-def _read_texts(  # noqa: PLR0917 - the parts of one column
+def _read_texts(
     texts: Sequence[bytes],
     column: AttributeColumn,
     values: NDArray[np.float64],

@@ -42,7 +42,7 @@ FROM json_each(?)
 _WITH_JSON: Final = (3, 38)  # from then on SQLite has it unless it is left out
 
 
-def insert_instances(  # noqa: PLR0917 - columns of one table
+def insert_instances(
     connection: Connection,
     model_id: int,
     first: int,

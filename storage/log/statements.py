@@ -125,7 +125,7 @@ def plan_statements(
     return _plan_in_transaction(connection, row, batch, join)
 
 
-def append_statements(  # noqa: PLR0917 - one step of one model
+def append_statements(
     connection: Connection,
     name: str,
     batch: StatementBatch,
@@ -202,7 +202,7 @@ def is_spoken_of(connection: Connection, model_id: int, instance: int) -> bool:
     return connection.execute(wanted.limit(1)).first() is not None
 
 
-def append_joint(  # noqa: PLR0917 - one event and where it goes
+def append_joint(
     connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Timestamps
 ) -> tuple[int, bool]:
     """Append the combination of all labels after an answer to an instance with statements, else nothing.

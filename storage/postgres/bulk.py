@@ -20,7 +20,7 @@ FROM unnest(%b::text[], %b::bytea[], %b::bytea[]) WITH ORDINALITY AS row (id, nu
 """  # noqa: S608 - constants of ours
 
 
-def insert_together(  # noqa: PLR0917 - columns of one table
+def insert_together(
     connection: Connection,
     model_id: int,
     first: int,

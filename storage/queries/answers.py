@@ -185,7 +185,7 @@ def _settle_claimed(
     return AnswerOutcome(own, repeated=False, conflict=said.conflict, settled=over)
 
 
-def amend_answer(  # noqa: PLR0917 - one step of one query
+def amend_answer(
     connection: Connection,
     name: str,
     number: int,
@@ -320,7 +320,7 @@ def _counter_parameters(
     }
 
 
-def _join_answers(  # noqa: PLR0917 - one event and what follows from it
+def _join_answers(
     connection: Connection, row: AnyRow, instance: int, sequence: int, join: Join | None, now: Timestamps
 ) -> None:
     last, conflict = append_joint(connection, row, instance, sequence, join, now)

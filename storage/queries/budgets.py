@@ -42,7 +42,7 @@ class RemainingBudget:
     leased: int
 
 
-def remaining_budget(  # noqa: PLR0917 - what all budgets depend on
+def remaining_budget(
     connection: Connection, row: AnyRow, policy: Policy, labeller: str, leases: LeaseCounts, now: Timestamps
 ) -> RemainingBudget:
     """Return the remaining budgets of a model (its row is locked, expired leases are written down)."""

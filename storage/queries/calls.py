@@ -63,7 +63,7 @@ class QueryCalls(StoreCalls):
         request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
         return self._run_one(self.lease_work(model, request))
 
-    def answer(  # noqa: PLR0917 - one statement, spelled out
+    def answer(
         self,
         model: str,
         number: int,

@@ -32,7 +32,7 @@ def query_not_found(row: AnyRow, number: int) -> NotFound:
     return NotFound("query", f"{row.name}/{number}", "any more: it was withdrawn" if gone else "")
 
 
-def read_page(  # noqa: PLR0917 - a filter, a page, a time
+def read_page(
     connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Timestamps
 ) -> list[QueryRecord]:
     """Queries in order of number, behind `after`, in some of the states (none named: all)."""

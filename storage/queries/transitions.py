@@ -138,7 +138,7 @@ def after_expiry(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
     return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 
-def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> QueryLifecycle | RejectedStep:  # noqa: PLR0911 - a table
+def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> QueryLifecycle | RejectedStep:
     """The life after `event`, or why it may not be. `now` is of the lease clock, in seconds."""
     lifecycle = after_expiry(lifecycle, now)
     match event:

@@ -15,6 +15,7 @@ FOLDERS = (
     "estimators",
     "experiments",
     "files",
+    "kernels",
     "plot",
     "proto",
     "server",
@@ -26,9 +27,9 @@ FOLDERS = (
 
 def copy_checkout(target: Path) -> Path:
     """Copy what packaging reads, symlinks as symlinks, without what a working copy leaves lying about."""
-    leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", "*.nbi", "*.nbc")
+    leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", "*.so")
     for folder in (*FOLDERS, "src", "tests"):
         shutil.copytree(ROOT / folder, target / folder, symlinks=True, ignore=leftovers)
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy2(ROOT / file, target / file)
     return target

@@ -43,7 +43,6 @@ from quercus.server.wire.models import complete_specification, decode_specificat
 from quercus.server.wire.trees import encode_head, encode_nodes
 from quercus.specification.model import Specification
 from quercus.trees import FlatTree
-from quercus.trees.precompile import prepare
 from support.dask_cluster import DaskCluster
 from support.postgres import Cluster, binaries
 from support.processes import children
@@ -201,7 +200,6 @@ def main() -> int:
     if programs is None:
         print(INSTALL)
         return 0
-    prepare()
     problem, started = iris(), time.monotonic()
     print("one server on SQLite:")
     alone = on_sqlite(problem)

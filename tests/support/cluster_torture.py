@@ -35,7 +35,6 @@ import psycopg
 from integration.client.serving import Serving
 
 from quercus.client import Client, QuercusError
-from quercus.trees.precompile import prepare
 from support.mounts import NotMountedError, fill, mounted
 from support.namespaces import NETWORK, Namespace, NoNamespaceError, reaches
 from support.postgres import Cluster, binaries
@@ -386,7 +385,6 @@ def main() -> int:
     if programs is None:
         print(INSTALL)
         return 0
-    prepare()  # compiled once, kernels are loaded by every grower
     if sys.argv[1:] == ["unfenced"]:
         return control(programs)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200

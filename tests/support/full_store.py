@@ -76,7 +76,7 @@ def _fill_model(client: Client, store: Store, name: str, **fields: Any) -> None:
 
 
 def _publish(store: Store, name: str) -> None:
-    """Publish trees and queries as the grower does, which would first compile its kernels on a new machine."""
+    """Publish trees and queries as the grower does."""
     record = store.get_model(name)
     learned = learn_model(store, LearningTask(name, record.key, record.sequence_committed))
     reason = query_pb2.Reason(score=0.5, node_count=3, strategy="published").SerializeToString()

@@ -32,7 +32,6 @@ from integration.client.serving import Serving
 from quercus.client import Client, Nominal, Numeric, Specification
 from quercus.proto.inference import open_inference_pb2
 from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
-from quercus.trees.precompile import prepare
 from support.mutated import Maker
 from support.published import published_model
 from support.right import Labelling, Queries, right_messages
@@ -246,7 +245,6 @@ def _part(address: str, seed: int, model: str, count: int) -> tuple[Counter[tupl
 def main() -> None:
     """Fuzz every RPC as often as the first argument says, and say what was reached."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    prepare()  # compiled once, kernels are loaded by the grower
     started = time.monotonic()
     codes: Counter[tuple[str, str]] = Counter()
     bugs: list[str] = []

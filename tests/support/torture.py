@@ -37,7 +37,6 @@ from quercus.server.gate import access
 from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
-from quercus.trees.precompile import prepare
 from support.processes import children
 from support.unbroken import (
     ASKED,
@@ -298,7 +297,6 @@ def show(outcome: Outcome) -> None:
 def main() -> None:
     """Torture for as many kills as the first argument says, and say what was reached."""
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    prepare()  # compiled once, kernels are loaded by every grower
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         outcome = Torture(Path(folder), seed=kills).run(kills, show)

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.checkout import FOLDERS, ROOT, copy_checkout
 
-SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "numba", "sklearn", "matplotlib", "pandas"}
+SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "sklearn", "matplotlib", "pandas"}
 SERVER_ONLY |= {
     "grpc_health",
     "grpc_reflection",

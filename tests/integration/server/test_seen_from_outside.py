@@ -4,7 +4,6 @@ import http.client
 import json
 import logging
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -24,7 +23,7 @@ from support.published import published_model
 from quercus import __version__
 from quercus.cli.common import accuracy_text
 from quercus.client import Client, InvalidArgument, Numeric
-from quercus.proto.v1 import instance_pb2, model_pb2, values_pb2
+from quercus.proto.v1 import instance_pb2, model_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
 from quercus.server.wire.errors import BadStart
@@ -308,58 +307,6 @@ def test_a_hanging_grower_is_reported_with_its_model(
         until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.SERVING)
         live.api.grown("wine", 21)
         assert (client.status().grower, client.status().grower_at) == ("running", "")
-
-
-@pytest.mark.slow
-def test_kernels_without_a_cache_are_compiled_and_reported(
-    start_child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "folder"))
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")  # no other place
-    child = start_child(tmp_path / "store.db")
-    with Client(child.api.address) as client:
-        until(lambda: client.status().grower == "compiling")
-        assert not client.status().is_healthy
-        assert client.status().grower_text.startswith(
-            "compiling the numerical kernels, only when this version first"
-        )
-    request = health_pb2.HealthCheckRequest(service=GROWER_HEALTH)
-    health = health_pb2_grpc.HealthStub(child.api.channel)
-    until(lambda: health.Check(request).status == health_pb2.HealthCheckResponse.NOT_SERVING)
-    assert health.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.SERVING
-    _, logged = child.finish(signal.SIGTERM)
-    assert "at every start again: no folder for them may be written, set NUMBA_CACHE_DIR to one" in logged
-    assert "once on this machine" not in logged
-
-
-@pytest.mark.slow  # it compiles for half a minute
-@pytest.mark.timeout(600)
-def test_trees_of_precise_labels_wait_for_few_kernels(
-    start_child: Callable[..., Any], tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernels = tmp_path / "kernels"
-    shutil.copytree(
-        os.environ["NUMBA_CACHE_DIR"], kernels
-    )  # all but the general search, whose compiling takes long
-    (note,) = kernels.rglob("all-compiled")
-    missing = [note, *kernels.rglob("*search*.nb?"), *kernels.rglob("*solve_counts*.nb?")]
-    assert len(missing) > 2
-    for file in missing:
-        file.unlink()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kernels))
-    child = start_child(tmp_path / "store.db")
-    child.api.create("m", alpha=0.9)
-    labels = values_pb2.Labels(sets=values_pb2.SetLabels(masks=[1, 2, 4, 1, 2, 7]))
-    rows = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
-    child.api.push(tools.batch("m", rows, ids=list("abcdef"), labels=labels))
-    with Client(child.api.address) as client:
-        until(lambda: client.status().kernels > 0)
-        until(lambda: child.api.get("m").sequence_grown >= 6, 500.0)
-        found = client.status()
-    assert 0 < found.kernels_ready < found.kernels  # the others are compiled meanwhile
-    _, logged = child.finish(signal.SIGTERM)
-    assert "trees of precise labels, can grow, after" in logged
 
 
 @pytest.mark.slow

@@ -73,9 +73,7 @@ class World:
     def left(self) -> int:
         return self.budget - self.count(QueryState.ANSWERED) - self.count(QueryState.LEASED)
 
-    def why_not(  # noqa: PLR0911 - one return a rule
-        self, lease: Lease, said: tuple[object, ...] | None
-    ) -> str | None:
+    def why_not(self, lease: Lease, said: tuple[object, ...] | None) -> str | None:
         """Reason against settling (`said` = label and reliability, () = refusal) or extending (None)."""
         query = self.queries[lease.number]
         if query.settled is not None:
@@ -362,7 +360,7 @@ def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:  # noqa: PLR0912 - one branch a step
+def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
     """Hypothesis prefers few kinds of step; here all come, often enough for the rare cases to meet."""
     Queries.template = template
     chance = random.Random(seed)  # noqa: S311

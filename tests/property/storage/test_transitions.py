@@ -100,7 +100,7 @@ def counts(event: object, lifecycle: QueryLifecycle) -> set[int]:
     return {0}
 
 
-def may(lifecycle: QueryLifecycle, event: object, now: float) -> bool:  # noqa: PLR0911 - a table
+def may(lifecycle: QueryLifecycle, event: object, now: float) -> bool:
     match event:
         case Take():
             return lifecycle.state is OPEN and lifecycle.not_before <= now

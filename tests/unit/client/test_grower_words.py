@@ -1,4 +1,4 @@
-"""The grower describes what it does: of a minute of compiling nobody should think that something is broken."""
+"""The grower describes what it does, in the status and in the log."""
 
 import logging
 from typing import Any
@@ -22,18 +22,6 @@ def status(uptime_s: int = 20, **grower: Any) -> Status:
 @pytest.mark.parametrize(
     ("grower", "words"),
     [
-        (
-            {"state": STATES.STATE_COMPILING, "kernels_ready": 4, "kernels": 12},
-            "only when this version first starts on a machine: 4 of 12 steps done, about 40 s more; trees wait for it",
-        ),
-        (
-            {"state": STATES.STATE_COMPILING, "kernels": 12},
-            "0 of 12 steps done, a minute or two in all; trees wait",
-        ),
-        (
-            {"state": STATES.STATE_RUNNING, "kernels_ready": 9, "kernels": 12},
-            "running, compiling the numerical kernels",
-        ),
         ({"state": STATES.STATE_RUNNING}, "running"),
         ({"state": STATES.STATE_SILENT, "at": "wine"}, "silent: it makes no progress, at model wine"),
         (
@@ -47,22 +35,9 @@ def test_what_the_grower_does(grower: dict[str, Any], words: str) -> None:
     assert words in status(**grower).grower_text
 
 
-def test_time_left_is_said_only_where_it_can_be_known() -> None:
-    compiling = {"state": STATES.STATE_COMPILING, "kernels": 12}
-    assert status(30, kernels_ready=3, **compiling).compiling_left_s == 90
-    assert status(30, kernels_ready=0, **compiling).compiling_left_s is None
-    assert status(3000, kernels_ready=3, restarts=1, **compiling).compiling_left_s is None
-    assert status(30, state=STATES.STATE_RUNNING).compiling_left_s is None
-
-
 @pytest.mark.parametrize(
     ("grower", "level", "words"),
     [
-        (
-            STATES(state=STATES.STATE_COMPILING, kernels_ready=1, kernels=12),
-            logging.INFO,
-            "compiles the numerical",
-        ),
         (STATES(state=STATES.STATE_SILENT, at="wine"), logging.WARNING, "makes no progress at model wine"),
         (STATES(state=STATES.STATE_RESTARTING), logging.WARNING, "ended, and is started again"),
         (STATES(state=STATES.STATE_RUNNING), logging.INFO, "the grower runs"),

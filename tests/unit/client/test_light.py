@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("scipy", "numba", "sqlalchemy", "pandas", "sklearn", "matplotlib")
+HEAVY = ("scipy", "quercus.kernels", "sqlalchemy", "pandas", "sklearn", "matplotlib")
 PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief.mass", "quercus.experiments")
 
 

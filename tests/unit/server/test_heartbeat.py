@@ -1,8 +1,6 @@
 """Heartbeats are written by who makes progress: what is begun, and once a second that nothing is to do."""
 
 import os
-import sys
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -47,16 +45,6 @@ def test_a_new_model_is_reported_at_once_and_repeats_once_a_second(
     assert reader.beats() == [Heartbeat()]
     beating.report_model("iris")
     assert reader.beats() == [Heartbeat("iris")]
-    beating.report_compiling(2, 11, trees=False)
-    beating.report_model("wine")
-    beating.report_compiling(3, 11, trees=True)
-    beating.report_compiling(0, 0, trees=True)
-    assert reader.beats() == [
-        Heartbeat("iris", True, 2, 11),
-        Heartbeat("wine", True, 2, 11),
-        Heartbeat("wine", False, 3, 11),
-        Heartbeat("wine"),
-    ]
 
 
 def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
@@ -64,30 +52,3 @@ def test_a_reader_that_does_not_read_delays_nothing(reader: Reader) -> None:
     for number in range(20_000):  # more than a pipe holds
         beating.report_model(f"model-{number}")
     assert reader.beats()[0] == Heartbeat("model-0")
-
-
-def test_two_threads_do_not_undo_each_others_heartbeats() -> None:
-    """The kernels are compiled beside the loop: its next line must not say again that they are not."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    sink = os.open(os.devnull, os.O_WRONLY)
-    try:
-        beating = HeartbeatWriter(sink)
-        for _ in range(200):
-            beating.report_compiling(1, 2, trees=False)
-            begun = threading.Barrier(2)
-
-            def end(begun: threading.Barrier = begun) -> None:
-                begun.wait()
-                beating.report_compiling(0, 0, trees=True)
-
-            other = threading.Thread(target=end)
-            other.start()
-            begun.wait()
-            for number in range(20):
-                beating.report_model(f"model {number}")
-            other.join()
-            assert not beating._last.compiling
-    finally:
-        sys.setswitchinterval(interval)
-        os.close(sink)

@@ -195,7 +195,7 @@ def read_after(path: Path, content: bytes) -> tuple[dict, dict]:  # type: ignore
 
 
 def test_columns_that_were_read_may_be_written_to_and_the_file_stays(tmp_path: Path) -> None:
-    """Arrays that nobody may write to are of another type to Numba: kernels would be compiled anew after a restart."""
+    """The kernels write into them, and the file is the last that was saved."""
     write_columns(path := tmp_path / "a.growth", {}, {"rows": np.arange(3)})
     _, columns = read_columns(path)
     columns["rows"][0] = 7

@@ -26,7 +26,7 @@ class TransientBounds:
         ``(m, C)``.
     """
 
-    def __init__(  # noqa: PLR0917 - columns that go together
+    def __init__(
         self,
         solver: IntervalSolver,
         estimator: IntervalSolver,

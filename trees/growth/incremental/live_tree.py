@@ -36,7 +36,7 @@ class LiveTree:
         Cuts in force of each attribute, as many as `cuts` says at most.
     """
 
-    def __init__(  # noqa: PLR0917 - each has its name at every call
+    def __init__(
         self,
         arities: tuple[int, ...],
         classes: int,

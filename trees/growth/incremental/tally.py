@@ -101,7 +101,7 @@ class ContourCounts:
             new[:known] = old
             setattr(self, name, new)
 
-    def add_rows(  # noqa: PLR0917 - columns that go together
+    def add_rows(
         self, rows: Ids, was: Ids, start: Ints, nodes: Ids, blocks: Ids, parent: Ids, split: Ids
     ) -> None:
         """Count rows into blocks.
