@@ -35,18 +35,19 @@ def compiler_on_path() -> str | None:
     return None
 
 
-def _compiler_package() -> list[str]:
+def missing_compiler() -> list[str]:
+    """Return the package that brings a compiler, where the machine has none."""
     return [] if sys.platform == "win32" or compiler_on_path() else ["ziglang>=0.15"]
 
 
 def get_requires_for_build_wheel(config_settings=None):  # type: ignore[no-untyped-def]
     """Return what a build needs: a compiler too (400 MB), where the machine has none."""
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler_package()]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *missing_compiler()]
 
 
 def get_requires_for_build_editable(config_settings=None):  # type: ignore[no-untyped-def]
     """Return the same for an editable installation."""
-    return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler_package()]
+    return [*build_meta.get_requires_for_build_editable(config_settings), *missing_compiler()]
 
 
 def kernels() -> Extension:
@@ -90,6 +91,7 @@ class BuildKernels(build_ext):
             ext.extra_compile_args = FLAGS
             self._take_compiler()
         self._compile_in_parallel()
+        self.force = True  # the hash says that it is stale, where times of files would not
         super().build_extension(ext)
 
     def _need_headers(self) -> None:
