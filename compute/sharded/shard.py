@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput
-from quercus.compute.sharded import kernels
+from quercus.kernels.growth import add_counts, count_shard, divide_rows
 from quercus.specification.model import Specification
 from quercus.trees.growth.incremental.arrays import Bools, Codes, Floats, Ids, Ints
 from quercus.trees.growth.incremental.evidence import RowEvidence
@@ -103,11 +103,9 @@ class NodeDecider(GrowingTree):
         return self._predict_nodes(nodes, cells)
 
     def decide(self, depth: int, counted: Any) -> DecidedNodes:
-        """Decide nodes of a depth; `counted` is a book of their cells, see `kernels.add_counts`."""
-        group, cell, rows, first, contours, counts, used = counted
-        n, entries = used.tolist()
-        group, cell, rows = group[:n], cell[:n], rows[:n]
-        cells = Cells(first[: n + 1].copy(), contours[:entries], counts[:entries])
+        """Decide nodes of a depth; `counted` is a book of their cells, see `quercus.kernels.growth.add_counts`."""
+        group, cell, rows, contents = counted
+        cells = Cells(*contents)
         count = int(group[-1]) + 1
         columns = self.nodes = NodeColumns(self.layout.splits, self._table.contours.shape[1])
         none = np.full(count, NONE, np.int32)
@@ -223,7 +221,7 @@ class Shard:
         """Divide the rows of the last level, count those of the next; return the counts for each shard to decide."""
         layout, splits = self._layout, self._layout.splits
         if level.split.size:
-            first, stop = kernels.divide_rows(
+            first, stop = divide_rows(
                 self._codes,
                 self._ids,
                 self._begin,
@@ -235,7 +233,7 @@ class Shard:
             at = first[level.parent] + level.code
             begin = np.where(level.code > 0, stop[at - 1], self._begin[level.parent])
             self._begin, self._end = begin, stop[at]
-        first, *entries = kernels.count_shard(
+        first, *entries = count_shard(
             self._codes,
             self._ids,
             self._begin,
@@ -282,10 +280,9 @@ class Shard:
             slot, contour, count = (
                 np.concatenate([each[i] for each in cut]).astype(np.int32) for i in (1, 2, 3)
             )
-            rooms = (high - low) * layout.cell_count, int(room[low:high].sum())
-            book = kernels.add_counts(
+            book = add_counts(
                 high - low, first, slot, contour, count, free[low:high], *layout.attribute_columns,
-                layout.slot_count, rooms, self._column,
+                layout.slot_count, self._column,
             )  # fmt: skip
             decided.append(self._decider.decide(depth, book))
         return decided

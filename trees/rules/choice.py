@@ -19,12 +19,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.kernels.growth import compare_splits, keep_one_cut
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
-from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.rules.earned import earned_splits
 from quercus.trees.rules.gain import split_information
-from quercus.trees.rules.ties import TIE
-from quercus.trees.tree.splits import BELOW, NO_SPLIT
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -130,7 +128,7 @@ def choose_splits(
         (m,) level of the test by which splits are earned; None: none has to be. If some candidates are earned, only
         these are compared; if none is, all are, and "do not split" is one more rival.
     """
-    size: Floats = rows.astype(np.float64)
+    size: Floats = rows.astype(np.float64, order="C")
     populated = rows > 0
     own = np.zeros(size.shape, bool)
     own[:, 0] = True
@@ -146,13 +144,11 @@ def choose_splits(
     if frugal:
         entropies.solve(own)
         entropies.enclose(_cells_of(cells, contested) & populated)
-        _, _, _, contested = _compare_splits(
-            cells.first, size, information, entropies.read_ends(own), candidates
-        )
+        _, _, _, contested = _compare_splits(cells, size, information, entropies.read_ends(own), candidates)
     exact = own | (_cells_of(cells, contested) & populated)
     entropies.solve(exact)
     return Choices(
-        *_compare_splits(cells.first, size, information, entropies.read_ends(exact), candidates), justified
+        *_compare_splits(cells, size, information, entropies.read_ends(exact), candidates), justified
     )
 
 
@@ -168,7 +164,7 @@ def _candidate_splits(
     several = np.add.reduceat(candidates, cells.bounds[:-1], axis=1, dtype=np.int64) > 1
     cuts = candidates & np.repeat(several, cells.split_counts, axis=1)
     entropy = entropies.estimate(_cells_of(cells, cuts) & populated)
-    _keep_one_cut(cells.first, cells.bounds, size, entropy, candidates)
+    keep_one_cut(cells.first, cells.bounds, size, entropy, candidates)
     return candidates, tried
 
 
@@ -179,95 +175,10 @@ def _cells_of(cells: SplitCells, splits: Bools) -> Bools:
     return marked
 
 
-@compiled
-def _keep_one_cut(first: Ints, bounds: Ints, size: Floats, entropy: Floats, standing: Bools) -> None:
-    """Leave in `standing` one split of each attribute: the cut that `quercus.trees.rules.gain.best_splits` chooses.
-
-    Parameters
-    ----------
-    first, bounds : see `SplitCells`
-    size, entropy : (m, C) rows in each cell, and its entropy at level 1
-    standing : (m, T) populated splits; changed
-    """
-    left = np.empty(first.shape[0])  # of the entropy below a cut
-    for g in range(size.shape[0]):
-        for k in range(bounds.shape[0] - 1):
-            begin, end = bounds[k], bounds[k + 1]
-            several = 0
-            for t in range(begin, end):
-                several += standing[g, t]
-            if several <= 1:  # entropies are known of cuts that are compared
-                continue
-            least = np.inf
-            for t in range(begin, end):
-                if standing[g, t]:
-                    left[t] = 0.0
-                    for cell in range(first[t], first[t + 1] if t + 1 < first.shape[0] else size.shape[1]):
-                        left[t] += size[g, cell] / size[g, 0] * entropy[g, cell]
-                    least = min(least, left[t])
-            lowest, highest = -1.0, -1.0  # rows below the first and the last of the tied cuts
-            for t in range(begin, end):
-                if standing[g, t] and left[t] <= least + TIE:
-                    highest = size[g, first[t] + BELOW]
-                    lowest = highest if lowest < 0.0 else lowest
-            middle = (lowest + highest) / 2
-            nearest = np.inf
-            for t in range(begin, end):
-                if standing[g, t] and left[t] <= least + TIE:
-                    nearest = min(nearest, abs(size[g, first[t] + BELOW] - middle))
-            found = False
-            for t in range(begin, end):
-                tied = standing[g, t] and left[t] <= least + TIE
-                standing[g, t] = (
-                    tied and not found and abs(size[g, first[t] + BELOW] - middle) <= nearest + TIE
-                )
-                found = found or standing[g, t]
-
-
-@compiled
 def _compare_splits(
-    first: Ints, size: Floats, information: Floats, ends: tuple[Floats, Floats], candidates: Bools
+    cells: SplitCells, size: Floats, information: Floats, ends: tuple[Floats, Floats], candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
-    """Return the fields of `Choices` but the last (theory §3.1, §3.2).
-
-    The gain ratio of a split lies in ``[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]`` with ``S`` its
-    split information. A split is dominated if its upper end lies below the lower end of another by more than the doubt
-    of both. Among the remaining rivals the one with the largest mid-value is chosen, the first of ties.
-
-    Parameters
-    ----------
-    first : see `SplitCells`
-    information : (m, T) split information of each split
-    size : (m, C) rows in each cell
-    ends : (m, C) lower and upper end of its entropy, in bits; 0 where there is no row
-    candidates : (m, T) splits that are compared
-    """
-    lower, upper = ends
-    shape = size.shape[0], first.shape[0]
-    split = np.full(shape[0], NO_SPLIT)
-    least, most = np.full(shape, np.nan), np.full(shape, np.nan)
-    rivals = np.zeros(shape, np.bool_)
-    for g in range(shape[0]):
-        highest = -np.inf  # of the lower ends, less their doubt
-        for t in range(first.shape[0]):
-            if not candidates[g, t]:
-                continue
-            end = first[t + 1] if t + 1 < first.shape[0] else size.shape[1]
-            low, high = 0.0, 0.0
-            for cell in range(first[t], end):
-                if size[g, cell] > 0:
-                    share = size[g, cell] / size[g, 0]
-                    low += share * lower[g, cell]
-                    high += share * upper[g, cell]
-            least[g, t] = (lower[g, 0] - high) / information[g, t]
-            most[g, t] = (upper[g, 0] - low) / information[g, t]
-            highest = max(highest, least[g, t] - TIE / min(information[g, t], 1.0))
-        best = -np.inf
-        for t in range(first.shape[0]):
-            if highest <= most[g, t] + TIE / min(information[g, t], 1.0):  # not so of NaN
-                rivals[g, t] = True
-                best = max(best, (least[g, t] + most[g, t]) / 2)
-        for t in range(first.shape[0] - 1, -1, -1):
-            if rivals[g, t] and (least[g, t] + most[g, t]) / 2 >= best - TIE:
-                split[g] = t
-    return split, least, most, rivals
+    """Return the fields of `Choices` but the last (theory §3.1, §3.2)."""
+    rivals = np.zeros(candidates.shape, bool)
+    split, lower, upper = compare_splits(cells.first, size, information, *ends, candidates, rivals)
+    return split, lower, upper, rivals

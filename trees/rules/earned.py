@@ -11,17 +11,12 @@ The deviance is a lower bound, proven up to rounding: it uses the reached likeli
 of the node's (`quercus.trees.likelihood.maxima`).
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.kernels.growth import test_splits
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
-from quercus.trees.likelihood.solver.compiled import borrowing
-from quercus.trees.rules.ties import TIE
-
-Masks = NDArray[np.uint64]
 
 
 def earned_splits(
@@ -49,7 +44,7 @@ def earned_splits(
         maxima.weight[:, :1] - 1, 1
     )  # ways to divide the informative rows by cuts of one attribute
     share = level / np.maximum(np.minimum(tried, most).sum(axis=1), 1)
-    _test_splits(first, size, maxima.reached, maxima.bound, maxima.classes, candidates, share, earned)
+    test_splits(first, size, maxima.reached, maxima.bound, maxima.classes, candidates, share, earned)
     return earned
 
 
@@ -63,62 +58,3 @@ def level_at(significance: float, depth: NDArray[np.integer]) -> Floats:
     """
     level: Floats = np.ldexp(significance, -depth)
     return level
-
-
-@borrowing
-def _test_splits(
-    first: Ints,
-    size: Floats,
-    reached: Floats,
-    bound: Floats,
-    classes: Masks,
-    candidates: Bools,
-    share: Floats,
-    earned: Bools,
-) -> None:
-    for g in range(size.shape[0]):
-        for t in range(first.shape[0]):
-            if not candidates[g, t]:
-                continue
-            end = first[t + 1] if t + 1 < first.shape[0] else size.shape[1]
-            gain, branches, occurring = -bound[g, 0], 0, classes[g, 0]
-            for cell in range(first[t], end):
-                if size[g, cell] > 0 and classes[g, cell] > 0:
-                    gain += reached[g, cell]
-                    branches += 1
-                    occurring |= classes[g, cell]
-            freedom = (branches - 1) * (_count_bits(occurring) - 1)
-            earned[g, t] = freedom > 0 and gain > TIE and chi_square_tail(2 * gain, freedom) < share[g]
-
-
-@borrowing
-def _count_bits(mask: int) -> int:
-    count, left = 0, np.uint64(mask)
-    while left > 0:
-        left &= left - np.uint64(1)
-        count += 1
-    return count
-
-
-@borrowing
-def chi_square_tail(value: float, freedom: int) -> float:
-    """Return the probability that chi-square with a whole number of degrees of freedom, 1 or more, exceeds a value.
-
-    A finite sum of positive terms suffices; SciPy would cost a grower 11 MB.
-
-    Examples
-    --------
-    >>> round(chi_square_tail(3.841459, 1), 6), round(chi_square_tail(5.991465, 2), 6)
-    (0.05, 0.05)
-    """
-    half = value / 2
-    if half <= 0.0:
-        return 1.0
-    power = freedom % 2 / 2  # terms are exp(-half) half^power / Γ(power + 1), in logarithms: large ones fit
-    total = math.erfc(math.sqrt(half)) if power > 0.0 else 0.0
-    term = power * math.log(half) - half - math.lgamma(power + 1)
-    for _ in range(freedom // 2):
-        total += math.exp(term)
-        power += 1.0
-        term += math.log(half / power)
-    return min(total, 1.0)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-TIE = 1e-9  # two numbers this near to each other are equal; bits: twice what an end of an entropy may be off
+from quercus.kernels import growth
+
+TIE = growth.TIE  # two numbers this near are equal; bits: twice what an end of an entropy may be off
 
 Interval = tuple[float, float]
 

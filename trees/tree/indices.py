@@ -1,3 +1,7 @@
 """Indices of rows, nodes, contours, attributes and classes in arrays."""
 
-NONE = -1  # in place of an index
+from typing import Final
+
+from quercus.kernels import growth
+
+NONE: Final = growth.NONE  # in place of an index

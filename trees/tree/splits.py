@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
+from quercus.kernels import growth
 
-BELOW, ABOVE, NO_NUMBER = (
-    0,
-    1,
-    2,
-)  # branches of a split of numbers: below a threshold, at or above it, missing
+# branches of a split of numbers: below a threshold, at or above it, missing
+BELOW, ABOVE, NO_NUMBER = growth.BELOW, growth.ABOVE, growth.NO_NUMBER
 BY_CODE = -1  # in place of a cut
-NO_SPLIT = -1  # in place of a split's number
+NO_SPLIT = growth.NO_SPLIT  # in place of a split's number
 
 
 @dataclass(frozen=True)

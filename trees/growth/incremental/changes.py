@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quercus.kernels.growth import sum_groups
 from quercus.trees.growth.incremental.arrays import Bools, Deltas, Ids, Ints
-from quercus.trees.likelihood.solver.compiled import compiled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,8 @@ class RowChanges:
 
         The last marks the nodes in which the contour of an earlier row changed; (g,) each.
         """
-        return _summed_groups(self.was, self.opened, self.start)
+        arriving, opening = sum_groups(self.was, self.opened, self.start)
+        return arriving, opening, arriving < np.diff(self.start)
 
     @property
     def first_new(self) -> Ids:
@@ -48,17 +49,3 @@ class RowChanges:
         mask = np.repeat(chosen, sizes)
         start = np.concatenate([[0], np.cumsum(sizes[chosen])])
         return RowChanges(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
-
-
-@compiled
-def _summed_groups(was: Ids, opened: Deltas, start: Ints) -> tuple[Ids, Ids, Bools]:
-    """See `RowChanges.totals_by_node`."""
-    groups = start.shape[0] - 1
-    arriving, opening = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
-    altered = np.zeros(groups, np.bool_)
-    for g in range(groups):
-        for i in range(start[g], start[g + 1]):
-            arriving[g] += was[i] < 0
-            opening[g] += opened[i]
-        altered[g] = arriving[g] < start[g + 1] - start[g]
-    return arriving, opening, altered

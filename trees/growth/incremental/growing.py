@@ -18,8 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quercus.kernels.growth import (
+    link_rows,
+    list_rows,
+    merge_changes,
+    relist_rows,
+    send_changes,
+)
 from quercus.specification.parameters import PREDICTION_LEVEL
-from quercus.trees.growth.incremental import routing
 from quercus.trees.growth.incremental.arrays import Bools, Deltas, Floats, Ids, Ints
 from quercus.trees.growth.incremental.changes import RowChanges
 from quercus.trees.growth.incremental.evidence import RowEvidence
@@ -218,7 +224,7 @@ class GrowingTree:
                     self._shelves.clear_shelves(turned[i : i + 1])
             if attribute >= 0:
                 known[i] = self._shelves.restore_subtree(node, attribute) or 0
-        unknown = routing.relist_rows(
+        unknown = relist_rows(
             self._evidence.codes, *self.layout.split_columns, *listed, turned, known,
             nodes.attribute, nodes.kids, nodes.kid, nodes.first, self._evidence.leaf_links,
         )  # fmt: skip
@@ -228,7 +234,7 @@ class GrowingTree:
         """Return the rows in the lists of leaves, and the owner of each one's leaf."""
         nodes = self.nodes
         most = int(nodes.count[leaves].sum())
-        return routing.list_rows(leaves, owner, nodes.first, self._evidence.leaf_links, most)
+        return list_rows(leaves, owner, nodes.first, self._evidence.leaf_links, most)
 
     def _let_go(self, nodes: Ids) -> None:
         """Give nodes back, with their counts and shelves."""
@@ -246,7 +252,7 @@ class GrowingTree:
         """
         group = np.flatnonzero(chosen).astype(np.int32)[whose]
         evidence = self._evidence
-        start, rows, was, opened = routing.merge_changes(
+        start, rows, was, opened = merge_changes(
             changes.rows, changes.was, changes.opened, changes.start, chosen, rows, group,
             evidence.ids, evidence.askable, self._table.precise,
         )  # fmt: skip
@@ -348,8 +354,8 @@ class GrowingTree:
         nodes.split_leaves(changes.nodes[anew], split[anew])
         codes, after = self._evidence.codes, self._evidence.leaf_links
         rows, was, start, at = changes.rows, changes.was, changes.start, changes.nodes
-        routing.link_rows(rows, was, start, at, split, nodes.first, after)
-        place, group, sent = routing.send_changes(
+        link_rows(rows, was, start, at, split, nodes.first, after)
+        place, group, sent = send_changes(
             codes,
             *self.layout.split_columns,
             nodes.width,

@@ -97,7 +97,7 @@ class Layout:
         return np.where(self.splits.cut < 0, self.splits.attribute, -1)
 
     def entry_limits(self, rows: Ints) -> Ints:
-        """Return the most entries that nodes with `rows` (m,) rows can have, see `splitting.count_cells`."""
+        """Return the most entries that nodes with `rows` (m,) rows can have, see `tally.ContourCounts.count_cells`."""
         cuts = cut_counts(self.splits)
         of_cuts = np.minimum(rows * np.count_nonzero(cuts), cuts.sum())
         entries: Ints = rows * (1 + np.count_nonzero(cuts == 0) + of_cuts) + self.cell_count

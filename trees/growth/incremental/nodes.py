@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from quercus.kernels.growth import preorder
 from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.free_list import FreeNumbers
-from quercus.trees.likelihood.solver.compiled import compiled
 from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import Splits
@@ -219,23 +219,3 @@ class NodeColumns:
     def preorder(self, root: int) -> tuple[Ids, Ints]:
         """Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent."""
         return preorder(root, self.attribute, self.width, self.kids, self.kid)
-
-
-@compiled
-def preorder(root: int, split: Ids, width: Ints, kids: Ints, kid: Ids) -> tuple[Ids, Ints]:
-    """See `NodeColumns.preorder`."""
-    order, above = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
-    waiting, parents = np.empty(split.shape[0], np.int32), np.empty(split.shape[0], np.int64)
-    waiting[0], parents[0] = root, NONE
-    count, left = 0, 1
-    while left > 0:
-        left -= 1
-        node = waiting[left]
-        order[count], above[count] = node, parents[left]
-        if split[node] >= 0:
-            for place in range(kids[node] + width[split[node]] - 1, kids[node] - 1, -1):
-                if kid[place] >= 0:
-                    waiting[left], parents[left] = kid[place], count
-                    left += 1
-        count += 1
-    return order[:count].copy(), above[:count].copy()

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.growth.incremental import counting
+from quercus.kernels.growth import copy_blocks
 from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.growing import GrowingTree
 from quercus.trees.growth.incremental.layout import Layout
@@ -101,23 +101,23 @@ def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
     at, length = _block_places(used, tally.layout.slot_count)
     pool = np.zeros(length, np.int32)
     stored = tally._pool, tally._at[blocks], tally._width[blocks]
-    counting.copy_blocks(*stored, pool, at, used, used, tally.layout.slot_count)
+    copy_blocks(*stored, pool, at, used, used, tally.layout.slot_count)
     return used, pool
 
 
 def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
     """Return new blocks with the contents from `_packed_blocks`."""
-    used, pool, slots = (
-        np.array(used),
-        np.array(pool),
-        tally.layout.slot_count,
-    )  # aligned, as kernels know arrays
+    used, pool = (
+        np.array(used, np.int32),
+        np.array(pool, np.int32),
+    )  # in memory of their own, as kernels know arrays
+    slots = tally.layout.slot_count
     blocks = tally.open_blocks(used.size)
     at, _ = _block_places(used, slots)
     tally._widen_blocks(blocks, used)
     tally._used[blocks] = used
     stored = tally._pool, tally._at[blocks], tally._width[blocks]
-    counting.copy_blocks(pool, at, used, *stored, used, slots)
+    copy_blocks(pool, at, used, *stored, used, slots)
     some = used > 0
     if some.any():
         starts = at[some, np.newaxis] + used[some, np.newaxis] * np.arange(slots + 1)

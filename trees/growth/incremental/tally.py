@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from quercus.trees.growth.incremental import counting, splitting
+from quercus.kernels.growth import (
+    FIRST_WIDTH,
+    cell_sizes,
+    copy_blocks,
+    count_cells,
+    count_nodes,
+    count_rows,
+    gather_cells,
+    new_columns,
+)
 from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.free_list import FreeNumbers
@@ -117,9 +126,9 @@ class ContourCounts:
         """
         column, codes, ids = self._scratch_column(), self._evidence.codes, self._evidence.ids
         stored = self._pool, self._at, self._width, self._used
-        fresh = counting.new_columns(ids, rows, start, blocks, *stored, self._table.size, column)
+        fresh = new_columns(ids, rows, start, blocks, *stored, self._table.size, column)
         self._widen_blocks(blocks, self._used[blocks] + fresh)
-        counting.count_rows(
+        count_rows(
             codes, self.layout.first_slots, ids, rows, was, start, nodes, parent, split,
             self.layout.spent_attributes, blocks, self._pool, self._at, self._width, self._used, column,
             self.dirty, self.size,
@@ -127,7 +136,7 @@ class ContourCounts:
 
     def count_nodes(self, rows: Ids, start: Ints) -> Cells:
         """Count the rows of nodes, node by node, without keeping the counts: their own cells."""
-        return in_order(*counting.count_nodes(self._evidence.ids, rows, start, self._scratch_column()))
+        return in_order(*count_nodes(self._evidence.ids, rows, start, self._scratch_column()))
 
     def count_cells(
         self, rows: Ids, start: Ints, nodes: Ids, parent: Ids, split: Ids
@@ -137,7 +146,7 @@ class ContourCounts:
         `parent` and `split` are those of all nodes: attributes that are spent above are not counted.
         """
         codes, ids, layout = self._evidence.codes, self._evidence.ids, self.layout
-        group, cell, size, first, contours, counts, used = splitting.count_cells(
+        group, cell, size, contents = count_cells(
             codes,
             *layout.attribute_columns,
             layout.slot_count,
@@ -150,16 +159,13 @@ class ContourCounts:
             layout.spent_attributes,
             self._scratch_column(),
         )
-        n, entries = used.tolist()
-        return group[:n], cell[:n], size[:n], in_order(first[: n + 1], contours[:entries], counts[:entries])
+        return group, cell, size, in_order(*contents)
 
     def cells_of(self, blocks: Ids, cells: Ids) -> Cells:
         """Return cells of blocks, in sparse form."""
         offsets, _, cuts, _ = self.layout.attribute_columns
         stored = self._pool, self._at, self._width, self._used
-        return Cells(
-            *splitting.gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.cell_sources)
-        )
+        return Cells(*gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.cell_sources))
 
     def contours_used(self, blocks: Ids) -> Ids:
         """Return how many contours occur in blocks, which bounds the entries of their cells: (m,)."""
@@ -172,7 +178,7 @@ class ContourCounts:
             return size, changed
         shape = blocks.size, self.layout.cell_count
         to, touched = np.zeros(shape, np.int32), np.zeros(shape, bool)
-        splitting.cell_sizes(size, changed, *self.layout.attribute_columns, to, touched)
+        cell_sizes(size, changed, *self.layout.attribute_columns, to, touched)
         return to, touched
 
     def _scratch_column(self) -> Ids:
@@ -186,13 +192,11 @@ class ContourCounts:
         if not narrow.any():
             return
         moved, old_width = blocks[narrow], self._width[blocks[narrow]]
-        new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), counting.FIRST_WIDTH).astype(
-            np.int32
-        )
+        new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), FIRST_WIDTH).astype(np.int32)
         lengths = new_width.astype(np.int64) * (1 + self.layout.slot_count)
         self._reserve_pool(int(lengths.sum()))
         new_at = self._top + np.cumsum(lengths) - lengths
-        counting.copy_blocks(
+        copy_blocks(
             self._pool,
             self._at[moved],
             old_width,
@@ -213,7 +217,7 @@ class ContourCounts:
         needed = int(lengths.sum()) + length
         pool = np.zeros(max(self._pool.size, needed + needed // 2), np.int32)
         at = np.cumsum(lengths) - lengths
-        counting.copy_blocks(
+        copy_blocks(
             self._pool, self._at[live], self._width[live], pool, at, self._width[live], self._used[live],
             self.layout.slot_count,
         )  # fmt: skip

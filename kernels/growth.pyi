@@ -1,0 +1,136 @@
+"""Counts, cells and splits of growing trees."""
+
+from typing import overload
+
+import numpy
+import numpy.typing
+
+
+NONE: int = -1
+
+NO_SPLIT: int = -1
+
+BELOW: int = 0
+
+ABOVE: int = 1
+
+NO_NUMBER: int = 2
+
+TIE: float = 1e-09
+
+FIRST_WIDTH: int = 4
+
+@overload
+def send_changes(codes: numpy.typing.NDArray[numpy.int8], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], branches: numpy.typing.NDArray[numpy.int64], rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDArray[numpy.int8], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], kids: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int8]]]: ...
+
+@overload
+def send_changes(codes: numpy.typing.NDArray[numpy.int16], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], branches: numpy.typing.NDArray[numpy.int64], rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDArray[numpy.int8], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], kids: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int8]]]:
+    """
+    Send the changes of split nodes to their children: place and parent of each child, and the changes.
+    """
+
+@overload
+def relist_rows(codes: numpy.typing.NDArray[numpy.int8], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], rows: numpy.typing.NDArray[numpy.int32], whose: numpy.typing.NDArray[numpy.int32], roots: numpy.typing.NDArray[numpy.int32], known: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], kids: numpy.typing.NDArray[numpy.int64], kid: numpy.typing.NDArray[numpy.int32], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]: ...
+
+@overload
+def relist_rows(codes: numpy.typing.NDArray[numpy.int16], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], rows: numpy.typing.NDArray[numpy.int32], whose: numpy.typing.NDArray[numpy.int32], roots: numpy.typing.NDArray[numpy.int32], known: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], kids: numpy.typing.NDArray[numpy.int64], kid: numpy.typing.NDArray[numpy.int32], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
+    """
+    Send the rows that subtrees know to the lists of their leaves; return the others.
+    """
+
+@overload
+def count_rows(codes: numpy.typing.NDArray[numpy.int8], offsets: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], blocks: numpy.typing.NDArray[numpy.int32], pool: numpy.typing.NDArray[numpy.int32], at: numpy.typing.NDArray[numpy.int64], width: numpy.typing.NDArray[numpy.int32], used: numpy.typing.NDArray[numpy.int32], column: numpy.typing.NDArray[numpy.int32], dirty: numpy.typing.NDArray[numpy.bool_], size: numpy.typing.NDArray[numpy.int32]) -> None: ...
+
+@overload
+def count_rows(codes: numpy.typing.NDArray[numpy.int16], offsets: numpy.typing.NDArray[numpy.int64], ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], blocks: numpy.typing.NDArray[numpy.int32], pool: numpy.typing.NDArray[numpy.int32], at: numpy.typing.NDArray[numpy.int64], width: numpy.typing.NDArray[numpy.int32], used: numpy.typing.NDArray[numpy.int32], column: numpy.typing.NDArray[numpy.int32], dirty: numpy.typing.NDArray[numpy.bool_], size: numpy.typing.NDArray[numpy.int32]) -> None:
+    """
+    Count rows in the blocks of their nodes, and remove their earlier counts.
+    """
+
+@overload
+def count_cells(codes: numpy.typing.NDArray[numpy.int8], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], slots: int, ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]]: ...
+
+@overload
+def count_cells(codes: numpy.typing.NDArray[numpy.int16], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], slots: int, ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]]:
+    """
+    Count the rows of nodes: node, number and size of each populated cell, and the cells in sparse form.
+    """
+
+@overload
+def count_shard(codes: numpy.typing.NDArray[numpy.int8], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]: ...
+
+@overload
+def count_shard(codes: numpy.typing.NDArray[numpy.int16], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
+    """
+    Count the rows of nodes by slot and contour: start of each node's entries; slot, contour and count of each entry.
+    """
+
+@overload
+def divide_rows(codes: numpy.typing.NDArray[numpy.int8], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], split: numpy.typing.NDArray[numpy.int32], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], branches: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]: ...
+
+@overload
+def divide_rows(codes: numpy.typing.NDArray[numpy.int16], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], split: numpy.typing.NDArray[numpy.int32], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], branches: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Put the rows of each split node in order of branch; return where each node's branches begin, and where each branch ends.
+    """
+
+def merge_changes(rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDArray[numpy.int8], start: numpy.typing.NDArray[numpy.int64], chosen: numpy.typing.NDArray[numpy.bool_], more: numpy.typing.NDArray[numpy.int32], group: numpy.typing.NDArray[numpy.int32], ids: numpy.typing.NDArray[numpy.int32], askable: numpy.typing.NDArray[numpy.bool_], precise: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int8]]:
+    """
+    Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.
+    """
+
+def link_rows(rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32]) -> None:
+    """Insert the rows that arrived at a leaf at the front of its list."""
+
+def list_rows(leaves: numpy.typing.NDArray[numpy.int32], owner: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32], most: int) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
+    """
+    Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.
+    """
+
+def new_columns(ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], blocks: numpy.typing.NDArray[numpy.int32], pool: numpy.typing.NDArray[numpy.int32], at: numpy.typing.NDArray[numpy.int64], width: numpy.typing.NDArray[numpy.int32], used: numpy.typing.NDArray[numpy.int32], contours: int, column: numpy.typing.NDArray[numpy.int32]) -> numpy.typing.NDArray[numpy.int32]:
+    """Return the most columns that each group of rows may add to its block."""
+
+def copy_blocks(pool: numpy.typing.NDArray[numpy.int32], old: numpy.typing.NDArray[numpy.int64], old_width: numpy.typing.NDArray[numpy.int32], to: numpy.typing.NDArray[numpy.int32], fresh: numpy.typing.NDArray[numpy.int64], new_width: numpy.typing.NDArray[numpy.int32], used: numpy.typing.NDArray[numpy.int32], slots: int) -> None:
+    """Copy blocks within or between pools, each with its own widths."""
+
+def count_nodes(ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
+    """Return the contours of rows, group by group, in sparse form."""
+
+def cell_sizes(size: numpy.typing.NDArray[numpy.int32], dirty: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], to: numpy.typing.NDArray[numpy.int32], changed: numpy.typing.NDArray[numpy.bool_]) -> None:
+    """Find the sizes of cells, and which changed, from those of slots."""
+
+def gather_cells(blocks: numpy.typing.NDArray[numpy.int32], cells: numpy.typing.NDArray[numpy.int32], pool: numpy.typing.NDArray[numpy.int32], at: numpy.typing.NDArray[numpy.int64], width: numpy.typing.NDArray[numpy.int32], used: numpy.typing.NDArray[numpy.int32], offsets: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], slot: numpy.typing.NDArray[numpy.int64], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], branch: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
+    """Return cells of blocks in sparse form, their contours ascending."""
+
+def preorder(root: int, split: numpy.typing.NDArray[numpy.int32], width: numpy.typing.NDArray[numpy.int64], kids: numpy.typing.NDArray[numpy.int64], kid: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the nodes of a tree in pre-order, and the index of each one's parent.
+    """
+
+def sum_groups(was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDArray[numpy.int8], start: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
+    """
+    Return of each group the number of new rows, and the change in those to ask about.
+    """
+
+def add_counts(nodes: int, first: numpy.typing.NDArray[numpy.int64], slot_of: numpy.typing.NDArray[numpy.int32], contour_of: numpy.typing.NDArray[numpy.int32], count_of: numpy.typing.NDArray[numpy.int32], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first_cell: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]]:
+    """
+    Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns them.
+    """
+
+def keep_one_cut(first: numpy.typing.NDArray[numpy.int64], bounds: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], entropy: numpy.typing.NDArray[numpy.float64], standing: numpy.typing.NDArray[numpy.bool_]) -> None:
+    """
+    Leave in `standing` one split of each attribute: the cut of largest gain, the middle one of ties.
+    """
+
+def compare_splits(first: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], information: numpy.typing.NDArray[numpy.float64], lower: numpy.typing.NDArray[numpy.float64], upper: numpy.typing.NDArray[numpy.float64], candidates: numpy.typing.NDArray[numpy.bool_], rivals: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    """
+    Return the best split of each node and the ends of the gain ratios; mark the rivals.
+    """
+
+def test_splits(first: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], reached: numpy.typing.NDArray[numpy.float64], bound: numpy.typing.NDArray[numpy.float64], classes: numpy.typing.NDArray[numpy.uint64], candidates: numpy.typing.NDArray[numpy.bool_], share: numpy.typing.NDArray[numpy.float64], earned: numpy.typing.NDArray[numpy.bool_]) -> None:
+    """Mark the candidates that are earned."""
+
+def chi_square_tail(value: float, freedom: int) -> float:
+    """
+    Return the probability that chi-square with a whole number of degrees of freedom exceeds a value.
+    """
