@@ -5,13 +5,9 @@ from pathlib import Path
 from types import ModuleType
 
 import numba
-import numpy as np
 import pytest
 
 from quercus.trees import precompile
-from quercus.trees.memory_forest import growing, routing
-from quercus.trees.memory_forest.asking import choose_rows
-from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.precompile import (
     Progress,
     kernel_cache,
@@ -75,19 +71,3 @@ def test_each_step_is_reported_while_a_helper_compiles(monkeypatch: pytest.Monke
     prepare(told.append)
     steps = len(precompile.COMPILING_STEPS)
     assert told == [Progress(done, steps, done >= len(precompile.BEFORE_TREES)) for done in range(steps + 1)]
-
-
-def test_forests_of_any_size_compile_nothing_after_it() -> None:
-    """The keys of a memory's trees are every so many of all: a kernel compiled anew for such an array takes seconds."""
-    prepare()
-    values = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
-    labels = np.eye(3)[values[:, 0].astype(int)]
-    labels[40:] = 1.0
-    before = set(growing.grow.signatures), set(routing.add_opinions.signatures)  # type: ignore[attr-defined]
-    for trees in (1, 7, 60):
-        forest = MemoryForest(np.array([False, True, True]), 3, trees=trees, seed=0, level=0.5)
-        forest.observe(values, labels)
-        list(choose_rows(forest, np.arange(40, 60), 2))
-        forest.replace_contour(40, np.array([1.0, 0.5, 0.0]))
-        forest.predict(values)
-    assert (set(growing.grow.signatures), set(routing.add_opinions.signatures)) == before  # type: ignore[attr-defined]
