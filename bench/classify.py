@@ -74,18 +74,17 @@ def main() -> None:
         empty = other.unary_unary(ECHO)
         one, many = request_of(X[1_000]), request_of(X[-BATCH:])
         turns, calls = (3, 200) if quick else (9, 1_000)
-        figures = []
-        for _ in range(turns):
-            figures.append(
-                (
-                    server_cpu_ms(server.pid, lambda: stub.Classify(one), calls),
-                    server_cpu_ms(echo.pid, lambda: empty(b""), calls),
-                    np.percentile(taken_ms(lambda: stub.Classify(one), calls), 50),
-                    np.percentile(taken_ms(lambda: empty(b""), calls), 50),
-                    server_cpu_ms(server.pid, lambda: stub.Classify(many), calls // 20),
-                    1e3 * cpu(lambda: peer.predict_proba(X[-BATCH:])),
-                )
+        figures = [
+            (
+                server_cpu_ms(server.pid, lambda: stub.Classify(one), calls),
+                server_cpu_ms(echo.pid, lambda: empty(b""), calls),
+                np.percentile(taken_ms(lambda: stub.Classify(one), calls), 50),
+                np.percentile(taken_ms(lambda: empty(b""), calls), 50),
+                server_cpu_ms(server.pid, lambda: stub.Classify(many), calls // 20),
+                1e3 * cpu(lambda: peer.predict_proba(X[-BATCH:])),
             )
+            for _ in range(turns)
+        ]
         row, echoed, p50, echo_p50, batch, theirs = np.median(figures, axis=0)
         report.add(
             Row(

@@ -1,7 +1,135 @@
+// What Python sees of the kernels of the forest of many memories, of asking, and of mixtures.
+#include "forest/covering.hpp"
+#include "forest/densities.hpp"
+#include "forest/growing.hpp"
+#include "forest/members.hpp"
+#include "forest/mixture.hpp"
+#include "forest/routing.hpp"
 #include "python.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace quercus {
 
-void bind_forest(nanobind::module_ module) { (void)module; }
+/// Copy memory into a new array.
+template <class T>
+static nb::typed<nb::object, Matrix<T>> array_of(const T* values, Index rows, Index columns) {
+    const Index shape[2] = {rows, columns};
+    void* data;
+    nb::object array = nb::steal(new_array(kind_of<T>(), 2, shape, &data));
+    if (!array) nb::raise_python_error();
+    std::copy_n(values, rows * columns, static_cast<T*>(data));
+    return nb::typed<nb::object, Matrix<T>>(std::move(array));
+}
+
+void bind_forest(nb::module_ module) {
+    using namespace forest;
+    module.attr("ATTEMPTS") = ATTEMPTS;
+    module.attr("COLUMN_ROUNDING") = COLUMN_ROUNDING;
+    module.attr("DENSITY_STEPS") = DENSITY_STEPS;
+    module.attr("DISTANCE_UNIT") = DISTANCE_UNIT;
+    module.attr("EPSILON") = EPSILON;
+    module.attr("FARTHEST") = FARTHEST;
+    module.attr("FLOOR_SHARE") = FLOOR_SHARE;
+    module.attr("FREE_SHARE") = FREE_SHARE;
+    module.attr("LARGEST_NUMBER") = LARGEST_NUMBER;
+    module.attr("LITTLE") = LITTLE;
+    module.attr("LOG_SQRT_2PI") = LOG_SQRT_2PI;
+    module.attr("TINY") = TINY;
+
+    module.def("derived_key", &derived_key, "key"_a, "number"_a, "Return the key of what a number names below a key.");
+    module.def(
+        "number_between", &number_between, "key"_a, "low"_a, "high"_a, "Return the number of a key in [low, high)."
+    );
+    module.def("member_key", &member_key, "seed"_a, "member"_a, "Return the key of a member's root.");
+    module.def("names_key", &names_key, "key"_a, "test"_a, "Return the key of the names of a test, of a node's key.");
+    module.def(
+        "goes_left", &goes_left, "code"_a, "named"_a, "test"_a, "key"_a, "Return whether a code goes left by a test."
+    );
+    module.def(
+        "estimate_node", &estimate_node, "runs"_a, "kind"_a, "count"_a, "contours"_a, "sole"_a, "theta"_a, "share"_a,
+        "Write the estimate of a node, and the shares of the classes in each run unless all labels are precise."
+    );
+    module.def(
+        "grow",
+        [](Codes codes, Bools named, ConstInts varying, Kinds kinds, Labels labels, ConstRealMatrix contours,
+           Kinds sole, ConstInts rank, Vector<const uint64_t> keys, Matrix<const int32_t> nodes, ConstRows rows,
+           ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstRows come, ConstRows go, Bools gone) {
+            const GrownTrees grown = grow(
+                codes, named, varying, kinds, labels, contours, sole, rank, keys, nodes, rows, opinions, counts, come,
+                go, gone
+            );
+            const Index held = (length(rows) / length(keys) + length(come) - length(go)) * length(keys);
+            const int32_t* mine = grown.rows.get();
+            return std::tuple(
+                array_of(grown.nodes.get(), grown.node_count, FIELDS), std::vector<int32_t>(mine, mine + held),
+                array_of(grown.opinions.get(), grown.opinion_count, 3 * contours.columns), grown.counts
+            );
+        },
+        "codes"_a, "named"_a, "varying"_a, "kinds"_a, "labels"_a, "contours"_a, "sole"_a, "rank"_a, "keys"_a,
+        "nodes"_a, "rows"_a, "opinions"_a, "counts"_a, "come"_a, "go"_a, "gone"_a,
+        "Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts."
+    );
+    module.def(
+        "add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a,
+        "weights"_a, "level"_a, "predicted"_a, "Add the trees' predictions of rows to `predicted` (m, 3 l) or (m, l)."
+    );
+    module.def(
+        "add_densities", &add_densities, "values"_a, "means"_a, "deviations"_a, "logs"_a,
+        "Add the log densities of rows, without missing values, to `logs` (m, l)."
+    );
+    module.def(
+        "fit_densities",
+        [](ConstRealMatrix values, ConstInts rows, ConstInts columns, Kinds klass, ConstRealMatrix contours, double free) {
+            Densities found = fit_densities(values, rows, columns, klass, contours, free);
+            return std::pair(std::move(found.means), std::move(found.deviations));
+        },
+        "values"_a, "rows"_a, "columns"_a, "klass"_a, "contours"_a, "free"_a,
+        "Return means and deviations (k, l) of the classes of numbers."
+    );
+    module.def(
+        "fit_mixture",
+        [](ConstRealMatrix x, ConstRealMatrix w, ConstReals centre, ConstReals floor, ConstRealMatrix log_pl,
+           ConstRealMatrix plain, ConstRealMatrix beyond, double epsilon, int64_t max_steps) {
+            Fits found = fit_mixture(x, w, centre, floor, log_pl, plain, beyond, epsilon, max_steps);
+            return std::tuple(
+                std::move(found.proportions), std::move(found.means), std::move(found.deviations),
+                std::move(found.likelihood), std::move(found.steps)
+            );
+        },
+        "x"_a, "w"_a, "centre"_a, "floor"_a, "log_pl"_a, "plain"_a, "beyond"_a, "epsilon"_a, "max_steps"_a,
+        "Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures."
+    );
+    module.def("distances", &distances, "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows.");
+    module.def(
+        "nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
+        "Return the distance (n,) of each row from the nearest of the others."
+    );
+    module.def(
+        "covering_gains", &covering_gains, "far"_a, "near"_a,
+        "Return each candidate's reduction of the rows' distances from known ones."
+    );
+    module.def(
+        "estimate_shares", &estimate_shares, "rows"_a, "weights"_a, "labels"_a, "share"_a,
+        "Return the estimate of the classes of rows by E2M, and write each row's share."
+    );
+    module.def(
+        "grow_member",
+        [](Matrix<const int16_t> codes, ConstRealMatrix labels, ConstReals weights, ConstInts ordered,
+           ConstInts arities, int64_t tries, int64_t seed) {
+            Member grown = grow_member(codes, labels, weights, ordered, arities, tries, seed);
+            return std::tuple(
+                std::move(grown.attribute), std::move(grown.code), std::move(grown.first), std::move(grown.theta)
+            );
+        },
+        "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a, "tries"_a, "seed"_a,
+        "Grow one tree of a committee: attribute, code, first child and estimate of each node."
+    );
+    module.def(
+        "mean_probabilities", &mean_probabilities, "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a,
+        "tries"_a, "pool"_a, "known"_a, "Return the members' mean estimate of the class of each row of a pool."
+    );
+}
 
 }  // namespace quercus

@@ -19,10 +19,10 @@ from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
 from quercus.belief.frame import Frame
+from quercus.kernels.forest import mean_probabilities
 from quercus.specification.algorithms import Abc45, E2m, Forest
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
-from quercus.trees.ask.strategies import members
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
@@ -100,7 +100,9 @@ def of_members(values: np.ndarray, contours: np.ndarray, test: np.ndarray, seed:
     """Return the classes of largest mean probability over the members of a committee, for the rows of `test`."""
     inner = [np.unique(np.quantile(column, np.arange(1, CUTS) / CUTS)) for column in values.T]
     codes, asked = (
-        np.column_stack([np.searchsorted(cuts, column) for cuts, column in zip(inner, rows.T, strict=True)])
+        np.column_stack(
+            [np.searchsorted(cuts, column) for cuts, column in zip(inner, rows.T, strict=True)]
+        ).astype(np.int16)
         for rows in (values, test)
     )
     told = np.flatnonzero(contours.min(axis=1) < 1)
@@ -108,7 +110,7 @@ def of_members(values: np.ndarray, contours: np.ndarray, test: np.ndarray, seed:
     weights = np.stack([np.bincount(draw, minlength=len(told)) for draw in drawn]).astype(float)
     K = values.shape[1]
     arities = np.array([len(cuts) + 1 for cuts in inner])
-    chances = members.mean_probabilities(
+    chances = mean_probabilities(
         codes[told],
         contours[told],
         weights,

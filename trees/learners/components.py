@@ -7,10 +7,9 @@ import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import largest_one
+from quercus.kernels.forest import EPSILON, TINY
 from quercus.specification.attributes import Nominal
-from quercus.trees.learners.gaussian import TINY
 from quercus.trees.learners.mixture import (
-    EPSILON,
     MAX_STEPS,
     Mixtures,
     fit_mixtures,

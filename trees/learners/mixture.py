@@ -11,25 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from quercus.belief.contour import check_contours, largest_one
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import check_size
-from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI, TINY
-
-EPSILON = 1e-3
-"""Gain of the evidential log-likelihood, in nats over all rows, below which the fit stops."""
+from quercus.kernels.forest import (
+    COLUMN_ROUNDING,
+    EPSILON,
+    FARTHEST,
+    FLOOR_SHARE,
+    FREE_SHARE,
+    LARGEST_NUMBER,
+    LOG_SQRT_2PI,
+    TINY,
+    fit_mixture,
+)
 
 MAX_STEPS = 1_000
 """Steps of E2M after which the fit stops though it still gains."""
-
-FLOOR_SHARE = 0.01
-"""Least deviation of a component, as a share of the deviation of the whole column, when labels are precise."""
-
-FREE_SHARE = 0.2
-"""The addition to it when labels are vacuous."""
-
-COLUMN_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""Floor of a constant column, relative to its largest number: nearer ones may be the same number."""
-
-LARGEST_NUMBER = 1e100
-"""The bound of numbers: larger ones, of either sign, count as this one, so that sums of squares do not overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,8 +158,6 @@ def fit_mixtures(
     >>> fit.means.round(6).tolist(), fit.deviations.round(6).tolist()
     ([[2.0, 12.0]], [[1.0, 2.0]])
     """
-    from quercus.trees.learners import mixture_kernel  # noqa: PLC0415 - Numba, which who predicts need not load
-
     x, pl, w = _checked_arguments(values, contours, weights)
     if not epsilon > 0.0:
         raise InvalidInput("epsilon", f"is {epsilon!r}, must be greater than 0")
@@ -179,16 +172,17 @@ def fit_mixtures(
     beyond /= np.maximum(beyond.sum(axis=1, keepdims=True), TINY)
     with np.errstate(divide="ignore"):
         log_pl = np.log(pl)
-    parameters, likelihood, steps = mixture_kernel.fit_mixture(
-        numbers,
-        known * w,
+    proportions, means, deviations, likelihood, steps = fit_mixture(
+        np.ascontiguousarray(numbers),
+        np.ascontiguousarray(known * w),
         numbers.sum(axis=1) / np.maximum(known.sum(axis=1), 1),
-        least,
-        np.stack([log_pl.T, (plain / plain.sum(axis=1, keepdims=True)).T, beyond.T]),
+        np.ascontiguousarray(least),
+        np.ascontiguousarray(log_pl.T),
+        np.ascontiguousarray((plain / plain.sum(axis=1, keepdims=True)).T),
+        np.ascontiguousarray(beyond.T),
         epsilon,
         max_steps,
     )
-    proportions, means, deviations = parameters
     column, k = np.nonzero(unseen_classes(known.T, pl, w))
     if column.size:
         mean, deviation = _column_moments(numbers.T, known.T * w[:, np.newaxis])

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
+from quercus.kernels.forest import covering_gains, estimate_node
 from quercus.specification.strategies import FOREST_DEFAULT
-from quercus.trees.ask.strategies import covering
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.taken import take_candidate
-from quercus.trees.memory_forest import nodes
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -97,7 +96,7 @@ def all_classes_labelled(evidence: ForestEvidence) -> bool:
     count = np.bincount(kinds, minlength=len(order))[order]
     kind, count = order[count > 0].astype(np.int32), count[count > 0].astype(np.int64)
     theta, share = np.empty(evidence.size), np.zeros((len(kind), evidence.size))
-    if nodes.estimate_node(len(kind), kind, count, contours.values, contours.sole_class, theta, share):
+    if estimate_node(len(kind), kind, count, contours.values, contours.sole_class, theta, share):
         return bool((theta > 0.0).all())
     return bool((share >= 0.5).any(axis=0).all())
 
@@ -146,7 +145,7 @@ class Coverage:
             first = labelled.min() if len(labelled) < len(evidence.labelled) else 0
             near += weight * np.where(rows >= first, distance, 0)
         self._near = np.rint(near).astype(np.int64)
-        self._gains = covering.covering_gains(self._far, self._near)
+        self._gains = covering_gains(self._far, self._near)
         self._untold = evidence.kinds[rows] == UNLABELLED
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Ints
-from quercus.trees.ask.strategies import covering
+from quercus.kernels.forest import DISTANCE_UNIT, distances, nearest_distances
 from quercus.trees.memory_forest.codes import Codebook, Codes
 
 
@@ -29,7 +29,7 @@ class DistanceCache:
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
         self._book, self._rows, self._bins = book, rows, book.bin_counts()[book.varying]
         self._others = ordered_codes(codes[rows], self._bins)
-        most = covering.DISTANCE_UNIT * len(book.varying)
+        most = DISTANCE_UNIT * len(book.varying)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
         self._far = np.empty((0, len(rows)), small)  # up to a million distances
         self._candidates = np.empty(0, np.int64)  # of each line, former ones among them
@@ -53,7 +53,7 @@ class DistanceCache:
         stay, fresh = np.flatnonzero(np.isin(self._rows, rows)), np.setdiff1d(rows, self._rows)
         order = np.argsort(np.append(self._rows[stay], fresh))
         columns = ordered_codes(codes[fresh], self._bins)
-        more = covering.distances(columns, ordered_codes(codes[self._candidates], self._bins), self._bins).T
+        more = distances(columns, ordered_codes(codes[self._candidates], self._bins), self._bins).T
         whole = np.concatenate([self._far.take(stay, axis=1), more.astype(self._far.dtype)], axis=1)
         self._far = whole.take(order, axis=1)  # not by an index, which would leave another order in memory
         self._near = [
@@ -66,7 +66,7 @@ class DistanceCache:
         """Return the distances (n, m) of candidates (n,) from the rows; `codes` are of all rows."""
         fresh = np.setdiff1d(candidates, self._candidates)
         if fresh.size:
-            more = covering.distances(ordered_codes(codes[fresh], self._bins), self._others, self._bins)
+            more = distances(ordered_codes(codes[fresh], self._bins), self._others, self._bins)
             more = more.astype(self._far.dtype)
             free = np.flatnonzero(~np.isin(self._candidates, candidates))[: fresh.size]
             self._far[free], self._candidates[free] = more[: free.size], fresh[: free.size]
@@ -99,7 +99,7 @@ class DistanceCache:
             near = near.copy()
             left = np.flatnonzero(self._nearest_distances(codes[gone]) <= near)
             stay = ordered_codes(codes[np.intersect1d(before, known)], self._bins)
-            near[left] = covering.nearest_distances(self._others[left], stay, self._bins)
+            near[left] = nearest_distances(self._others[left], stay, self._bins)
         return np.minimum(near, self._nearest_distances(codes[fresh])) if fresh.size else near
 
     def _nearest_distances(self, codes: Codes) -> Ints:
@@ -109,11 +109,11 @@ class DistanceCache:
     def _nearest_of(self, others: NDArray[np.int16], codes: Codes) -> Ints:
         known = ordered_codes(codes, self._bins)
         if 0 < len(known) < len(others):  # faster: each row of the outer loop prepares its distances
-            return np.asarray(covering.distances(known, others, self._bins).min(axis=0))
-        return covering.nearest_distances(others, known, self._bins)
+            return np.asarray(distances(known, others, self._bins).min(axis=0))
+        return nearest_distances(others, known, self._bins)
 
 
 def ordered_codes(codes: Codes, bins: Ints) -> NDArray[np.int16]:
-    """Return codes as `covering` wants them: those of numbers from 0 on, that of a missing one behind them."""
+    """Return codes as `distances` wants them: those of numbers from 0 on, that of a missing one behind them."""
     ranks = np.where(bins > 0, np.where(codes == 0, bins, codes.astype(np.int64) - 1), codes)
     return ranks.astype(np.int16)

@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
-from quercus.trees.memory_forest import growing, routing
+from quercus.kernels.forest import add_opinions, grow
 from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.evidence import EvidenceMoment
-from quercus.trees.memory_forest.nodes import log_table
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
 Keys = NDArray[np.uint64]
 Rows = NDArray[np.int32]
 
 FIELDS = 4  # of a node
-TABLE = log_table()
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ class MemberTree:
     nodes
         (4, nodes) attribute, test, skip and size of each.
     rows, opinions
-        See `quercus.trees.memory_forest.growing.grow`.
+        See `grow` in `kernels/forest/growing.hpp`.
     """
 
     key: np.uint64
@@ -84,7 +82,7 @@ class Grove(WritableArrays):
     keys
         (trees,) of the roots.
     nodes, rows, opinions, counts
-        See `quercus.trees.memory_forest.growing.grow`.
+        See `grow` in `kernels/forest/growing.hpp`.
     level
         Level of the likelihood cut of the bounds that are known; NaN where none is.
     """
@@ -120,7 +118,7 @@ class Grove(WritableArrays):
     def grown_after(self, moment: EvidenceMoment, changes: MemoryChanges) -> "Grove":
         """Return the trees after changes of their memory, equal to trees grown from scratch."""
         distinct = moment.evidence.contours
-        grown = growing.grow(
+        nodes, rows, opinions, counts = grow(
             moment.codes(),
             moment.evidence.named,
             moment.evidence.book.varying,
@@ -130,16 +128,17 @@ class Grove(WritableArrays):
             distinct.sole_class,
             distinct.lexicographic_rank,
             self.keys,
-            TABLE,
             self.nodes,
             self.rows,
-            self.opinions,
+            _in_lines(self.opinions),
             self.counts,
             changes.come,
             changes.go,
             changes.gone,
         )
-        return Grove(self.keys, *grown, self.level)
+        return Grove(
+            self.keys, nodes, rows, opinions.reshape(-1, *self.opinions.shape[1:]), counts, self.level
+        )
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -158,10 +157,14 @@ class Grove(WritableArrays):
     def add_opinions(
         self, codes: Codes, named: Bools, weights: Floats, level: float, predicted: Floats
     ) -> None:
-        """Add the opinions of the trees, see `quercus.trees.memory_forest.routing.add_opinions`."""
-        routing.add_opinions(
-            codes, named, self.keys, self.nodes, self.opinions, self.counts, weights, level, predicted
-        )
+        """Add the opinions of the trees, see `kernels/forest/routing.hpp`."""
+        opinions, sums = _in_lines(self.opinions), _in_lines(predicted)
+        add_opinions(codes, named, self.keys, self.nodes, opinions, self.counts, weights, level, sums)
+
+
+def _in_lines(array: Floats) -> Floats:
+    """Return a view (n, a b) of an array (n, a, b)."""
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def nodes_of(trees: Sequence[MemberTree]) -> Rows:

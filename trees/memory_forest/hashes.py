@@ -1,4 +1,4 @@
-"""Keyed hashes of many keys at once; `quercus.trees.memory_forest.draws` has them for compiled code (theory §10.2)."""
+"""Keyed hashes of many keys at once; `kernels/forest/draws.hpp` has them for compiled code (theory §10.2)."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
+from quercus.kernels.forest import member_key
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMoment
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import common_length

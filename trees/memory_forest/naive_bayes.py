@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
-from quercus.trees.memory_forest.densities import DENSITY_STEPS, fit_densities
+from quercus.kernels.forest import DENSITY_STEPS, add_densities, fit_densities
 from quercus.trees.memory_forest.evidence import DistinctContours
-from quercus.trees.memory_forest.routing import add_densities
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.indices import NONE
 

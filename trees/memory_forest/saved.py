@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.kernels.forest import member_key
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import NEVER, UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
@@ -199,7 +199,7 @@ def _trees_of(columns: Columns, rows: int, size: int, seed: int) -> list[MemberT
         mine = columns["tree_rows"][begin[1] : end[1]]
         opinions = columns["tree_opinions"][begin[2] : end[2]]
         _check_tree(nodes, mine, size + len(opinions), rows, columns["codes"].shape[1])
-        found.append(MemberTree(member_key(seed, m), nodes, mine, opinions))
+        found.append(MemberTree(np.uint64(member_key(seed, m)), nodes, mine, opinions))
         begin = tuple(end)
     return found
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
+from quercus.kernels.forest import FARTHEST, LOG_SQRT_2PI
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import MAX_ALTERNATIVES
-from quercus.trees.learners.gaussian import FARTHEST, LOG_SQRT_2PI
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
@@ -89,7 +89,7 @@ class ServedMembers:
     keys, node_counts, opinion_counts
         (T,) of each tree the key of its root, and how many nodes and opinions it has.
     nodes, opinions
-        (4, nodes), (opinions, 3, l) of all trees, see `quercus.trees.memory_forest.growing`.
+        (4, nodes), (opinions, 3, l) of all trees, see `grow` in `kernels/forest/growing.hpp`.
     bayes, bayes_numbers
         Naive-Bayes members that differ, and which of these each one is.
     weights

@@ -9,15 +9,14 @@ from property.trees.test_constant_columns import KINDS, contours_of, rows_of
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from quercus.kernels.forest import derived_key, goes_left, names_key
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees import served_forest
 from quercus.trees.learners.cells import Between
 from quercus.trees.learners.model import vacuous_model
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.memory_forest.draws import derived_key
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.nodes import goes_left, names_key
 from quercus.trees.memory_forest.share_bounds import share_bounds
 
 Floats = NDArray[np.float64]
@@ -36,11 +35,11 @@ def leaf_rows(forest: MemoryForest, m: int, row: Floats) -> NDArray[np.int32]:
     """The rows of the leaf in which a row of values ends in tree `m`: down the tree by its tests."""
     tree, book = forest.members().trees[m], forest.members().book
     codes = book.codes(row[np.newaxis])[0]
-    node, first, key = 0, 0, tree.key
+    node, first, key = 0, 0, int(tree.key)
     while (k := int(tree.nodes[0, node])) >= 0:
         test = int(tree.nodes[1, node])
-        left = goes_left(np.int64(codes[k]), NAMED[k], test, np.uint64(names_key(key, test)))
-        key = np.uint64(derived_key(key, 0 if left else 1))
+        left = goes_left(int(codes[k]), bool(NAMED[k]), test, names_key(key, test))
+        key = derived_key(key, 0 if left else 1)
         first += 0 if left else int(tree.nodes[3, node + 1])
         node += 1 if left else int(tree.nodes[2, node])
     return tree.rows[first : first + tree.nodes[3, node]]

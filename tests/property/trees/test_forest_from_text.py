@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.plain_memory_forest import PlainForest, drawn_cut, hashed
 
-from quercus.trees.memory_forest.draws import derived_key, member_key, number_between
+from quercus.kernels.forest import derived_key, member_key, number_between
 from quercus.trees.memory_forest.forest import MemoryForest
 
 
@@ -71,11 +71,13 @@ def test_the_hash_and_its_layout_are_those_of_the_text() -> None:
     assert [hashed(hashed(0, 0), m) for m in (0, 1)] == [12035550249420947055, 12935080325729570654]
     a = 2**63 + 11
     assert [drawn_cut(a, 3, high) for high in (4, 10, 90, 91, 100, 200)] == [3, 9, 50, 50, 50, 177]
+    assert [number_between(a, 3, high) for high in (4, 10, 90, 91, 100, 200)] == [3, 9, 50, 50, 50, 177]
+    assert [member_key(0, m) for m in (0, 1)] == [12035550249420947055, 12935080325729570654]
     rng = np.random.default_rng(0)
     for _ in range(200):
         key, number = int(rng.integers(2**63)) * 2 + 1, int(rng.integers(1_000))
         low = int(rng.integers(1, 300))
         high = low + int(rng.integers(1, 300))
-        assert int(derived_key(np.uint64(key), number)) == hashed(key, number)
-        assert int(number_between(np.uint64(key), low, high)) == drawn_cut(key, low, high)
-    assert int(member_key(7, 3)) == hashed(hashed(7, 0), 3)
+        assert derived_key(key, number) == hashed(key, number)
+        assert number_between(key, low, high) == drawn_cut(key, low, high)
+    assert member_key(7, 3) == hashed(hashed(7, 0), 3)

@@ -11,12 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from quercus.trees.ask.strategies import covering
+from quercus.kernels.forest import covering_gains, member_key
 from quercus.trees.learners.mixture import fit_mixtures
 from quercus.trees.learners.recent_accuracy import AccuracyBlock, in_all
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.asking import Coverage
-from quercus.trees.memory_forest.draws import member_key
 from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
@@ -189,10 +188,10 @@ def test_leaves_have_the_likeliest_probabilities_of_their_rows(seed: int) -> Non
     assert first == len(tree.rows)
 
 
-def from_scratch(moment: EvidenceMoment, labelled: Any, key: np.uint64) -> MemberTree:
+def from_scratch(moment: EvidenceMoment, labelled: Any, key: int) -> MemberTree:
     none = np.empty(0, np.int32)
     changes = MemoryChanges.between(moment, none, none, labelled.astype(np.int32))
-    (tree,) = Grove.seed(np.array([key]), moment.evidence.size).grown_after(moment, changes).trees
+    (tree,) = Grove.seed(np.array([key], np.uint64), moment.evidence.size).grown_after(moment, changes).trees
     return tree
 
 
@@ -551,7 +550,7 @@ def test_what_covers_is_kept_up_to_date_exactly(seed: int) -> None:
     cover = Coverage(found, pool, 1_000)
     for candidate in range(5):
         cover.mark_asked(candidate)
-        assert cover._gains.tolist() == covering.covering_gains(cover._far, cover._near).tolist()
+        assert cover._gains.tolist() == covering_gains(cover._far, cover._near).tolist()
     assert cover._near.min() == 0
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from quercus.belief.arrays import Ints
-from quercus.trees.ask.strategies import covering
+from quercus.kernels.forest import DISTANCE_UNIT, distances, nearest_distances
+from quercus.trees.memory_forest import distance_cache
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.distance_cache import DistanceCache, ordered_codes
 
@@ -23,11 +24,9 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
     cache, others = DistanceCache(book, rows, codes), ordered_codes(codes[rows], book.bin_counts())
     for candidates in (np.array([7, 5]), np.array([5, 6, 7, 1])):  # some are known, in another order
         far = cache.candidate_distances(candidates, codes)
-        expected = covering.distances(
-            ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts()
-        )
+        expected = distances(ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts())
         assert np.array_equal(far, expected)
-    assert far.max() == covering.DISTANCE_UNIT * attributes
+    assert far.max() == DISTANCE_UNIT * attributes
     assert cache._far.itemsize == number_bytes
 
 
@@ -51,7 +50,7 @@ def test_distances_from_rows_that_come_and_go_are_as_they_are_counted_at_once() 
         near = cache.group_distances(groups, codes)
         assert len(near) == len(groups)
         for known, found in zip(groups, near, strict=True):
-            expected = covering.nearest_distances(
+            expected = nearest_distances(
                 others, ordered_codes(codes[known], book.bin_counts()), book.bin_counts()
             )
             assert found.tolist() == expected.tolist()
@@ -73,12 +72,10 @@ def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() ->
         ]
         apart.follow_rows(rows, codes)
         others = ordered_codes(codes[rows], book.bin_counts())
-        far = covering.distances(
-            ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts()
-        )
+        far = distances(ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts())
         assert np.array_equal(apart.candidate_distances(candidates, codes), far)
         for known, near in zip(groups, apart.group_distances(groups, codes), strict=True):
-            expected = covering.nearest_distances(
+            expected = nearest_distances(
                 others, ordered_codes(codes[known], book.bin_counts()), book.bin_counts()
             )
             assert near.tolist() == expected.tolist()
@@ -93,7 +90,7 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
     apart = DistanceCache(book, np.arange(300), codes)
     apart.candidate_distances(candidates, codes)
     apart.group_distances([np.arange(50)], codes)
-    counted, distances, nearest = [0], covering.distances, covering.nearest_distances
+    counted = [0]
 
     def watched(count: Callable[..., Ints]) -> Callable[..., Ints]:
         def run(rows: Ints, others: Ints, bins: Ints) -> Ints:
@@ -102,8 +99,8 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
 
         return run
 
-    monkeypatch.setattr(covering, "distances", watched(distances))
-    monkeypatch.setattr(covering, "nearest_distances", watched(nearest))
+    monkeypatch.setattr(distance_cache, "distances", watched(distances))
+    monkeypatch.setattr(distance_cache, "nearest_distances", watched(nearest_distances))
     assert apart.fits_codebook(
         Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts), book.varying.copy())
     )

@@ -1,6 +1,6 @@
 """A committee of evidential trees: ask where they know least together, and where nothing near is known yet.
 
-Each member is grown (`members`) from the rows of which something is known, drawn with replacement, and looks at
+Each member is grown (`kernels/forest/members.hpp`) from the rows of which something is known, drawn with replacement, and looks at
 ``⌈√K⌉`` random attributes in a node. A row's doubt is the entropy of the mean of the members' class probabilities, as
 a share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities in place of votes, so that
 members who all think two classes equally likely are in doubt and not of one mind). Members think of what is still
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.contour import largest_one
+from quercus.kernels.forest import covering_gains, distances, mean_probabilities, nearest_distances
 from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
-from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.taken import take_candidate
@@ -125,14 +125,14 @@ def mean_estimate(context: QueryContext, pool: Ints, most: int) -> Floats | None
     )
     weights = np.stack([np.bincount(draw, minlength=labelled.size) for draw in drawn]).astype(float)
     attributes = len(sample.arities)
-    return members.mean_probabilities(
-        sample.codes[labelled],
+    return mean_probabilities(
+        _codes_of_rows(sample, labelled),
         contours[sample.ids[labelled]],
         weights,
-        np.array(context.ordered),
-        np.array(sample.arities),
+        np.array(context.ordered, np.int64),
+        np.array(sample.arities, np.int64),
         isqrt(attributes - 1) + 1,
-        sample.codes[pool],
+        _codes_of_rows(sample, pool),
         contours[sample.ids[pool]],
     )
 
@@ -141,7 +141,7 @@ class _Coverage:
     """Distances of rows from those known or asked about, and the gain of each candidate in coverage."""
 
     def __init__(self, context: QueryContext, pool: Ints, most: int) -> None:
-        sample, ordered = context.sample, np.array(context.ordered)
+        sample, ordered = context.sample, np.array(context.ordered, np.int64)
         known = np.flatnonzero(~sample.askable | ~sample.table.vacuous[sample.ids])
         self.asked = int(
             np.count_nonzero(~sample.askable | sample.table.precise[sample.ids])
@@ -150,11 +150,11 @@ class _Coverage:
         rows = _codes_of_rows(sample, drawn)
         self._vacuous = sample.table.vacuous[sample.ids[drawn]]
         self._each = len(sample.ids) / max(1, drawn.size)  # rows that one of those looked at stands for
-        self._far = covering.distances(_codes_of_rows(sample, pool), rows, ordered)
-        self._near = covering.nearest_distances(
+        self._far = distances(_codes_of_rows(sample, pool), rows, ordered)
+        self._near = nearest_distances(
             rows, _codes_of_rows(sample, sample_rows(known, COVERING * most)), ordered
         )
-        self._gains = covering.covering_gains(self._far, self._near)
+        self._gains = covering_gains(self._far, self._near)
 
     def gain_shares(self, free: NDArray[np.bool_]) -> Floats:
         """Return the gain of each candidate (n,), as a share of the largest gain of a `free` one."""
@@ -172,5 +172,5 @@ class _Coverage:
 
 
 def _codes_of_rows(sample: Sample, at: Ints) -> NDArray[np.int16]:
-    """Return the codes of some rows in one type, whatever that of the sample: kernels are compiled per type."""
-    return sample.codes[at].astype(np.int16)
+    """Return the codes of some rows as kernels want them, whatever their type and order in the sample."""
+    return np.ascontiguousarray(sample.codes[at], np.int16)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from quercus.belief.arrays import Ints
-from quercus.trees.ask.strategies.covering import covering_gains
+from quercus.kernels.forest import covering_gains
 
 
 def take_candidate(far: Ints, near: Ints, gains: Ints, candidate: int) -> None:

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees.learners.mixture import FLOOR_SHARE, FREE_SHARE, column_floor, fit_mixtures
+from quercus.kernels.forest import FLOOR_SHARE, FREE_SHARE
+from quercus.trees.learners.mixture import column_floor, fit_mixtures
 
 Array = NDArray[np.float64]
 

@@ -5,8 +5,17 @@ import pytest
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
+from quercus.kernels.forest import (
+    DISTANCE_UNIT,
+    LITTLE,
+    covering_gains,
+    distances,
+    estimate_shares,
+    grow_member,
+    mean_probabilities,
+    nearest_distances,
+)
 from quercus.specification.attributes import Nominal
-from quercus.trees.ask.strategies import covering, members
 from quercus.trees.ask.strategies.row_sample import sample_rows
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.likelihood import maximiser
@@ -30,24 +39,22 @@ def apart(a: np.ndarray, b: np.ndarray) -> float:
 def test_distances_and_what_they_cover() -> None:
     rows, others = codes(9), codes(7, 1)
     slow = np.array([[apart(a, b) for b in others] for a in rows])
-    far = covering.distances(rows, others, ORDERED)
-    np.testing.assert_allclose(far / covering.DISTANCE_UNIT, slow)
-    near = covering.nearest_distances(others, codes(2, 2), ORDERED)
+    far = distances(rows, others, ORDERED)
+    np.testing.assert_allclose(far / DISTANCE_UNIT, slow)
+    near = nearest_distances(others, codes(2, 2), ORDERED)
+    np.testing.assert_allclose(near / DISTANCE_UNIT, [min(apart(b, c) for c in codes(2, 2)) for b in others])
     np.testing.assert_allclose(
-        near / covering.DISTANCE_UNIT, [min(apart(b, c) for c in codes(2, 2)) for b in others]
+        covering_gains(far, near) / DISTANCE_UNIT,
+        np.maximum(near / DISTANCE_UNIT - slow, 0).sum(axis=1),
     )
-    np.testing.assert_allclose(
-        covering.covering_gains(far, near) / covering.DISTANCE_UNIT,
-        np.maximum(near / covering.DISTANCE_UNIT - slow, 0).sum(axis=1),
-    )
-    assert (covering.nearest_distances(rows, codes(0), ORDERED) == 3 * covering.DISTANCE_UNIT).all()
+    assert (nearest_distances(rows, codes(0), ORDERED) == 3 * DISTANCE_UNIT).all()
 
 
 def test_shares_are_those_of_the_likeliest_classes() -> None:
     rng = np.random.default_rng(3)
     labels, weights = rng.uniform(0.05, 1, (30, 3)), rng.integers(1, 4, 30).astype(float)
     share = np.empty((30, 3))
-    theta = members.estimate_shares(np.arange(30), weights, labels, share)
+    theta = estimate_shares(np.arange(30), weights, labels, share)
     assert np.abs(theta - maximiser.estimate(labels, weights).theta).max() < 1e-3
     np.testing.assert_allclose(share.sum(axis=1), weights)
 
@@ -57,7 +64,7 @@ def test_a_member_fits_rows_that_differ() -> None:
     rows = np.unique(codes(60), axis=0)
     classes = (rows[:, 0] + rows[:, 1]) % 3
     labels = np.eye(3)[classes]
-    chances = members.mean_probabilities(
+    chances = mean_probabilities(
         rows, labels, np.ones((1, len(rows))), ORDERED, ARITIES, 3, rows, np.ones((len(rows), 3))
     )
     assert (chances.argmax(axis=1) == classes).all()
@@ -86,16 +93,16 @@ def test_an_opinion_is_the_mean_of_what_the_leaves_say(seed: int) -> None:
     labels[np.arange(40), rng.integers(0, 3, 40)] = 1.0
     weights = rng.multinomial(40, np.full(40, 1 / 40), size=4).astype(float)
     known = np.where(rng.random((9, 3)) < 0.3, 0.4, 1.0)
-    found = members.mean_probabilities(rows, labels, weights, ORDERED, ARITIES, 2, pool, known)
+    found = mean_probabilities(rows, labels, weights, ORDERED, ARITIES, 2, pool, known)
     mean = np.zeros((9, 3))
     for number, drawn in enumerate(weights):
-        tree = members.grow_member(rows, labels, drawn, ORDERED, ARITIES, 2, number)
+        tree = grow_member(rows, labels, drawn, ORDERED, ARITIES, 2, number)
         at = np.array(ends(tree, rows))
         for i, leaf in enumerate(ends(tree, pool)):
             here = (at == leaf) & (drawn > 0)
             estimate = maximiser.estimate(labels[here], drawn[here])
             theta = estimate.theta if estimate.unique else tree[3][leaf]
-            share = (theta + members.LITTLE) * known[i]
+            share = (theta + LITTLE) * known[i]
             mean[i] += share / share.sum() / 4
     np.testing.assert_allclose(found, mean, atol=2e-3)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
@@ -108,9 +115,7 @@ def test_a_region_known_to_be_of_two_classes_is_not_unanimous() -> None:
     labels = np.where(rows[:, 1:2] == 0, [1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
     pool = codes(10, 5)
     pool[:, 1] = np.arange(10) % 2
-    chances = members.mean_probabilities(
-        rows, labels, np.ones((7, 40)), ORDERED, ARITIES, 3, pool, np.ones((10, 3))
-    )
+    chances = mean_probabilities(rows, labels, np.ones((7, 40)), ORDERED, ARITIES, 3, pool, np.ones((10, 3)))
     expected = np.where(pool[:, 1:2] == 0, [0.5, 0.5, 0.0], [0.0, 0.0, 1.0])
     np.testing.assert_allclose(chances, expected, atol=1e-5)
 
@@ -131,7 +136,7 @@ def test_nobody_thinks_of_what_a_row_cannot_be() -> None:
     labels = np.eye(3)[rows[:, 1]]
     known = np.ones((40, 3))
     known[np.arange(40), rows[:, 1]] = 0.0
-    chances = members.mean_probabilities(rows, labels, np.ones((5, 40)), ORDERED, ARITIES, 2, rows, known)
+    chances = mean_probabilities(rows, labels, np.ones((5, 40)), ORDERED, ARITIES, 2, rows, known)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
     assert not chances[np.arange(40), rows[:, 1]].any()
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quercus.trees.ask.strategies.covering import covering_gains
+from quercus.kernels.forest import covering_gains
 from quercus.trees.ask.strategies.taken import take_candidate
 
 

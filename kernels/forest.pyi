@@ -1,0 +1,94 @@
+"""The forest of many memories."""
+
+import numpy
+import numpy.typing
+
+
+ATTEMPTS: int = 64
+
+COLUMN_ROUNDING: float = 8.881784197001252e-16
+
+DENSITY_STEPS: int = 100
+
+DISTANCE_UNIT: int = 840
+
+EPSILON: float = 0.001
+
+FARTHEST: float = 1e+300
+
+FLOOR_SHARE: float = 0.01
+
+FREE_SHARE: float = 0.2
+
+LARGEST_NUMBER: float = 1e+100
+
+LITTLE: float = 1e-06
+
+LOG_SQRT_2PI: float = 0.9189385332046727
+
+TINY: float = 2.2250738585072014e-308
+
+def derived_key(key: int, number: int) -> int:
+    """Return the key of what a number names below a key."""
+
+def number_between(key: int, low: int, high: int) -> int:
+    """Return the number of a key in [low, high)."""
+
+def member_key(seed: int, member: int) -> int:
+    """Return the key of a member's root."""
+
+def names_key(key: int, test: int) -> int:
+    """Return the key of the names of a test, of a node's key."""
+
+def goes_left(code: int, named: bool, test: int, key: int) -> bool:
+    """Return whether a code goes left by a test."""
+
+def estimate_node(runs: int, kind: numpy.typing.NDArray[numpy.int32], count: numpy.typing.NDArray[numpy.int64], contours: numpy.typing.NDArray[numpy.float64], sole: numpy.typing.NDArray[numpy.int32], theta: numpy.typing.NDArray[numpy.float64], share: numpy.typing.NDArray[numpy.float64]) -> bool:
+    """
+    Write the estimate of a node, and the shares of the classes in each run unless all labels are precise.
+    """
+
+def grow(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[numpy.bool_], varying: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.int32], labels: numpy.typing.NDArray[numpy.int16], contours: numpy.typing.NDArray[numpy.float64], sole: numpy.typing.NDArray[numpy.int32], rank: numpy.typing.NDArray[numpy.int64], keys: numpy.typing.NDArray[numpy.uint64], nodes: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], opinions: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int64], come: numpy.typing.NDArray[numpy.int32], go: numpy.typing.NDArray[numpy.int32], gone: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts.
+    """
+
+def add_opinions(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[numpy.bool_], keys: numpy.typing.NDArray[numpy.uint64], nodes: numpy.typing.NDArray[numpy.int32], opinions: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], level: float, predicted: numpy.typing.NDArray[numpy.float64]) -> None:
+    """Add the trees' predictions of rows to `predicted` (m, 3 l) or (m, l)."""
+
+def add_densities(values: numpy.typing.NDArray[numpy.float64], means: numpy.typing.NDArray[numpy.float64], deviations: numpy.typing.NDArray[numpy.float64], logs: numpy.typing.NDArray[numpy.float64]) -> None:
+    """
+    Add the log densities of rows, without missing values, to `logs` (m, l).
+    """
+
+def fit_densities(values: numpy.typing.NDArray[numpy.float64], rows: numpy.typing.NDArray[numpy.int64], columns: numpy.typing.NDArray[numpy.int64], klass: numpy.typing.NDArray[numpy.int32], contours: numpy.typing.NDArray[numpy.float64], free: float) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    """Return means and deviations (k, l) of the classes of numbers."""
+
+def fit_mixture(x: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], centre: numpy.typing.NDArray[numpy.float64], floor: numpy.typing.NDArray[numpy.float64], log_pl: numpy.typing.NDArray[numpy.float64], plain: numpy.typing.NDArray[numpy.float64], beyond: numpy.typing.NDArray[numpy.float64], epsilon: float, max_steps: int) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures.
+    """
+
+def distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """Return the distances (n, m) of rows."""
+
+def nearest_distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """Return the distance (n,) of each row from the nearest of the others."""
+
+def covering_gains(far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return each candidate's reduction of the rows' distances from known ones.
+    """
+
+def estimate_shares(rows: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], labels: numpy.typing.NDArray[numpy.float64], share: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+    """
+    Return the estimate of the classes of rows by E2M, and write each row's share.
+    """
+
+def grow_member(codes: numpy.typing.NDArray[numpy.int16], labels: numpy.typing.NDArray[numpy.float64], weights: numpy.typing.NDArray[numpy.float64], ordered: numpy.typing.NDArray[numpy.int64], arities: numpy.typing.NDArray[numpy.int64], tries: int, seed: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
+    """
+    Grow one tree of a committee: attribute, code, first child and estimate of each node.
+    """
+
+def mean_probabilities(codes: numpy.typing.NDArray[numpy.int16], labels: numpy.typing.NDArray[numpy.float64], weights: numpy.typing.NDArray[numpy.float64], ordered: numpy.typing.NDArray[numpy.int64], arities: numpy.typing.NDArray[numpy.int64], tries: int, pool: numpy.typing.NDArray[numpy.int16], known: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+    """Return the members' mean estimate of the class of each row of a pool."""

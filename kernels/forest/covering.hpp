@@ -1,0 +1,109 @@
+// How well some rows cover others. Distances are whole numbers: their sums do not depend on the order of addition.
+#pragma once
+
+#include <algorithm>
+
+#include "../arrays.hpp"
+
+namespace quercus::forest {
+
+constexpr int DISTANCE_UNIT = 840;  // distance of the ends of an order, and of two names; many numbers divide it
+constexpr Index AT_ONCE = 78;       // attributes whose distances together fit 16 bits
+
+/// Distances of a row from many others, kept between rows to save allocations.
+class Distances {
+    Matrix<const int16_t> others;
+    OwnedMatrix<int16_t> columns;
+    Vector<const int64_t> ordered;
+    std::vector<uint16_t> sum, apart;
+
+   public:
+    /// `others` (m, K); `ordered` (K,) the number of codes in order, 0 or 1 of names.
+    Distances(Matrix<const int16_t> others, Vector<const int64_t> ordered)
+        : others(others), columns(others.columns, others.rows), ordered(ordered), sum(others.rows) {
+        for (Index j = 0; j < others.rows; ++j)
+            for (Index k = 0; k < others.columns; ++k) columns(k, j) = others(j, k);
+    }
+
+    /// Write the distances of a row (K,), codes from 0 on, from the others into `far` (m,).
+    ///
+    /// The distance of ordered codes is their difference; that of names is 0 or the maximum. A missing value, coded
+    /// after the ordered ones, is as far from all others as possible. Attributes are taken one at a time, for all
+    /// others: eight names are compared at once.
+    void write_distances(Vector<const int16_t> row, Vector<int32_t> far) {
+        const Index K = length(row), m = others.rows;
+        for (Index first = 0; first == 0 || first < K; first += AT_ONCE) {
+            std::fill(sum.begin(), sum.end(), 0);
+            for (Index k = first; k < std::min(first + AT_ONCE, K); ++k) add_attribute(row[k], k);
+            for (Index j = 0; j < m; ++j) far[j] = sum[j] + (first ? far[j] : 0);
+        }
+    }
+
+   private:
+    void add_attribute(int16_t x, Index k) {
+        const int16_t* __restrict column = columns[k].data();
+        uint16_t* __restrict to = sum.data();
+        const Index m = others.rows;
+        const int64_t missing = ordered[k];  // the code
+        if (missing > 1 && x < missing) {
+            apart.resize(missing + 1);
+            for (int64_t y = 0; y < missing; ++y)
+                apart[y] = static_cast<uint16_t>(std::abs(x - y) * DISTANCE_UNIT / (missing - 1));
+            apart[missing] = DISTANCE_UNIT;
+            const uint16_t* __restrict table = apart.data();
+            const auto last = static_cast<int32_t>(missing);
+            for (Index j = 0; j < m; ++j)
+                to[j] = static_cast<uint16_t>(to[j] + table[std::min<int32_t>(column[j], last)]);
+        } else {
+            for (Index j = 0; j < m; ++j)
+                to[j] = static_cast<uint16_t>(to[j] + (column[j] != x ? DISTANCE_UNIT : 0));
+        }
+    }
+};
+
+/// Return the distances (n, m) of `rows` (n, K) from `others` (m, K).
+inline OwnedMatrix<int64_t> distances(
+    Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered
+) {
+    OwnedMatrix<int64_t> far(rows.rows, others.rows);
+    Distances from(others, ordered);
+    std::vector<int32_t> line(others.rows);
+    for (Index i = 0; i < rows.rows; ++i) {
+        from.write_distances(rows[i], line);
+        std::copy(line.begin(), line.end(), far[i].begin());
+    }
+    return far;
+}
+
+/// Return the distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the maximum if m = 0.
+inline std::vector<int64_t> nearest_distances(
+    Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered
+) {
+    std::vector<int64_t> near(rows.rows);
+    Distances from(others, ordered);
+    std::vector<int32_t> line(others.rows);
+    for (Index i = 0; i < rows.rows; ++i) {
+        from.write_distances(rows[i], line);
+        auto least = static_cast<int32_t>(DISTANCE_UNIT * rows.columns);
+        for (const int32_t distance : line) least = std::min(least, distance);
+        near[i] = least;
+    }
+    return near;
+}
+
+/// Return each candidate's reduction of the rows' distances from known ones: ``Σ_j max(near_j - far_ij, 0)``.
+inline std::vector<int64_t> covering_gains(Matrix<const int64_t> far, Vector<const int64_t> near) {
+    std::vector<int64_t> gain(far.rows);
+    for (Index i = 0; i < far.rows; ++i) {
+        const int64_t* __restrict mine = far[i].data();
+        int64_t total = 0;
+        for (Index j = 0; j < far.columns; ++j) {
+            const int64_t less = near[j] - mine[j];
+            total += less & ~(less >> 63);
+        }
+        gain[i] = total;
+    }
+    return gain;
+}
+
+}  // namespace quercus::forest

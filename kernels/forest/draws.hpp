@@ -1,0 +1,55 @@
+// Draws as keyed hashes: a function of the seed, the member, the path and the attribute (theory §10.2).
+//
+// A node has a key; its children's keys, the attributes that it looks at and their tests are hashes of that key and a
+// number. A running generator would make a tree depend on the order in which its nodes were grown.
+#pragma once
+
+#include <algorithm>
+
+#include "../arrays.hpp"
+
+namespace quercus::forest {
+
+constexpr int LEFT = 0, RIGHT = 1;  // numbers that make the keys of a node's children,
+constexpr int PLACES = 2;           // and from here on those of its draws
+
+/// Return splitmix64 of a key and a number: the key of what the number names below the key.
+inline uint64_t derived_key(uint64_t key, int64_t number) {
+    uint64_t z = key + (static_cast<uint64_t>(number) + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/// Return the number of a key in [0, count), each as likely; `count` below 2^32.
+inline int64_t number_below(uint64_t key, int64_t count) {
+    return static_cast<int64_t>(((key >> 32) * static_cast<uint64_t>(count)) >> 32);
+}
+
+/// Return the number of a key in [low, high), each as likely; `low` is not negative.
+///
+/// Ranges between powers of two are halved, and each half is chosen with a probability in proportion to its part of
+/// [low, high). So a small change of the bounds hardly ever changes the number.
+inline int64_t number_between(uint64_t key, int64_t low, int64_t high) {
+    int64_t size = 1;
+    const int64_t last = high - 1;
+    while ((low ^ last) >= size) size += size;
+    int64_t begin = low - low % size;
+    while (size > 1) {
+        size /= 2;
+        const int64_t middle = begin + size;
+        const int64_t on_left = std::min(middle, high) - std::max(begin, low);
+        const int64_t on_right = std::min(middle + size, high) - std::max(middle, low);
+        const int64_t drawn = number_below(derived_key(key, middle), on_left + on_right);
+        begin += size * ((on_left <= 0) | ((on_right > 0) & (drawn >= on_left)));
+    }
+    return begin;
+}
+
+/// Toss a coin for a key.
+inline bool is_heads(uint64_t key) { return key & 1; }
+
+/// Return the key of a member's root.
+inline uint64_t member_key(uint64_t seed, int64_t member) { return derived_key(derived_key(seed, 0), member); }
+
+}  // namespace quercus::forest

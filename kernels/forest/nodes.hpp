@@ -1,0 +1,391 @@
+// The statistics of a node's rows, and the draw of its test (theory §10.2).
+//
+// The rows of a node are one range of an array of row numbers, in the order of their contours, so that equal contours
+// are adjacent: *runs*. Sums over a run are counts times shares, and the runs are ordered by contour, so a sum does not
+// depend on the order of the rows.
+//
+// Codes (rows, K) are 0 for a missing value, else a bin or the index of a name, counted from 1. A column holds the codes
+// of one attribute, of the rows of a node. Labels are classes, `NONE` where a label is not precise.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "draws.hpp"
+
+namespace quercus::forest {
+
+constexpr int NONE = -1;              // in place of an index
+constexpr int ATTEMPTS = 64;          // to draw a subset of the names that divides the rows of a node
+constexpr uint16_t ALL_KNOWN = 65535;  // cut of a test that separates known numbers from missing ones
+constexpr double SOLE = 1.0 - 1e-9;   // a class with this much probability is the only one
+constexpr double PURITY_TIE = 1e-9;   // nats; a gain, times the rows, must exceed the best so far by more (theory §10.2)
+constexpr int NODE_STEPS = 300;       // of E2M at a node, at most
+constexpr double EXCESS = 1e-7;       // KKT excess (theory §2.2) at which E2M stops
+constexpr int VERTEX_STEP = 4;        // at which a vertex is tried
+constexpr int TABLED = 4096;          // whole numbers below it have n ln n in a table
+constexpr int FEW_CLASSES = 8;        // are counted one after the other, many rows at a time,
+constexpr int FEW_OF_EACH = 8;        // where there are that many of each
+constexpr int BLOCK_OF_ROWS = 65528;  // whose count fits 16 bits
+constexpr double PARTED = PURITY_TIE / 4;  // a purity above minus this is 0 but for rounding: the classes are separated
+constexpr int BITS = 64;              // attributes of which a node remembers whether they are known not to vary
+
+using Codes = Matrix<const uint16_t>;
+using Column = Vector<uint16_t>;
+using Rows = Vector<int32_t>;
+using ConstRows = Vector<const int32_t>;
+using Kinds = Vector<const int32_t>;
+using Labels = Vector<const int16_t>;
+using Bools = Vector<const bool>;
+using Ints = Vector<int64_t>;
+using ConstInts = Vector<const int64_t>;
+
+/// Write contour and length of each run of `rows`; return the number of runs.
+inline Index runs_of(ConstRows rows, Kinds kinds, Rows kind, Ints count) {
+    Index runs = 0;
+    for (const int32_t row : rows) {
+        const int32_t here = kinds[row];
+        if (runs == 0 || kind[runs - 1] != here) {
+            kind[runs] = here;
+            count[runs] = 0;
+            ++runs;
+        }
+        ++count[runs - 1];
+    }
+    return runs;
+}
+
+/// Write the number of rows of each class; false if a label is not precise.
+inline bool count_classes(ConstRows rows, Labels labels, Rows classes) {
+    std::fill(classes.begin(), classes.end(), 0);
+    for (const int32_t row : rows) {
+        const int16_t c = labels[row];
+        if (c == NONE) return false;
+        ++classes[c];
+    }
+    return true;
+}
+
+/// Write ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run, (runs, l).
+inline void share_out(Index runs, Kinds kind, ConstRealMatrix contours, ConstReals theta, RealMatrix share) {
+    const Index l = length(theta);
+    for (Index d = 0; d < runs; ++d) {
+        double total = 0.0;
+        for (Index c = 0; c < l; ++c) {
+            share(d, c) = theta[c] * contours(kind[d], c);
+            total += share(d, c);
+        }
+        for (Index c = 0; c < l; ++c) share(d, c) /= total;
+    }
+}
+
+/// Give the likeliest class probability 1 if that is the only maximiser: all other ``g_c < 1``.
+inline bool at_vertex(
+    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Reals theta, double total
+) {
+    const Index l = length(theta);
+    Index a = 0;
+    for (Index c = 0; c < l; ++c)
+        if (theta[c] > theta[a]) a = c;
+    for (Index d = 0; d < runs; ++d)
+        if (contours(kind[d], a) <= 0.0) return false;
+    for (Index c = 0; c < l; ++c) {
+        double g = 0.0;
+        for (Index d = 0; d < runs; ++d) g += count[d] * contours(kind[d], c) / contours(kind[d], a);
+        if (c != a && g >= total * SOLE) return false;
+    }
+    std::fill(theta.begin(), theta.end(), 0.0);
+    theta[a] = 1.0;
+    return true;
+}
+
+/// Write ``θ̂`` (l,) of a node and the shares of the classes in each run (theory §2.2).
+///
+/// If every contour leaves one class (`sole`), θ̂ are frequencies, no shares are written, and the result is true. Else
+/// E2M begins with equal probabilities, so that among many maximisers it finds one that prefers no class without
+/// reason. E2M approaches a maximiser at a vertex ever more slowly; its KKT condition proves it instead.
+inline bool estimate_node(
+    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share
+) {
+    const Index l = contours.columns;
+    double total = 0.0;
+    bool precise = true;
+    for (Index d = 0; d < runs; ++d) {
+        total += count[d];
+        precise = precise && sole[kind[d]] != NONE;
+    }
+    if (precise) {
+        std::fill(theta.begin(), theta.end(), 0.0);
+        for (Index d = 0; d < runs; ++d) theta[sole[kind[d]]] = count[d] / total;
+        return true;
+    }
+    std::fill(theta.begin(), theta.end(), 1.0 / l);
+    for (int step = 0; step < NODE_STEPS; ++step) {
+        if (step == VERTEX_STEP && at_vertex(runs, kind, count, contours, theta, total)) break;
+        share_out(runs, kind, contours, theta, share);
+        double excess = 0.0;
+        for (Index c = 0; c < l; ++c) {
+            if (!(theta[c] > 0.0)) continue;
+            double mass = 0.0;
+            for (Index d = 0; d < runs; ++d) mass += count[d] * share(d, c);
+            mass /= total;
+            excess = std::max(excess, mass / theta[c] - 1.0);
+            theta[c] = mass;
+        }
+        if (excess <= EXCESS) break;
+    }
+    at_vertex(runs, kind, count, contours, theta, total);
+    share_out(runs, kind, contours, theta, share);
+    return false;
+}
+
+/// Return whether a code goes left. `test`: twice the cut, plus 1 if missing numbers go left; of names the attempt.
+///
+/// `key` is the key of the attempt; numbers do not use it.
+inline bool goes_left(int64_t code, bool named, int64_t test, uint64_t key) {
+    if (named) return is_heads(derived_key(key, code));
+    return code == 0 ? (test & 1) == 1 : code <= test >> 1;
+}
+
+/// Whether numbers go left by a test, without a branch: codes less `skipped` go left up to `cut`.
+struct Cut {
+    uint16_t skipped;  // 1 where missing codes go right: less 1, a missing code is above all cuts
+    uint16_t cut;
+
+    explicit Cut(int64_t test)
+        : skipped(static_cast<uint16_t>(1 - (test & 1))), cut(static_cast<uint16_t>((test >> 1) - skipped)) {}
+    bool goes_left(uint16_t code) const { return static_cast<uint16_t>(code - skipped) <= cut; }
+};
+
+struct Extent {
+    int64_t low, high;  // the known values; if none is, the highest is 0
+    bool missing;       // whether a value is
+};
+
+/// Copy the codes of an attribute; return their extent.
+inline Extent read_column(Codes codes, ConstRows rows, Index k, Column column) {
+    const Index n = length(rows);
+    const uint16_t* __restrict source = codes.data + k;
+    for (Index i = 0; i < n; ++i) column[i] = source[rows[i] * codes.columns];
+    // Signed numbers of 16 bits have a least and a greatest in every vector unit: a code less 2^15 in place of the code.
+    // Less 1, a missing code is above all others.
+    int16_t low = 32767, high = -32768, last = -32768;
+    for (Index i = 0; i < n; ++i) {
+        const auto code = static_cast<int16_t>(column[i] ^ 0x8000u);
+        const auto before = static_cast<int16_t>((column[i] - 1u) ^ 0x8000u);
+        low = std::min(low, before);
+        last = std::max(last, before);
+        high = std::max(high, code);
+    }
+    return {low + 32769, high + 32768, last == 32767};
+}
+
+/// Draw the test of a number with codes from `low` to `high`; `NONE` if it does not vary.
+inline int64_t draw_cut(int64_t low, int64_t high, bool missing, uint64_t key) {
+    if (low < high) return 2 * number_between(key, low, high) + is_heads(key);
+    return missing && high > 0 ? 2 * int64_t{ALL_KNOWN} : NONE;
+}
+
+/// Draw the names that go left: the first attempt that divides the rows; `NONE` if none does.
+inline int64_t draw_names(Column column, Index n, uint64_t key) {
+    for (int attempt = 0; attempt < ATTEMPTS; ++attempt) {
+        const uint64_t mask = derived_key(key, attempt);
+        const bool side = is_heads(derived_key(mask, column[0]));
+        for (Index i = 1; i < n; ++i)
+            if (is_heads(derived_key(mask, column[i])) != side) return attempt;
+    }
+    return NONE;
+}
+
+/// Draw the test of an attribute; `NONE` if it does not vary.
+inline int64_t draw_test(Column column, Index n, bool named, Extent extent, uint64_t key) {
+    if (!named) return draw_cut(extent.low, extent.high, extent.missing, key);
+    const bool varies = extent.low < extent.high || (extent.missing && extent.high > 0);
+    return varies ? draw_names(column, n, key) : NONE;
+}
+
+/// Write the number of rows of each run that go left.
+inline void count_left(
+    Column column, Index runs, ConstInts count, bool named, int64_t test, uint64_t key, Ints left
+) {
+    Index i = 0;
+    for (Index d = 0; d < runs; ++d) {
+        int64_t on_left = 0;
+        for (const Index end = i + count[d]; i < end; ++i) on_left += goes_left(column[i], named, test, key);
+        left[d] = on_left;
+    }
+}
+
+/// Write the number of rows of each class that go left; `label` (n,) are their classes.
+inline void count_left_of_classes(
+    Vector<const uint16_t> column, Labels label, Index n, bool named, int64_t test, uint64_t key, Rows left
+) {
+    const Index l = length(left);
+    std::fill(left.begin(), left.end(), 0);
+    if (named) {
+        for (Index i = 0; i < n; ++i) left[label[i]] += is_heads(derived_key(key, column[i]));
+        return;
+    }
+    const Cut cut(test);
+    if (l > FEW_CLASSES || n < FEW_OF_EACH * l) {
+        for (Index i = 0; i < n; ++i) left[label[i]] += cut.goes_left(column[i]);
+        return;
+    }
+    const uint16_t* __restrict code = column.data();
+    const int16_t* __restrict klass = label.data();
+    for (Index begin = 0; begin < n; begin += BLOCK_OF_ROWS) {
+        const Index end = std::min<Index>(begin + BLOCK_OF_ROWS, n);
+        for (Index c = 0; c < l; ++c) {
+            const auto mine = static_cast<int16_t>(c);
+            uint16_t on_left = 0;  // as wide as codes and labels: eight rows in a vector of 128 bits
+            for (Index i = begin; i < end; ++i)
+                on_left = static_cast<uint16_t>(on_left + ((klass[i] == mine) & cut.goes_left(code[i])));
+            left[c] += on_left;
+        }
+    }
+}
+
+/// ``n ln n`` of the whole numbers below `TABLED`.
+inline const double* log_table() {
+    static const auto table = [] {
+        std::vector<double> found(TABLED);
+        for (int n = 1; n < TABLED; ++n) found[n] = n * std::log(n);
+        return found;
+    }();
+    return table.data();
+}
+
+/// Return ``n ln n`` of a whole number.
+inline double n_log_n(int64_t n, const double* table) {
+    return n < TABLED ? table[n] : n * std::log(static_cast<double>(n));
+}
+
+/// Return ``x ln x``, of small whole numbers from a table.
+inline double n_log_n(double x, const double* table) {
+    const auto whole = static_cast<int64_t>(x);
+    if (whole == x && whole < TABLED) return table[whole];
+    return x > 0.0 ? x * std::log(x) : 0.0;
+}
+
+/// Return ``-Σ_sides n H`` in nats, by the shares of the classes: it orders the tests of a node as the gain does.
+inline double purity(Index runs, ConstInts count, ConstInts left, ConstRealMatrix share, const double* table) {
+    double pure = 0.0;
+    int64_t on_left = 0, on_right = 0;
+    for (Index d = 0; d < runs; ++d) {
+        on_left += left[d];
+        on_right += count[d] - left[d];
+    }
+    pure -= n_log_n(on_left, table) + n_log_n(on_right, table);
+    for (Index c = 0; c < share.columns; ++c) {
+        double mine = 0.0, other = 0.0;
+        for (Index d = 0; d < runs; ++d) {
+            mine += left[d] * share(d, c);
+            other += (count[d] - left[d]) * share(d, c);
+        }
+        pure += n_log_n(mine, table) + n_log_n(other, table);
+    }
+    return pure;
+}
+
+/// Return the purity for precise labels: `count` rows of each class (l,), of which `left` go left.
+inline double purity_of_classes(Kinds count, Kinds left, const double* table) {
+    double pure = 0.0;
+    int64_t on_left = 0, on_right = 0;
+    for (Index c = 0; c < length(count); ++c) {
+        const int64_t mine = left[c], other = count[c] - left[c];
+        on_left += mine;
+        on_right += other;
+        pure += n_log_n(mine, table) + n_log_n(other, table);
+    }
+    return pure - n_log_n(on_left, table) - n_log_n(on_right, table);
+}
+
+/// Return how many attributes that vary in a node get a test: ``⌈√A⌉`` of the A that vary in the log.
+inline int64_t tests_wanted(Index A) { return static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(A)))); }
+
+/// Return the key of the names of a test, of a node with this key: see `choose_test`.
+inline uint64_t names_key(uint64_t key, int64_t test) {
+    return derived_key(derived_key(key, PLACES + test / ATTEMPTS), test % ATTEMPTS);
+}
+
+/// Draw the one at a place of the order from those that have no place yet.
+inline int64_t draw_order(Ints order, Index place, uint64_t key) {
+    const Index other = place + number_below(derived_key(key, PLACES + place), length(order) - place);
+    std::swap(order[place], order[other]);
+    return order[place];
+}
+
+struct Test {
+    int64_t attribute = NONE, test = 0;
+};
+
+/// Return attribute and test of a node with labels that are not precise, `NONE` and 0 if nothing varies.
+///
+/// The key draws an order of the attributes that vary in the log (A of them, numbered among themselves); the first
+/// ``⌈√A⌉`` that vary here get a test. The first of tests with equal gains is chosen. The test of a number is as in
+/// `goes_left`; that of names is the attempt, plus 64 times the number of the draw, by which `names_key` finds them.
+inline Test choose_test(
+    Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key, Index runs, ConstInts count,
+    ConstRealMatrix share, const double* table, Ints order, Ints left, Column column
+) {
+    const Index A = length(varying), n = length(rows);
+    for (Index j = 0; j < A; ++j) order[j] = j;
+    double best = -std::numeric_limits<double>::infinity();
+    Test chosen;
+    int64_t wanted = tests_wanted(A);
+    for (Index place = 0; place < A; ++place) {
+        const int64_t j = draw_order(order, place, key), k = varying[j];
+        const uint64_t mine = derived_key(key, PLACES + A + j);
+        const int64_t test = draw_test(column, n, named[k], read_column(codes, rows, k, column), mine);
+        if (test == NONE) continue;
+        count_left(column, runs, count, named[k], test, derived_key(mine, test), left);
+        const double pure = purity(runs, count, left, share, table);
+        if (pure > best + PURITY_TIE) {
+            best = pure;
+            chosen = {k, named[k] ? test + ATTEMPTS * (A + j) : test};
+        }
+        if (--wanted == 0) break;
+    }
+    return chosen;
+}
+
+/// Return the same for a node with precise labels, `classes` (l,) rows of each class, and update `same`.
+///
+/// `same` has a bit for each of the first 64 attributes that is known not to vary; more are known then. No test is
+/// better than one that separates the classes, so the first such test ends the search. At the end, the second line of
+/// `left` (2, l) has the number of rows of each class that go left by the chosen test.
+inline Test choose_test_of_classes(
+    Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key, Kinds classes, Labels labels,
+    const double* table, uint64_t& same, Ints order, Matrix<int32_t> left, Vector<int16_t> label, Column column
+) {
+    const Index A = length(varying), n = length(rows);
+    for (Index j = 0; j < A; ++j) order[j] = j;
+    for (Index i = 0; i < n; ++i) label[i] = labels[rows[i]];
+    double best = -std::numeric_limits<double>::infinity();
+    Test chosen;
+    int64_t wanted = tests_wanted(A);
+    for (Index place = 0; place < A; ++place) {
+        const int64_t j = draw_order(order, place, key), k = varying[j];
+        const uint64_t bit = k < BITS ? uint64_t{1} << k : 0;
+        if (same & bit) continue;
+        const Extent extent = read_column(codes, rows, k, column);
+        if (extent.high == 0 || (extent.low == extent.high && !extent.missing)) {
+            same |= bit;
+            continue;
+        }
+        const uint64_t mine = derived_key(key, PLACES + A + j);
+        const int64_t test = draw_test(column, n, named[k], extent, mine);
+        if (test == NONE) continue;
+        count_left_of_classes(column, label, n, named[k], test, derived_key(mine, test), left[0]);
+        const double pure = purity_of_classes(classes, left[0], table);
+        if (pure > best + PURITY_TIE) {
+            best = pure;
+            chosen = {k, named[k] ? test + ATTEMPTS * (A + j) : test};
+            std::copy(left[0].begin(), left[0].end(), left[1].begin());
+        }
+        if (--wanted == 0 || best > -PARTED) break;
+    }
+    return chosen;
+}
+
+}  // namespace quercus::forest

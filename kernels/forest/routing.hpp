@@ -1,0 +1,89 @@
+// The predictions of the members (theory §10.3, §10.4).
+#pragma once
+
+#include "gaussian.hpp"
+#include "growing.hpp"
+
+namespace quercus::forest {
+
+inline bool any_named(Bools named) { return std::find(named.begin(), named.end(), true) != named.end(); }
+
+/// Return the leaf of a row with these codes, in the tree whose root has number `node` and this key.
+///
+/// Without nominal attributes no test is by name, and keys are of no use.
+template <bool by_name>
+inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, const uint16_t* codes, Bools named) {
+    for (const int32_t* at = nodes[node].data(); at[ATTRIBUTE] >= 0; at = nodes[node].data()) {
+        const int32_t k = at[ATTRIBUTE], test = at[TEST];
+        const uint16_t code = codes[k];
+        bool on_left;
+        if (by_name && named[k]) on_left = goes_left(code, true, test, names_key(key, test));
+        else on_left = Cut(test).goes_left(code);
+        if (by_name) key = derived_key(key, on_left ? LEFT : RIGHT);
+        node += on_left ? 1 : at[SKIP];
+    }
+    return node;
+}
+
+/// Add the trees' predictions of m rows, times `weights` (trees,), to `predicted` (m, 3 l).
+///
+/// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l). Of a leaf whose n rows
+/// have one class, the cut at `level` leaves this class ``level^(1/n)`` at least. A tree of weight 0 is skipped. See
+/// `grow`.
+inline void add_opinions(
+    Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes, ConstRealMatrix opinions,
+    Matrix<const int64_t> counts, ConstReals weights, double level, RealMatrix predicted
+) {
+    const Index l = opinions.columns / 3;
+    const bool by_name = any_named(named), with_bounds = predicted.columns > l;
+    Index first = 0, first_opinion = 0;
+    for (Index m = 0; m < length(keys); ++m) {
+        const double weight = weights[m];
+        for (Index i = 0; weight > 0.0 && i < codes.rows; ++i) {
+            const uint16_t* row = codes[i].data();
+            const Index leaf = by_name ? leaf_of<true>(nodes, first, keys[m], row, named)
+                                       : leaf_of<false>(nodes, first, keys[m], row, named);
+            const Index opinion = nodes(leaf, SKIP), size = nodes(leaf, SIZE);
+            const Reals sum = predicted[i];
+            if (opinion >= l) {
+                const ConstReals own = opinions[first_opinion + opinion - l];
+                for (Index c = 0; c < predicted.columns; ++c) sum[c] += weight * own[c];
+                continue;
+            }
+            sum[opinion] += weight;
+            if (!with_bounds) continue;
+            const double sure = weight * (size == 1 ? level : std::pow(level, 1.0 / size));
+            sum[l + opinion] += sure;
+            for (Index c = 0; c < l; ++c) sum[2 * l + c] += c == opinion ? weight : weight - sure;
+        }
+        first += counts(m, 0);
+        first_opinion += counts(m, 1);
+    }
+}
+
+/// Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), without missing values, to `logs` (m, l).
+///
+/// Of each number the greatest one over the classes is left out, which tells no class from another. So a number far
+/// from all classes does not drown what others say, and one that is as dense under all adds nothing to the last bit.
+inline void add_densities(ConstRealMatrix values, ConstRealMatrix means, ConstRealMatrix deviations, RealMatrix logs) {
+    const Index l = logs.columns;
+    OwnedMatrix<double> constant(deviations.rows, l);
+    std::vector<double> own(l);
+    for (Index k = 0; k < deviations.rows; ++k)
+        for (Index c = 0; c < l; ++c) constant(k, c) = std::log(deviations(k, c)) + LOG_SQRT_2PI;
+    for (Index i = 0; i < values.rows; ++i) {
+        for (Index k = 0; k < values.columns; ++k) {
+            const double x = values(i, k);
+            if (std::isnan(x)) continue;
+            double least = std::numeric_limits<double>::infinity();
+            for (Index c = 0; c < l; ++c) {
+                const double z = (x - means(k, c)) / deviations(k, c);
+                own[c] = 0.5 * std::min(z * z, FARTHEST) + constant(k, c);
+                least = std::min(least, own[c]);
+            }
+            for (Index c = 0; c < l; ++c) logs(i, c) -= own[c] - least;
+        }
+    }
+}
+
+}  // namespace quercus::forest
