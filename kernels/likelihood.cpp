@@ -1,5 +1,10 @@
 // What Python sees of the kernels of the likelihood.
+#include "likelihood/cells.hpp"
 #include "likelihood/loglik.hpp"
+#include "likelihood/maxima.hpp"
+#include "likelihood/precise.hpp"
+#include "likelihood/reduction.hpp"
+#include "likelihood/sparse.hpp"
 #include "python.hpp"
 
 namespace nb = nanobind;
@@ -7,8 +12,30 @@ using namespace nb::literals;
 
 namespace quercus {
 
+/// Bind the kernels that take cells, whose counts are whole numbers, or weights.
+template <class Count>
+static void bind_cells(nb::module_& module) {
+    module.def("solve_precise", &solve_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "l"_a, "alpha"_a, "keys"_a,
+               "values"_a, "kinds"_a, "ends"_a,
+               "Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones; return the "
+               "number of a malformed cell, or -1.");
+    module.def("estimate_precise", &estimate_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "kinds"_a, "theta"_a,
+               "unique"_a, "Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return as solve_precise.");
+    module.def("bound_precise", &bound_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "alpha"_a, "kinds"_a, "lower"_a,
+               "upper"_a, "Write kinds and class bounds (m, l) of all cells but the general ones; return as solve_precise.");
+    module.def("merge_cells", &merge_cells<Count>, "start"_a, "ids"_a, "counts"_a, "wanted"_a, "column"_a, "out_start"_a,
+               "out_columns"_a, "out_counts"_a, "Rewrite cells over the table of informative contours: numbers rising, each once.");
+    module.def("bound_maxima", &bound_maxima<Count>, "start"_a, "ids"_a, "counts"_a, "contours"_a, "theta"_a, "reached"_a, "bound"_a,
+               "classes"_a, "weights"_a, "Write the fields of LikelihoodMaxima, (m,) each, from estimates (m, l).");
+}
+
 void bind_likelihood(nb::module_ module) {
     module.attr("TO_BOUNDARY") = TO_BOUNDARY;
+    module.attr("OCCURS") = OCCURS;
+    module.attr("CONSTANT") = int{CONSTANT};
+    module.attr("OTHER") = int{OTHER};
+    module.attr("GENERAL") = int{GENERAL};
+
     module.def(
         "maximise",
         [](ConstRealMatrix P, ConstReals w) {
@@ -16,6 +43,43 @@ void bind_likelihood(nb::module_ module) {
             return std::pair(std::move(theta), worst);
         },
         "P"_a, "w"_a, "Return the maximum evidential likelihood estimate and its KKT excess.");
+
+    module.def(
+        "least_entropy_of_counts",
+        [](ConstReals n, double c, double inner_c, double tolerance, int most) {
+            const auto [bound, reached] = least_entropy_of_counts(n, c, inner_c, tolerance, most);
+            return std::pair(bound, reached);
+        },
+        "n"_a, "c"_a, "inner_c"_a, "tolerance"_a, "most"_a,
+        "Return proven bound and reached value (nats) of the least entropy over the cut of precise labels.");
+    module.def(
+        "greatest_entropy_of_counts",
+        [](ConstReals n, Index free, double c, double inner_c, double tolerance, int most) {
+            const auto [bound, reached] = greatest_entropy_of_counts(n, free, c, inner_c, tolerance, most);
+            return std::pair(bound, reached);
+        },
+        "n"_a, "free"_a, "c"_a, "inner_c"_a, "tolerance"_a, "most"_a,
+        "Return proven bound and reached value (nats) of the greatest entropy over the cut of precise labels.");
+
+    bind_cells<int64_t>(module);
+    bind_cells<double>(module);
+
+    module.def("rescale_rows", &rescale_rows, "P"_a, "theta"_a, "Return the rows divided by p . theta.");
+    module.def(
+        "take_problem",
+        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts, Index problem) {
+            auto [P, w] = take_problem({table, start, columns, counts}, problem);
+            return std::pair(std::move(P), std::move(w));
+        },
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "problem"_a, "Return the contours of one problem (n, l) and their counts (n,).");
+
+    module.def("enter_cells", &enter_cells, "start"_a, "columns"_a, "counts"_a, "slots"_a, "hashes"_a, "pool_start"_a,
+               "pool_columns"_a, "pool_counts"_a, "size"_a, "entries"_a,
+               "Find or add cells in a hash table; write their numbers to entries, return the new size.");
+    module.def("place_hashes", &place_hashes, "hashes"_a, "slots"_a,
+               "Fill the free slots of a larger hash table with the cells that have these hashes.");
+    module.def("reduce_rows", &reduce_rows, "P"_a, "w"_a, "first"_a, "out_P"_a, "out_w"_a, "out_start"_a, "empty"_a,
+               "Reduce many problems to their distinct informative contours; P is overwritten.");
 }
 
 }  // namespace quercus
