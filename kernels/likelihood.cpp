@@ -1,9 +1,13 @@
 // What Python sees of the kernels of the likelihood.
+#include "likelihood/boxes.hpp"
+#include "likelihood/curvature.hpp"
 #include "likelihood/cut.hpp"
 #include "likelihood/descent.hpp"
 #include "likelihood/enclosure.hpp"
 #include "likelihood/loglik.hpp"
+#include "likelihood/quadratic.hpp"
 #include "likelihood/rounding_bounds.hpp"
+#include "likelihood/search.hpp"
 #include "python.hpp"
 
 namespace nb = nanobind;
@@ -71,6 +75,41 @@ void bind_likelihood(nb::module_ module) {
     module.def("box_entropy_error", &box_entropy_error, "P"_a, "w"_a, "theta"_a, "slack"_a, "widest"_a,
                "Return the same by the narrow sides of a box alone, as one number.");
 
+    module.def("least_curvature", &least_curvature, "y"_a, "a"_a, "Return the least curvature with which an envelope touches at y.");
+    module.def(
+        "envelope",
+        [](double f, double y, double a, double b) {
+            const auto [value, slope] = envelope(f, y, a, b);
+            return std::pair(value, slope);
+        },
+        "f"_a, "y"_a, "a"_a, "b"_a, "Return value and slope at y of the convex envelope of an entropy term with some curvature.");
+    module.def("classes_by_plausibility", &classes_by_plausibility, "P"_a,
+               "Return the classes of each row in falling order of plausibility.");
+    module.def(
+        "bound_in_box",
+        [](ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, ConstReals top, Reals a, Reals b, ConstReals x, double mu,
+           Reals y, double enough, double limit) {
+            const auto [bound, cut, at, multiplier] = bound_in_box(P, w, order, c, top, a, b, x, mu, y, enough, limit);
+            return std::tuple(bound, cut, at, multiplier);
+        },
+        "P"_a, "w"_a, "order"_a, "c"_a, "top"_a, "a"_a, "b"_a, "x"_a, "mu"_a, "y"_a, "enough"_a, "limit"_a,
+        "Return a lower bound of the entropy over a level set in a box, where and at which value to cut it, and a multiplier.");
+    module.def(
+        "least_entropy",
+        [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta, double worst, double tolerance, Index effort) {
+            const auto [bound, reached, examined] = least_entropy(P, w, c, inner_c, theta, worst, tolerance, effort);
+            return std::tuple(bound, reached, examined);
+        },
+        "P"_a, "w"_a, "c"_a, "inner_c"_a, "theta"_a, "worst"_a, "tolerance"_a, "effort"_a,
+        "Return the least entropy over a level set: proven bound, reached value, boxes examined.");
+    module.def(
+        "greatest_entropy",
+        [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta) {
+            const auto [bound, reached] = greatest_entropy(P, w, c, inner_c, theta);
+            return std::pair(bound, reached);
+        },
+        "P"_a, "w"_a, "c"_a, "inner_c"_a, "theta"_a, "Return the greatest entropy over a level set: proven bound and reached value.");
+
     // For comparisons with the kernels before.
     module.def("gradient", &gradient, "P"_a, "w"_a, "theta"_a, "g"_a);
     module.def("least_linear", &least_linear, "q"_a, "a"_a, "b"_a);
@@ -84,6 +123,22 @@ void bind_likelihood(nb::module_ module) {
     module.def("greatest_linear", &greatest_linear, "p"_a, "a"_a, "b"_a);
     module.def("contains", &contains, "a"_a, "b"_a, "x"_a);
     module.def("level_error", &level_error, "P"_a, "w"_a, "theta"_a, "worst"_a, "c"_a);
+    module.def(
+        "choose_curvature",
+        [](double mu, ConstRealMatrix K, ConstReals gx, double width, ConstReals e, ConstReals a, ConstReals b, bool exact, RealMatrix M,
+           Reals f, RealMatrix A) {
+            const auto [tau, phi, kappa] = choose_curvature(mu, K, gx, width, e, a, b, exact, M, f, A);
+            return std::tuple(tau, phi, kappa);
+        });
+    module.def("wanted_curvature", &wanted_curvature);
+    module.def("cut_below", &cut_below);
+    module.def("cut_at", &cut_at);
+    module.def("widest_loss", &widest_loss);
+    module.def("expand", &expand);
+    module.def("minimise_quadratic", &minimise_quadratic);
+    module.def("next_multiplier", &next_multiplier);
+    module.def("discard", &discard);
+    module.def("has_vertex", &has_vertex);
     module.def("near_ends", &near_ends, "P"_a, "w"_a, "c"_a, "shortfall"_a, "theta"_a, "ends"_a);
 }
 
