@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Ints
-from quercus.trees.likelihood.solver import sparse
+from quercus.kernels.likelihood import enter_cells, place_hashes
 from quercus.trees.likelihood.solver.stages import Sparse
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ class CellCache:
         self._make_room(len(start) - 1, len(columns))
         numbers = np.empty(len(start) - 1, np.int64)
         table = self._slots, self._hashes, *self.cells, self._size
-        self._size = sparse.enter_cells(start, columns, counts, *table, numbers)
+        self._size = enter_cells(start, columns, counts, *table, numbers)
         return numbers
 
     def recall_values(self, numbers: Ints, name: str, width: int, compute: Callable[[Ints], Array]) -> Array:
@@ -83,7 +83,7 @@ class CellCache:
             self._start = enlarged_copy(self._start, room + 1)
             self._hashes = enlarged_copy(self._hashes, room)
             self._slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int32)
-            sparse.place_hashes(self._hashes[: self._size], self._slots)
+            place_hashes(self._hashes[: self._size], self._slots)
 
     def _value_table(self, name: str, width: int) -> tuple[Array, NDArray[np.bool_]]:
         room = len(self._hashes)

@@ -15,13 +15,25 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import largest_one
 from quercus.belief.errors import InvalidInput
+from quercus.kernels.likelihood import (
+    CONSTANT,
+    GENERAL,
+    OTHER,
+    bound_counts,
+    bound_maxima,
+    bound_precise,
+    estimate_precise,
+    merge_cells,
+    reduce_rows,
+    solve_precise,
+    take_problem,
+)
 from quercus.trees.likelihood import maximiser
 from quercus.trees.likelihood.cell_cache import CellCache
 from quercus.trees.likelihood.cells import Cells
-from quercus.trees.likelihood.maxima import LikelihoodMaxima, bound_maxima
+from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.maximiser import Array, Estimate
-from quercus.trees.likelihood.solver import cells as cells_kernel
-from quercus.trees.likelihood.solver import class_bounds, reduction, sparse, stages
+from quercus.trees.likelihood.solver import stages
 
 SETTLED_END = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
@@ -134,7 +146,7 @@ def entropy_intervals(
     for chosen, contours, weights, first in maximiser.stack_problems(problems):
         table, totals = np.empty_like(contours), np.empty_like(weights)
         start, empty = np.empty_like(first), np.empty(len(chosen), np.bool_)
-        sparse.reduce_rows(contours, weights, first, table, totals, start, empty)
+        reduce_rows(contours, weights, first, table, totals, start, empty)
         columns = np.arange(len(table), dtype=np.int32)
         stacked, wanted = (start, columns, totals), np.arange(len(chosen))
         estimates = stages.estimate(table, stacked, wanted)
@@ -189,7 +201,7 @@ class IntervalSolver:
         self._table = checked[:0]  # (c, l) informative contours scaled to maximum 1, distinct
         self._numbers: dict[bytes, int] = {}
         self._column = np.empty(0, np.int32)  # (d,) number in the table, -1 for constant contours
-        self._klass = np.empty(0, np.int8)  # (d,) the class that a precise contour leaves; see `solver.cells`
+        self._klass = np.empty(0, np.int8)  # (d,) the class that a contour leaves, or CONSTANT or OTHER
         self._memo, self._looks = CellCache(), 0
         self._recent: tuple[Array, Array] | None = None  # not before the first cell
         self.add_contours(checked)
@@ -210,7 +222,7 @@ class IntervalSolver:
                 self._numbers[key] = len(self._numbers)
                 fresh.append(row)
             columns[row] = self._numbers[key]
-        klass = np.where(columns < 0, cells_kernel.CONSTANT, cells_kernel.OTHER)
+        klass = np.where(columns < 0, CONSTANT, OTHER)
         one = np.count_nonzero(extra, axis=1) == 1
         klass[one] = extra[one].argmax(axis=1)
         self.contours = np.concatenate([self.contours, extra])
@@ -268,9 +280,7 @@ class IntervalSolver:
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check_cells(
-            cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
-        )
+        self._check_cells(solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends))
         for chosen, numbers in self._general_cells(cells, kinds):
             ends[:, chosen] = self._memo.recall_values(numbers, "interval", 3, self._compute_intervals).T
         return EntropyIntervals(ends[0], ends[1], ends[2])
@@ -291,9 +301,7 @@ class IntervalSolver:
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check_cells(
-            cells_kernel.solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends)
-        )
+        self._check_cells(solve_precise(*arrays, self.contours.shape[1], self.alpha, *recent, kinds, ends))
         lower, upper = ends[0] - ends[2], ends[1] + ends[2]
         for chosen, numbers in self._general_cells(cells, kinds):
             bits = self._memo.recall_values(numbers, "enclosure", 5, self._compute_enclosures) / np.log(2.0)
@@ -307,7 +315,7 @@ class IntervalSolver:
         theta, unique = np.empty((len(cells), l)), np.empty(len(cells), np.bool_)
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
-        self._check_cells(cells_kernel.estimate_precise(*arrays, kinds, theta, unique))
+        self._check_cells(estimate_precise(*arrays, kinds, theta, unique))
         for chosen, numbers in self._general_cells(cells, kinds):
             found = self._recall_estimates(numbers)
             theta[chosen], unique[chosen] = found[:, :l], found[:, l + 1] > 0.0
@@ -333,7 +341,7 @@ class IntervalSolver:
         kinds = np.empty(len(cells), np.int8)
         arrays = cells.start, cells.ids, cells.counts, self._klass
         cut = self.alpha if level is None else level
-        self._check_cells(cells_kernel.bound_precise(*arrays, cut, kinds, lower, upper))
+        self._check_cells(bound_precise(*arrays, cut, kinds, lower, upper))
         for chosen, numbers in self._general_cells(cells, kinds):
             found = self._memo.recall_values(
                 numbers, f"bounds {cut}", 2 * l, partial(self._compute_class_bounds, level=cut)
@@ -350,7 +358,7 @@ class IntervalSolver:
 
     def _general_cells(self, cells: Cells, kinds: NDArray[np.int8]) -> Iterator[tuple[Ints, Ints]]:
         """The cells that have labels of more than one class: their numbers, and those in the memo; in batches."""
-        general = np.flatnonzero(kinds == cells_kernel.GENERAL)
+        general = np.flatnonzero(kinds == GENERAL)
         sizes = cells.start[general + 1] - cells.start[general]
         for chosen in np.split(general, np.flatnonzero(np.diff(np.cumsum(sizes) // LOOKUP_ENTRIES)) + 1):
             if chosen.size == 0:
@@ -359,14 +367,14 @@ class IntervalSolver:
             start = np.empty(chosen.size + 1, np.int64)
             columns, counts = np.empty(room, np.int32), np.empty(room)
             arrays = cells.start, cells.ids, cells.counts
-            sparse.merge_cells(*arrays, chosen, self._column, start, columns, counts)
+            merge_cells(*arrays, chosen, self._column, start, columns, counts)
             yield chosen, self._memo.intern_cells(start, columns[: start[-1]], counts[: start[-1]])
 
     def _compute_estimates(self, wanted: Ints) -> Array:
         l = self.contours.shape[1]
         found = stages.estimate(self._table, self._memo.cells, wanted)
         for row in np.flatnonzero(found[:, l + 1] == 0.0):
-            P, w = reduction.take_problem(self._table, *self._memo.cells, wanted[row])
+            P, w = take_problem(self._table, *self._memo.cells, wanted[row])
             found[row, l + 1] = maximiser.is_unique(P, w, found[row, :l])
         return found
 
@@ -390,5 +398,5 @@ class IntervalSolver:
     def _compute_class_bounds(self, wanted: Ints, level: float) -> Array:
         bounds = np.empty((len(wanted), 2 * self.contours.shape[1]))
         problems = self._table, *self._memo.cells, wanted, self._recall_estimates(wanted)
-        class_bounds.bound_counts(*problems, level, bounds)
+        bound_counts(*problems, level, bounds)
         return bounds

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.kernels.likelihood import OCCURS
 from quercus.specification.algorithms import Pruning
 from quercus.trees.likelihood.cells import Cells
-from quercus.trees.likelihood.maxima import OCCURS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """The certified solver behind `quercus.trees.likelihood.maximiser` and `quercus.trees.likelihood.interval` (theory §2).
 
 The way of a problem: `quercus.trees.likelihood.interval` → `stages` → `problem.solve_problem` → `precise`, `separable`
-or one box (`problem.first_bound`) → `search`. `cells` reads cells as they come, `sparse` merges them.
+or one box (`problem.first_bound`) → `search`. `cells` reads cells as they come.
 
 In order of dependence: `libraries` and `compiled` (how kernels are compiled), `kernels` (likelihood and its
 maximiser), `cut` (convex programs over a likelihood cut), `rounding_bounds` (what rounding hides), `enclosure` (boxes
