@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all docs serve proto kernels client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -53,6 +53,9 @@ proto: $(STAMP) ## Generate the Python code from proto/*/*.proto
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
+
+kernels: $(STAMP) ## Build the compiled kernels, and generate their stubs
+	$(foreach group,likelihood growth forest,$(BIN)/python -m nanobind.stubgen -q -m quercus.kernels.compiled.$(group) -o kernels/$(group).pyi && ) true
 
 client: $(STAMP) ## Generate the synchronous client, client/sync, from client/aio
 	$(BIN)/python client/generate_sync.py

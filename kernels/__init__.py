@@ -10,6 +10,7 @@ ImportError
 """
 
 import sys
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -20,7 +21,7 @@ _FOLDER = Path(__file__).parent
 _HOW = "build them: make (in a clone), or pip install --editable . ; wheels bring them built"
 
 try:
-    from quercus.kernels import compiled
+    compiled = import_module("quercus.kernels.compiled")
 except ImportError as error:
     if any((_FOLDER / f"compiled{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
         raise

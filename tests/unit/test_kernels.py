@@ -125,3 +125,12 @@ def test_a_build_without_headers_of_python_names_the_package() -> None:
     )
     assert done.returncode == 1
     assert f"apt-get install python3.{sys.version_info.minor}-dev" in done.stderr
+
+
+@pytest.mark.parametrize("group", ["likelihood", "growth", "forest"])
+def test_the_stubs_are_those_of_the_kernels(group: str, tmp_path: Path) -> None:
+    pytest.importorskip("nanobind", reason="pip install 'quercus[dev]'")
+    made = tmp_path / f"{group}.pyi"
+    command = ["-m", "nanobind.stubgen", "-q", "-m", f"quercus.kernels.compiled.{group}", "-o", str(made)]
+    subprocess.run([sys.executable, *command], check=True)
+    assert made.read_text() == (FOLDER / f"{group}.pyi").read_text(), "make kernels"
