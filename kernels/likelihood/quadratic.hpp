@@ -57,11 +57,7 @@ inline OwnedMatrix<double> padded(ConstRealMatrix P) {
 inline double expand(ConstRealMatrix Q, ConstReals w, ConstReals y, ConstReals V, Reals g, RealMatrix K) {
     const Index n = Q.rows, l = length(y);
     std::vector<double> v(n), s(n);
-    for (Index i = 0; i < n; ++i) {
-        double total = 0.0;
-        for (Index j = 0; j < l; ++j) total += Q(i, j) * y[j];
-        v[i] = total;
-    }
+    for (Index i = 0; i < n; ++i) v[i] = dot(part(Q[i], 0, l), y);
     double value = 0.0;
     for (Index i = 0; i < n; ++i) {
         if (!(v[i] > 0.0)) return -INFINITE;
