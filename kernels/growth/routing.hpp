@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "prefetch.hpp"
+#include "kinds.hpp"
 
 namespace quercus {
 
@@ -46,11 +46,7 @@ inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas ope
         }
         at[g] = next;
     }
-    const Index last = length(more) - 1;
-    for (Index i = 0; i <= last; ++i) {
-        const Index later = more[std::min(i + AHEAD, last)];
-        fetch(ids, later);
-        fetch(askable, later);
+    for (Index i = 0; i < length(more); ++i) {
         const int32_t row = more[i];
         const Index next = at[group[i]]++;
         to.rows[next] = row;
@@ -108,13 +104,11 @@ inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInt
     for (Index g = 0; g < groups; ++g) first[g + 1] = first[g] + (split[g] >= 0 ? branches[split[g]] : 0);
     std::vector<int32_t> to(first[groups]);  // number of changes of each child, and then their destination
     std::vector<int16_t> way(rows.size());
-    const Index last = length(rows) - 1;
     for (Index g = 0; g < groups; ++g) {
         if (split[g] < 0) continue;
         const Split here{attribute[split[g]], cut[split[g]], bins[split[g]]};
         int32_t* sizes = to.data() + first[g];
         for (Index i = start[g]; i < start[g + 1]; ++i) {
-            fetch(codes, rows[std::min(i + AHEAD, last)]);
             const Index branch = branch_of(codes, rows[i], here);
             way[i] = static_cast<int16_t>(branch);
             ++sizes[branch];
@@ -208,10 +202,6 @@ inline OwnedRows relist_rows(Codes<Code> codes, ConstInts attribute, ConstInts c
     Index count = 0;
     for (Index begin = 0; begin < length(rows); begin += TOGETHER) {
         const ConstIds here = part(rows, begin, std::min(begin + TOGETHER, length(rows)));
-        for (int32_t row : here) {
-            fetch(codes, row);
-            fetch(after, row);
-        }
         for (Index i = 0; i < length(here); ++i) {
             const int32_t root = whose[begin + i];
             at[i] = roots[root];

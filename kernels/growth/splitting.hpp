@@ -228,11 +228,6 @@ inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, 
     std::vector<int32_t> held(widest), free(codes.columns), table(slots * widest), total(slots);
     for (Index g = 0; g < length(nodes); ++g) {
         const ConstIds here = part(rows, start[g], start[g + 1]);
-        if (g + 1 < length(nodes))
-            for (int32_t row : part(rows, start[g + 1], start[g + 2])) {
-                fetch(ids, row);
-                fetch(codes, row);
-            }
         const Index d = sorted_columns(ids, here, column, held.data());
         const Index left = unspent_attributes(nodes[g], parent, split, spent, free);
         std::fill_n(table.begin(), slots * d, 0);
