@@ -13,9 +13,9 @@ constexpr Index TOGETHER = 256;  // rows that descend a tree at once
 
 /// Changes below some nodes, group by group.
 struct GroupedChanges {
-    std::vector<int64_t> start;  // of each group's rows, and their number
+    std::vector<int64_t> start;  // (g + 1,) of each group's rows
     std::vector<int32_t> rows;
-    std::vector<int32_t> was;  // contour under which each row is counted so far, negative for a row that is new to the node
+    std::vector<int32_t> was;  // contour under which each row is counted so far, negative for one new to the node
     std::vector<int8_t> opened;  // change in the number of rows that may be asked about
 };
 
@@ -25,8 +25,9 @@ struct GroupedChanges {
 /// - chosen : (g,) whether all rows of a group are new
 /// - more, group : the added rows, and the group of each
 /// - ids, askable, precise : contours of rows, whether an oracle may be asked about a row, whether a contour is precise
-inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start, ConstFlags chosen, ConstIds more,
-                                    ConstIds group, ConstIds ids, ConstFlags askable, ConstFlags precise) {
+inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start, ConstFlags chosen,
+                                    ConstIds more, ConstIds group, ConstIds ids, ConstFlags askable,
+                                    ConstFlags precise) {
     const Index groups = length(chosen);
     std::vector<int64_t> at(groups + 1);
     for (Index g = 0; g < groups; ++g)
@@ -57,7 +58,8 @@ inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas ope
 }
 
 /// Insert the rows that arrived at a leaf at the front of its list.
-inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nodes, ConstIds split, Ids first, Ids after) {
+inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nodes, ConstIds split, Ids first,
+                      Ids after) {
     for (Index g = 0; g < length(nodes); ++g) {
         if (split[g] >= 0) continue;
         for (Index i = start[g]; i < start[g + 1]; ++i) {
@@ -68,7 +70,8 @@ inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nod
     }
 }
 
-/// A split: its attribute, its cut, negative for one by code, and the number of the attribute's bins (`layout.Layout.split_columns`).
+/// A split: its attribute, its cut, negative for one by code, and the number of the attribute's bins
+/// (`layout.Layout.split_columns`).
 struct Split {
     Index attribute, cut, bins;
 };
@@ -97,8 +100,9 @@ struct SentChanges {
 /// - split : (g,) split of each node, negative for a leaf
 /// - kids : start of each node's children
 template <class Code>
-inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstInts branches, ConstIds rows,
-                                ConstIds was, ConstDeltas opened, ConstInts start, ConstIds nodes, ConstIds split, ConstInts kids) {
+inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins,
+                                ConstInts branches, ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start,
+                                ConstIds nodes, ConstIds split, ConstInts kids) {
     const Index groups = length(nodes);
     std::vector<Index> first(groups + 1);
     for (Index g = 0; g < groups; ++g) first[g + 1] = first[g] + (split[g] >= 0 ? branches[split[g]] : 0);
@@ -195,8 +199,9 @@ inline OwnedRows list_rows(ConstIds leaves, ConstInts owner, ConstIds first, Con
 /// - kid : the children, see `NodeColumns`
 /// - first, after : the lists
 template <class Code>
-inline OwnedRows relist_rows(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows, ConstIds whose, ConstIds roots,
-                             ConstIds known, ConstIds split, ConstInts kids, ConstIds kid, Ids first, Ids after) {
+inline OwnedRows relist_rows(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows,
+                             ConstIds whose, ConstIds roots, ConstIds known, ConstIds split, ConstInts kids,
+                             ConstIds kid, Ids first, Ids after) {
     OwnedRows others{std::vector<int32_t>(rows.size()), std::vector<int32_t>(rows.size())};
     std::array<int32_t, TOGETHER> at;
     Index count = 0;

@@ -18,8 +18,8 @@ namespace quercus {
 /// - size, dirty : (m, S) of the slots
 /// - offsets, widths, cuts, first : the sheet of the layout
 /// - to, changed : (m, C) of the cells, initially 0
-inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first,
-                       Matrix<int32_t> to, Matrix<bool> changed) {
+inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, ConstInts offsets, ConstInts widths,
+                       ConstInts cuts, ConstInts first, Matrix<int32_t> to, Matrix<bool> changed) {
     for (Index g = 0; g < size.rows; ++g) {
         to(g, 0) = size(g, 0);
         changed(g, 0) = dirty(g, 0);
@@ -86,14 +86,16 @@ inline void sum_up(const int32_t* rows, Index width, Index begin, Index end, Vec
 /// - pool, at, width, used : the blocks, see `quercus.trees.growth.incremental.tally`
 /// - offsets, cuts : of attributes, see `Layout.attribute_columns`
 /// - slot, attribute, cut, branch : of cells, see `Layout.cell_sources`
-inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width, ConstIds used, ConstInts offsets,
-                                ConstInts cuts, ConstInts slot, ConstInts attribute, ConstInts cut, ConstInts branch) {
+inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width,
+                                ConstIds used, ConstInts offsets, ConstInts cuts, ConstInts slot, ConstInts attribute,
+                                ConstInts cut, ConstInts branch) {
     const Index m = length(blocks);
     Index widest = 1;
     for (int32_t b : blocks) widest = std::max<Index>(widest, used[b]);
     std::vector<int32_t> order(widest);
     std::vector<int64_t> counts(widest), below(widest), known(widest);
-    SparseCells found{std::vector<int64_t>(m + 1), std::vector<int32_t>(4 * m + widest), std::vector<int64_t>(4 * m + widest)};
+    SparseCells found{std::vector<int64_t>(m + 1), std::vector<int32_t>(4 * m + widest),
+                      std::vector<int64_t>(4 * m + widest)};
     Index n = 0, last = NONE, summed = NONE, bins = 0;
     for (Index c = 0; c < m; ++c) {
         const Index b = blocks[c], cell = cells[c], w = width[b], u = used[b];
@@ -171,8 +173,8 @@ struct Book {
 /// - table, total : counts (slots of the attribute, d) and their sums
 /// - own : (d,) counts of the node
 /// - held, d : contours of the node
-inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index branches, const int32_t* table, const int32_t* total,
-                       const int32_t* own, const int32_t* held, Index d) {
+inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index branches, const int32_t* table,
+                       const int32_t* total, const int32_t* own, const int32_t* held, Index d) {
     const int32_t missing = branches > NO_NUMBER ? total[bins] : 0;
     std::array<std::vector<int32_t>, 3> sides;
     for (auto& side : sides) side.resize(d);
@@ -220,11 +222,13 @@ inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index br
 /// - spent : of all splits
 /// - column : (d,) scratch, all -1
 template <class Code>
-inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first, Index slots, ConstIds ids,
-                        ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent, ConstIds split, ConstInts spent, Ids column) {
+inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first,
+                        Index slots, ConstIds ids, ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent,
+                        ConstIds split, ConstInts spent, Ids column) {
     Book book;
     Index widest = 1;
-    for (Index g = 0; g < length(nodes); ++g) widest = std::max(widest, std::min<Index>(start[g + 1] - start[g], length(column)));
+    for (Index g = 0; g < length(nodes); ++g)
+        widest = std::max(widest, std::min<Index>(start[g + 1] - start[g], length(column)));
     std::vector<int32_t> held(widest), free(codes.columns), table(slots * widest), total(slots);
     for (Index g = 0; g < length(nodes); ++g) {
         const ConstIds here = part(rows, start[g], start[g + 1]);
@@ -246,7 +250,8 @@ inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, 
             const Index k = free[f], at = offsets[k];
             if (cuts[k] > 0) {
                 const Index bins = cuts[k] + 1, branches = 2 + (widths[k] > bins);
-                enter_cuts(book, g, first[k], bins, branches, table.data() + at * d, total.data() + at, table.data(), held.data(), d);
+                enter_cuts(book, g, first[k], bins, branches, table.data() + at * d, total.data() + at, table.data(),
+                           held.data(), d);
                 continue;
             }
             for (Index slot = at; slot < at + widths[k]; ++slot) {
