@@ -29,8 +29,7 @@ static auto unpacked(SparseCells cells) {
 }
 
 static auto unpacked(Book book) {
-    return std::tuple(std::move(book.group), std::move(book.cell), std::move(book.size),
-                      unpacked(std::move(book.cells)));
+    return std::tuple(std::move(book.group), std::move(book.cell), std::move(book.size), std::move(book.start));
 }
 
 /// Bind the kernels that read codes, for one type of these.
@@ -64,13 +63,13 @@ static void bind_codes(nb::module_ module) {
         "count_cells",
         [](Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first, Index slots,
            ConstIds ids, ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent, ConstIds split,
-           ConstInts spent, Ids column) {
+           ConstInts spent, Ids column, Ids contours, Vector<int64_t> counts) {
             return unpacked(count_cells(codes, offsets, widths, cuts, first, slots, ids, rows, start, nodes, parent,
-                                        split, spent, column));
+                                        split, spent, column, contours, counts));
         },
         "codes"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "slots"_a, "ids"_a, "rows"_a, "start"_a, "nodes"_a,
-        "parent"_a, "split"_a, "spent"_a, "column"_a,
-        "Count the rows of nodes: node, number and size of each populated cell, and the cells in sparse form.");
+        "parent"_a, "split"_a, "spent"_a, "column"_a, "contours"_a, "counts"_a,
+        "Count the rows of nodes: node, number and size of each populated cell, and where its entries begin.");
     module.def(
         "count_shard",
         [](Codes<Code> codes, ConstIds ids, ConstInts begin, ConstInts end, Matrix<const bool> free, ConstInts offsets,
@@ -113,13 +112,8 @@ void bind_growth(nb::module_ module) {
         "Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.");
     module.def("link_rows", &link_rows, "rows"_a, "was"_a, "start"_a, "nodes"_a, "split"_a, "first"_a, "after"_a,
                "Insert the rows that arrived at a leaf at the front of its list.");
-    module.def(
-        "list_rows",
-        [](ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Index most) {
-            return unpacked(list_rows(leaves, owner, first, after, most));
-        },
-        "leaves"_a, "owner"_a, "first"_a, "after"_a, "most"_a,
-        "Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.");
+    module.def("list_rows", &list_rows, "leaves"_a, "owner"_a, "first"_a, "after"_a, "rows"_a, "whose"_a,
+               "Write the rows in the lists of the leaves, and the owner of each row's leaf; return their number.");
     module.def("new_columns", &new_columns, "ids"_a, "rows"_a, "start"_a, "blocks"_a, "pool"_a, "at"_a, "width"_a,
                "used"_a, "contours"_a, "column"_a,
                "Return the most columns that each group of rows may add to its block.");
@@ -162,25 +156,19 @@ void bind_growth(nb::module_ module) {
         "add_counts",
         [](Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of, ConstIds count_of,
            Matrix<const bool> free, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first_cell,
-           Index slots, Ids column) {
+           Index slots, Ids column, Ids contours, Vector<int64_t> counts) {
             return unpacked(add_counts(nodes, first, slot_of, contour_of, count_of, free, offsets, widths, cuts,
-                                       first_cell, slots, column));
+                                       first_cell, slots, column, contours, counts));
         },
         "nodes"_a, "first"_a, "slot_of"_a, "contour_of"_a, "count_of"_a, "free"_a, "offsets"_a, "widths"_a, "cuts"_a,
-        "first_cell"_a, "slots"_a, "column"_a,
+        "first_cell"_a, "slots"_a, "column"_a, "contours"_a, "counts"_a,
         "Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns "
         "them.");
     module.def("keep_one_cut", &keep_one_cut, "first"_a, "bounds"_a, "size"_a, "entropy"_a, "standing"_a,
                "Leave in `standing` one split of each attribute: the cut of largest gain, the middle one of ties.");
-    module.def(
-        "compare_splits",
-        [](ConstInts first, ConstRealMatrix size, ConstRealMatrix information, ConstRealMatrix lower,
-           ConstRealMatrix upper, Matrix<const bool> candidates, Matrix<bool> rivals) {
-            auto [split, least, most] = compare_splits(first, size, information, lower, upper, candidates, rivals);
-            return std::tuple(std::move(split), std::move(least), std::move(most));
-        },
-        "first"_a, "size"_a, "information"_a, "lower"_a, "upper"_a, "candidates"_a, "rivals"_a,
-        "Return the best split of each node and the ends of the gain ratios; mark the rivals.");
+    module.def("compare_splits", &compare_splits, "first"_a, "size"_a, "information"_a, "lower"_a, "upper"_a,
+               "candidates"_a, "gain_lower"_a, "gain_upper"_a, "rivals"_a,
+               "Return the best split of each node; write the gain ratios of its candidates, and mark the rivals.");
     module.def("test_splits", &test_splits, "first"_a, "size"_a, "reached"_a, "bound"_a, "classes"_a, "candidates"_a,
                "share"_a, "earned"_a, "Mark the candidates that are earned.");
     module.def("chi_square_tail", &chi_square_tail, "value"_a, "freedom"_a,

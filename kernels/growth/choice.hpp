@@ -53,13 +53,7 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
         }
 }
 
-/// The best split of each node and what it was compared with, see `quercus.trees.rules.choice.Choices`.
-struct Comparison {
-    std::vector<int64_t> split;
-    OwnedMatrix<double> lower, upper;
-};
-
-/// Return the best split of each node, and the gain ratios of its candidates (theory §3.1, §3.2).
+/// Return the best split of each node, and write the gain ratios of its candidates (theory §3.1, §3.2).
 ///
 /// The gain ratio of a split lies in `[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]` with `S` its
 /// split information. A split is dominated if its upper end lies below the lower end of another by more than the doubt
@@ -70,16 +64,15 @@ struct Comparison {
 /// - information : (m, T) split information of each split
 /// - lower, upper : (m, C) ends of its entropy, in bits; 0 where there is no row
 /// - candidates : (m, T) splits that are compared
+/// - gain_lower, gain_upper : (m, T) gain ratio of each candidate; initially NaN
 /// - rivals : (m, T) candidates that none dominates; initially false
-inline Comparison compare_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix information,
-                                 ConstRealMatrix lower, ConstRealMatrix upper, Matrix<const bool> candidates,
-                                 Matrix<bool> rivals) {
+inline std::vector<int64_t> compare_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix information,
+                                           ConstRealMatrix lower, ConstRealMatrix upper, Matrix<const bool> candidates,
+                                           RealMatrix gain_lower, RealMatrix gain_upper, Matrix<bool> rivals) {
     const Index nodes = size.rows, splits = length(first);
-    Comparison found{std::vector<int64_t>(nodes, NO_SPLIT), {nodes, splits}, {nodes, splits}};
+    std::vector<int64_t> split(nodes, NO_SPLIT);
     for (Index g = 0; g < nodes; ++g) {
-        const Reals least = found.lower[g], most = found.upper[g];
-        std::ranges::fill(least, std::numeric_limits<double>::quiet_NaN());
-        std::ranges::fill(most, std::numeric_limits<double>::quiet_NaN());
+        const Reals least = gain_lower[g], most = gain_upper[g];
         double highest = -std::numeric_limits<double>::infinity();  // of the lower ends, less their doubt
         for (Index t = 0; t < splits; ++t) {
             if (!candidates(g, t)) continue;
@@ -103,9 +96,9 @@ inline Comparison compare_splits(ConstInts first, ConstRealMatrix size, ConstRea
             best = std::max(best, (least[t] + most[t]) / 2);
         }
         for (Index t = splits - 1; t >= 0; --t)
-            if (rivals(g, t) && (least[t] + most[t]) / 2 >= best - TIE) found.split[g] = t;
+            if (rivals(g, t) && (least[t] + most[t]) / 2 >= best - TIE) split[g] = t;
     }
-    return found;
+    return split;
 }
 
 }  // namespace quercus

@@ -15,7 +15,7 @@ constexpr Index TOGETHER = 256;  // rows that descend a tree at once
 struct GroupedChanges {
     std::vector<int64_t> start;  // (g + 1,) of each group's rows
     std::vector<int32_t> rows;
-    std::vector<int32_t> was;  // contour under which each row is counted so far, negative for one new to the node
+    std::vector<int32_t> was;    // contour under which each row is counted so far, negative for one new to the node
     std::vector<int8_t> opened;  // change in the number of rows that may be asked about
 };
 
@@ -155,11 +155,10 @@ struct OwnedRows {
     std::vector<int32_t> rows, owner;
 };
 
-/// Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.
+/// Write the rows in the lists of the leaves, and the owner of each row's leaf; return their number.
 ///
 /// Several lists are followed at once, so that their links are loaded from memory together.
-inline OwnedRows list_rows(ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Index most) {
-    OwnedRows found{std::vector<int32_t>(most), std::vector<int32_t>(most)};
+inline Index list_rows(ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Ids rows, Ids whose) {
     std::array<int32_t, LANES> lane_row, lane_owner;
     lane_row.fill(NONE);
     lane_owner.fill(0);
@@ -174,17 +173,15 @@ inline OwnedRows list_rows(ConstIds leaves, ConstInts owner, ConstIds first, Con
                 lane_owner[lane] = static_cast<int32_t>(owner[leaf]);
                 ++leaf;
             }
-            if (row < 0) continue;
-            found.rows[count] = row;
-            found.owner[count] = lane_owner[lane];
+            if (row < 0 || count == length(rows)) continue;
+            rows[count] = row;
+            whose[count] = lane_owner[lane];
             ++count;
             lane_row[lane] = after[row];
             going = true;
         }
     }
-    found.rows.resize(count);
-    found.owner.resize(count);
-    return found;
+    return count;
 }
 
 /// Send the rows that subtrees know to the lists of their leaves; return the others.

@@ -125,10 +125,11 @@ inline DividedRows divide_rows(Matrix<Code> codes, Ids ids, ConstInts begin, Con
 /// - offsets, widths, cuts, first_cell : the sheet of the layout
 /// - slots : `S`
 /// - column : (d,) scratch, all -1
+/// - contours, counts : room for the entries of the cells
 inline Book add_counts(Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of,
                        ConstIds count_of, Matrix<const bool> free, ConstInts offsets, ConstInts widths, ConstInts cuts,
-                       ConstInts first_cell, Index slots, Ids column) {
-    Book book;
+                       ConstInts first_cell, Index slots, Ids column, Ids contours, Vector<int64_t> counts) {
+    Book book{contours, counts};
     std::vector<int32_t> held, table, total(slots);
     for (Index g = 0; g < nodes; ++g) {
         held.clear();
@@ -165,7 +166,6 @@ inline Book add_counts(Index nodes, Matrix<const int64_t> first, ConstIds slot_o
         }
         clear_columns(column, held, d);
     }
-    book.close();
     return book;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "counting.hpp"
 
@@ -138,30 +139,26 @@ inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, 
 
 /// Cells under construction: node, number and size of each populated cell, and the cells in sparse form.
 struct Book {
+    Ids ids;                 // contour of each entry; the caller has room for all of them
+    Vector<int64_t> counts;  // and its count
     std::vector<int32_t> group, cell, size;
-    SparseCells cells{{0}, {}, {}};
+    std::vector<int64_t> start{0};
 
     /// Enter a cell, with its contours and their counts.
-    void enter_cell(Index of_group, Index number, Index rows, const int32_t* counts, const int32_t* held, Index d) {
+    void enter_cell(Index of_group, Index number, Index rows, const int32_t* of_contours, const int32_t* held,
+                    Index d) {
         group.push_back(static_cast<int32_t>(of_group));
         cell.push_back(static_cast<int32_t>(number));
         size.push_back(static_cast<int32_t>(rows));
-        Index n = cells.start.back();
-        make_room(cells.ids, n, d);
-        make_room(cells.counts, n, d);
+        Index n = start.back();
+        if (n + d > length(ids) || n + d > length(counts)) throw std::length_error("cells have more entries than room");
         for (Index j = 0; j < d; ++j) {
-            if (counts[j] <= 0) continue;
-            cells.ids[n] = held[j];
-            cells.counts[n] = counts[j];
+            if (of_contours[j] <= 0) continue;
+            ids[n] = held[j];
+            counts[n] = of_contours[j];
             ++n;
         }
-        cells.start.push_back(n);
-    }
-
-    /// Give the room beyond the last entry up.
-    void close() {
-        cells.ids.resize(cells.start.back());
-        cells.counts.resize(cells.start.back());
+        start.push_back(n);
     }
 };
 
@@ -221,11 +218,12 @@ inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index br
 /// - parent, split : of all nodes
 /// - spent : of all splits
 /// - column : (d,) scratch, all -1
+/// - contours, counts : room for the entries, see `Layout.entry_limits`
 template <class Code>
 inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first,
                         Index slots, ConstIds ids, ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent,
-                        ConstIds split, ConstInts spent, Ids column) {
-    Book book;
+                        ConstIds split, ConstInts spent, Ids column, Ids contours, Vector<int64_t> counts) {
+    Book book{contours, counts};
     Index widest = 1;
     for (Index g = 0; g < length(nodes); ++g)
         widest = std::max(widest, std::min<Index>(start[g + 1] - start[g], length(column)));
@@ -255,15 +253,14 @@ inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, 
                 continue;
             }
             for (Index slot = at; slot < at + widths[k]; ++slot) {
-                const int32_t* counts = table.data() + slot * d;
+                const int32_t* here = table.data() + slot * d;
                 Index size = 0;
-                for (Index j = 0; j < d; ++j) size += counts[j];
-                if (size > 0) book.enter_cell(g, first[k] + slot - at, size, counts, held.data(), d);
+                for (Index j = 0; j < d; ++j) size += here[j];
+                if (size > 0) book.enter_cell(g, first[k] + slot - at, size, here, held.data(), d);
             }
         }
         for (Index j = 0; j < d; ++j) column[held[j]] = NONE;
     }
-    book.close();
     return book;
 }
 
