@@ -131,7 +131,7 @@ def main() -> None:
     X, y = train(STREAM, n)
     test = hold_out(STREAM, 4_000 if quick else 20_000)
     with reporting("Growth on stream A", ("scikit-learn", "river"), quick=quick) as report:
-        for alpha, contours, _, _ in KINDS.values():  # compiles what is needed
+        for alpha, contours, _, _ in KINDS.values():  # loads what is needed
             run_quercus(model(alpha), X, contours(y, STREAM.classes), (1_000, n))
         seconds, river = measure_rates(X, y, every, repeats)
         rate_rows(report, n, seconds, river)

@@ -76,7 +76,7 @@ def main() -> None:
     test = hold_out(STREAM, 4_000 if quick else 20_000)
     with reporting("Growth on stream B", ("scikit-learn", "river"), quick=quick) as report:
         X, y = train(STREAM, 20_000)
-        for alpha in LEVELS:  # compiles what is needed
+        for alpha in LEVELS:  # loads what is needed
             for numbers in ({"bins": 4}, {"cuts": 8}):
                 run_quercus(model(alpha, **numbers), X, precise(y, STREAM.classes), (1_000, 20_000))
         measure(report, 20_000 if quick else 100_000, 1 if quick else 3, test)

@@ -1,7 +1,7 @@
 """One tree of ten nominal attributes and ten contours, of two shards in two processes, and of one process.
 
 The critical path of the shards is the CPU time of the process that passes counts on, and in each round of calls that of
-the slower worker, pickling included. Both begin with rows that are encoded, and with compiled kernels that are loaded.
+the slower worker, pickling included. Both begin with rows that are encoded, and with all modules loaded.
 The trees are equal to the bit, or there is no figure. ``--rows`` sets the number of rows.
 """
 
@@ -40,7 +40,7 @@ def shards(specification, rows: int):
     """Return the tree, the seconds of the critical path, those of this process in it, and workers' bytes."""
     workers = TimedShardWorkers(SHARDS)
     try:
-        for count in (BLOCK * SHARDS, rows):  # the first loads the compiled kernels
+        for count in (BLOCK * SHARDS, rows):  # the first loads what is needed
             empty = max(workers.resident)
             workers.call_all("", [(specification, each) for each in deal(count, SHARDS)])
             growth = TimedGrowth(specification, workers)
@@ -91,7 +91,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = 200_000 if given.quick else given.rows
     with reporting("Growth on shards", (), quick=given.quick) as report:
-        one_process(STREAM.specification(**SETTINGS), BLOCK)  # compiles what is needed
+        one_process(STREAM.specification(**SETTINGS), BLOCK)  # loads what is needed
         measure(report, rows, 1 if given.quick else 3)
 
 

@@ -24,10 +24,12 @@ static auto unpacked(SentChanges sent) {
 
 static auto unpacked(OwnedRows found) { return std::pair(std::move(found.rows), std::move(found.owner)); }
 
-static auto unpacked(SparseCells cells) { return std::tuple(std::move(cells.start), std::move(cells.ids), std::move(cells.counts)); }
+static auto unpacked(SparseCells cells) {
+    return std::tuple(std::move(cells.start), std::move(cells.ids), std::move(cells.counts));
+}
 
 static auto unpacked(Book book) {
-    return std::tuple(std::move(book.group), std::move(book.cell), std::move(book.size), unpacked(std::move(book.cells)));
+    return std::tuple(std::move(book.group), std::move(book.cell), std::move(book.size), std::move(book.start));
 }
 
 /// Bind the kernels that read codes, for one type of these.
@@ -35,48 +37,59 @@ template <class Code>
 static void bind_codes(nb::module_ module) {
     module.def(
         "send_changes",
-        [](Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstInts branches, ConstIds rows, ConstIds was,
-           ConstDeltas opened, ConstInts start, ConstIds nodes, ConstIds split, ConstInts kids) {
-            return unpacked(send_changes(codes, attribute, cut, bins, branches, rows, was, opened, start, nodes, split, kids));
+        [](Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstInts branches, ConstIds rows,
+           ConstIds was, ConstDeltas opened, ConstInts start, ConstIds nodes, ConstIds split, ConstInts kids) {
+            return unpacked(
+                send_changes(codes, attribute, cut, bins, branches, rows, was, opened, start, nodes, split, kids));
         },
-        "codes"_a, "attribute"_a, "cut"_a, "bins"_a, "branches"_a, "rows"_a, "was"_a, "opened"_a, "start"_a, "nodes"_a, "split"_a, "kids"_a,
+        "codes"_a, "attribute"_a, "cut"_a, "bins"_a, "branches"_a, "rows"_a, "was"_a, "opened"_a, "start"_a, "nodes"_a,
+        "split"_a, "kids"_a,
         "Send the changes of split nodes to their children: place and parent of each child, and the changes.");
     module.def(
         "relist_rows",
-        [](Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows, ConstIds whose, ConstIds roots, ConstIds known,
-           ConstIds split, ConstInts kids, ConstIds kid, Ids first, Ids after) {
-            return unpacked(relist_rows(codes, attribute, cut, bins, rows, whose, roots, known, split, kids, kid, first, after));
+        [](Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows, ConstIds whose,
+           ConstIds roots, ConstIds known, ConstIds split, ConstInts kids, ConstIds kid, Ids first, Ids after) {
+            return unpacked(
+                relist_rows(codes, attribute, cut, bins, rows, whose, roots, known, split, kids, kid, first, after));
         },
-        "codes"_a, "attribute"_a, "cut"_a, "bins"_a, "rows"_a, "whose"_a, "roots"_a, "known"_a, "split"_a, "kids"_a, "kid"_a, "first"_a,
-        "after"_a, "Send the rows that subtrees know to the lists of their leaves; return the others.");
-    module.def("count_rows", &count_rows<Code>, "codes"_a, "offsets"_a, "ids"_a, "rows"_a, "was"_a, "start"_a, "nodes"_a, "parent"_a, "split"_a,
-               "spent"_a, "blocks"_a, "pool"_a, "at"_a, "width"_a, "used"_a, "column"_a, "dirty"_a, "size"_a,
+        "codes"_a, "attribute"_a, "cut"_a, "bins"_a, "rows"_a, "whose"_a, "roots"_a, "known"_a, "split"_a, "kids"_a,
+        "kid"_a, "first"_a, "after"_a,
+        "Send the rows that subtrees know to the lists of their leaves; return the others.");
+    module.def("count_rows", &count_rows<Code>, "codes"_a, "offsets"_a, "ids"_a, "rows"_a, "was"_a, "start"_a,
+               "nodes"_a, "parent"_a, "split"_a, "spent"_a, "blocks"_a, "pool"_a, "at"_a, "width"_a, "used"_a,
+               "column"_a, "dirty"_a, "size"_a,
                "Count rows in the blocks of their nodes, and remove their earlier counts.");
     module.def(
         "count_cells",
-        [](Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first, Index slots, ConstIds ids, ConstIds rows,
-           ConstInts start, ConstIds nodes, ConstIds parent, ConstIds split, ConstInts spent, Ids column) {
-            return unpacked(count_cells(codes, offsets, widths, cuts, first, slots, ids, rows, start, nodes, parent, split, spent, column));
+        [](Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first, Index slots,
+           ConstIds ids, ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent, ConstIds split,
+           ConstInts spent, Ids column, Ids contours, Vector<int64_t> counts) {
+            return unpacked(count_cells(codes, offsets, widths, cuts, first, slots, ids, rows, start, nodes, parent,
+                                        split, spent, column, contours, counts));
         },
-        "codes"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "slots"_a, "ids"_a, "rows"_a, "start"_a, "nodes"_a, "parent"_a, "split"_a,
-        "spent"_a, "column"_a, "Count the rows of nodes: node, number and size of each populated cell, and the cells in sparse form.");
+        "codes"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "slots"_a, "ids"_a, "rows"_a, "start"_a, "nodes"_a,
+        "parent"_a, "split"_a, "spent"_a, "column"_a, "contours"_a, "counts"_a,
+        "Count the rows of nodes: node, number and size of each populated cell, and where its entries begin.");
     module.def(
         "count_shard",
-        [](Codes<Code> codes, ConstIds ids, ConstInts begin, ConstInts end, Matrix<const bool> free, ConstInts offsets, Index slots, Ids column) {
+        [](Codes<Code> codes, ConstIds ids, ConstInts begin, ConstInts end, Matrix<const bool> free, ConstInts offsets,
+           Index slots, Ids column) {
             auto [first, slot, contour, count] = count_shard(codes, ids, begin, end, free, offsets, slots, column);
             return std::tuple(std::move(first), std::move(slot), std::move(contour), std::move(count));
         },
         "codes"_a, "ids"_a, "begin"_a, "end"_a, "free"_a, "offsets"_a, "slots"_a, "column"_a,
-        "Count the rows of nodes by slot and contour: start of each node's entries; slot, contour and count of each entry.");
+        "Count the rows of nodes by slot and contour: start of each node's entries; slot, contour and count of each "
+        "entry.");
     module.def(
         "divide_rows",
-        [](Matrix<Code> codes, Ids ids, ConstInts begin, ConstInts end, ConstIds split, ConstInts attribute, ConstInts cut, ConstInts bins,
-           ConstInts branches) {
+        [](Matrix<Code> codes, Ids ids, ConstInts begin, ConstInts end, ConstIds split, ConstInts attribute,
+           ConstInts cut, ConstInts bins, ConstInts branches) {
             auto [first, stop] = divide_rows(codes, ids, begin, end, split, attribute, cut, bins, branches);
             return std::pair(std::move(first), std::move(stop));
         },
         "codes"_a, "ids"_a, "begin"_a, "end"_a, "split"_a, "attribute"_a, "cut"_a, "bins"_a, "branches"_a,
-        "Put the rows of each split node in order of branch; return where each node's branches begin, and where each branch ends.");
+        "Put the rows of each split node in order of branch; return where each node's branches begin, and where each "
+        "branch ends.");
 }
 
 void bind_growth(nb::module_ module) {
@@ -91,74 +104,73 @@ void bind_growth(nb::module_ module) {
     bind_codes<int16_t>(module);
     module.def(
         "merge_changes",
-        [](ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start, ConstFlags chosen, ConstIds more, ConstIds group, ConstIds ids,
-           ConstFlags askable, ConstFlags precise) {
+        [](ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start, ConstFlags chosen, ConstIds more,
+           ConstIds group, ConstIds ids, ConstFlags askable, ConstFlags precise) {
             return unpacked(merge_changes(rows, was, opened, start, chosen, more, group, ids, askable, precise));
         },
         "rows"_a, "was"_a, "opened"_a, "start"_a, "chosen"_a, "more"_a, "group"_a, "ids"_a, "askable"_a, "precise"_a,
         "Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.");
     module.def("link_rows", &link_rows, "rows"_a, "was"_a, "start"_a, "nodes"_a, "split"_a, "first"_a, "after"_a,
                "Insert the rows that arrived at a leaf at the front of its list.");
+    module.def("list_rows", &list_rows, "leaves"_a, "owner"_a, "first"_a, "after"_a, "rows"_a, "whose"_a,
+               "Write the rows in the lists of the leaves, and the owner of each row's leaf; return their number.");
+    module.def("new_columns", &new_columns, "ids"_a, "rows"_a, "start"_a, "blocks"_a, "pool"_a, "at"_a, "width"_a,
+               "used"_a, "contours"_a, "column"_a,
+               "Return the most columns that each group of rows may add to its block.");
+    module.def("copy_blocks", &copy_blocks, "pool"_a, "old"_a, "old_width"_a, "to"_a, "fresh"_a, "new_width"_a,
+               "used"_a, "slots"_a, "Copy blocks within or between pools, each with its own widths.");
     module.def(
-        "list_rows",
-        [](ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Index most) {
-            return unpacked(list_rows(leaves, owner, first, after, most));
+        "count_nodes",
+        [](ConstIds ids, ConstIds rows, ConstInts start, Ids column) {
+            return unpacked(count_nodes(ids, rows, start, column));
         },
-        "leaves"_a, "owner"_a, "first"_a, "after"_a, "most"_a,
-        "Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.");
-    module.def("new_columns", &new_columns, "ids"_a, "rows"_a, "start"_a, "blocks"_a, "pool"_a, "at"_a, "width"_a, "used"_a, "contours"_a,
-               "column"_a, "Return the most columns that each group of rows may add to its block.");
-    module.def("copy_blocks", &copy_blocks, "pool"_a, "old"_a, "old_width"_a, "to"_a, "fresh"_a, "new_width"_a, "used"_a, "slots"_a,
-               "Copy blocks within or between pools, each with its own widths.");
-    module.def(
-        "count_nodes", [](ConstIds ids, ConstIds rows, ConstInts start, Ids column) { return unpacked(count_nodes(ids, rows, start, column)); },
         "ids"_a, "rows"_a, "start"_a, "column"_a, "Return the contours of rows, group by group, in sparse form.");
-    module.def("cell_sizes", &cell_sizes, "size"_a, "dirty"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "to"_a, "changed"_a,
-               "Find the sizes of cells, and which changed, from those of slots.");
+    module.def("cell_sizes", &cell_sizes, "size"_a, "dirty"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "to"_a,
+               "changed"_a, "Find the sizes of cells, and which changed, from those of slots.");
     module.def(
         "gather_cells",
-        [](ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width, ConstIds used, ConstInts offsets, ConstInts cuts,
-           ConstInts slot, ConstInts attribute, ConstInts cut, ConstInts branch) {
-            return unpacked(gather_cells(blocks, cells, pool, at, width, used, offsets, cuts, slot, attribute, cut, branch));
+        [](ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width, ConstIds used,
+           ConstInts offsets, ConstInts cuts, ConstInts slot, ConstInts attribute, ConstInts cut, ConstInts branch) {
+            return unpacked(
+                gather_cells(blocks, cells, pool, at, width, used, offsets, cuts, slot, attribute, cut, branch));
         },
-        "blocks"_a, "cells"_a, "pool"_a, "at"_a, "width"_a, "used"_a, "offsets"_a, "cuts"_a, "slot"_a, "attribute"_a, "cut"_a, "branch"_a,
-        "Return cells of blocks in sparse form, their contours ascending.");
+        "blocks"_a, "cells"_a, "pool"_a, "at"_a, "width"_a, "used"_a, "offsets"_a, "cuts"_a, "slot"_a, "attribute"_a,
+        "cut"_a, "branch"_a, "Return cells of blocks in sparse form, their contours ascending.");
     module.def(
         "preorder",
         [](Index root, ConstIds split, ConstInts width, ConstInts kids, ConstIds kid) {
             auto [nodes, above] = preorder(root, split, width, kids, kid);
             return std::pair(std::move(nodes), std::move(above));
         },
-        "root"_a, "split"_a, "width"_a, "kids"_a, "kid"_a, "Return the nodes of a tree in pre-order, and the index of each one's parent.");
+        "root"_a, "split"_a, "width"_a, "kids"_a, "kid"_a,
+        "Return the nodes of a tree in pre-order, and the index of each one's parent.");
     module.def(
         "sum_groups",
         [](ConstIds was, ConstDeltas opened, ConstInts start) {
             auto [arriving, opening] = sum_groups(was, opened, start);
             return std::pair(std::move(arriving), std::move(opening));
         },
-        "was"_a, "opened"_a, "start"_a, "Return of each group the number of new rows, and the change in those to ask about.");
+        "was"_a, "opened"_a, "start"_a,
+        "Return of each group the number of new rows, and the change in those to ask about.");
     module.def(
         "add_counts",
-        [](Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of, ConstIds count_of, Matrix<const bool> free,
-           ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first_cell, Index slots, Ids column) {
-            return unpacked(
-                add_counts(nodes, first, slot_of, contour_of, count_of, free, offsets, widths, cuts, first_cell, slots, column));
+        [](Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of, ConstIds count_of,
+           Matrix<const bool> free, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first_cell,
+           Index slots, Ids column, Ids contours, Vector<int64_t> counts) {
+            return unpacked(add_counts(nodes, first, slot_of, contour_of, count_of, free, offsets, widths, cuts,
+                                       first_cell, slots, column, contours, counts));
         },
-        "nodes"_a, "first"_a, "slot_of"_a, "contour_of"_a, "count_of"_a, "free"_a, "offsets"_a, "widths"_a, "cuts"_a, "first_cell"_a, "slots"_a,
-        "column"_a, "Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns them.");
+        "nodes"_a, "first"_a, "slot_of"_a, "contour_of"_a, "count_of"_a, "free"_a, "offsets"_a, "widths"_a, "cuts"_a,
+        "first_cell"_a, "slots"_a, "column"_a, "contours"_a, "counts"_a,
+        "Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns "
+        "them.");
     module.def("keep_one_cut", &keep_one_cut, "first"_a, "bounds"_a, "size"_a, "entropy"_a, "standing"_a,
                "Leave in `standing` one split of each attribute: the cut of largest gain, the middle one of ties.");
-    module.def(
-        "compare_splits",
-        [](ConstInts first, ConstRealMatrix size, ConstRealMatrix information, ConstRealMatrix lower, ConstRealMatrix upper,
-           Matrix<const bool> candidates, Matrix<bool> rivals) {
-            auto [split, least, most] = compare_splits(first, size, information, lower, upper, candidates, rivals);
-            return std::tuple(std::move(split), std::move(least), std::move(most));
-        },
-        "first"_a, "size"_a, "information"_a, "lower"_a, "upper"_a, "candidates"_a, "rivals"_a,
-        "Return the best split of each node and the ends of the gain ratios; mark the rivals.");
-    module.def("test_splits", &test_splits, "first"_a, "size"_a, "reached"_a, "bound"_a, "classes"_a, "candidates"_a, "share"_a, "earned"_a,
-               "Mark the candidates that are earned.");
+    module.def("compare_splits", &compare_splits, "first"_a, "size"_a, "information"_a, "lower"_a, "upper"_a,
+               "candidates"_a, "gain_lower"_a, "gain_upper"_a, "rivals"_a,
+               "Return the best split of each node; write the gain ratios of its candidates, and mark the rivals.");
+    module.def("test_splits", &test_splits, "first"_a, "size"_a, "reached"_a, "bound"_a, "classes"_a, "candidates"_a,
+               "share"_a, "earned"_a, "Mark the candidates that are earned.");
     module.def("chi_square_tail", &chi_square_tail, "value"_a, "freedom"_a,
                "Return the probability that chi-square with a whole number of degrees of freedom exceeds a value.");
 }

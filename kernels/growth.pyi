@@ -48,12 +48,12 @@ def count_rows(codes: numpy.typing.NDArray[numpy.int16], offsets: numpy.typing.N
     """
 
 @overload
-def count_cells(codes: numpy.typing.NDArray[numpy.int8], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], slots: int, ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]]: ...
+def count_cells(codes: numpy.typing.NDArray[numpy.int8], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], slots: int, ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32], contours: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]: ...
 
 @overload
-def count_cells(codes: numpy.typing.NDArray[numpy.int16], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], slots: int, ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]]:
+def count_cells(codes: numpy.typing.NDArray[numpy.int16], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int64], slots: int, ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], parent: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], spent: numpy.typing.NDArray[numpy.int64], column: numpy.typing.NDArray[numpy.int32], contours: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
     """
-    Count the rows of nodes: node, number and size of each populated cell, and the cells in sparse form.
+    Count the rows of nodes: node, number and size of each populated cell, and where its entries begin.
     """
 
 @overload
@@ -82,9 +82,9 @@ def merge_changes(rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDA
 def link_rows(rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int32], split: numpy.typing.NDArray[numpy.int32], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32]) -> None:
     """Insert the rows that arrived at a leaf at the front of its list."""
 
-def list_rows(leaves: numpy.typing.NDArray[numpy.int32], owner: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32], most: int) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
+def list_rows(leaves: numpy.typing.NDArray[numpy.int32], owner: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.int32], after: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], whose: numpy.typing.NDArray[numpy.int32]) -> int:
     """
-    Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.
+    Write the rows in the lists of the leaves, and the owner of each row's leaf; return their number.
     """
 
 def new_columns(ids: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], start: numpy.typing.NDArray[numpy.int64], blocks: numpy.typing.NDArray[numpy.int32], pool: numpy.typing.NDArray[numpy.int32], at: numpy.typing.NDArray[numpy.int64], width: numpy.typing.NDArray[numpy.int32], used: numpy.typing.NDArray[numpy.int32], contours: int, column: numpy.typing.NDArray[numpy.int32]) -> numpy.typing.NDArray[numpy.int32]:
@@ -112,7 +112,7 @@ def sum_groups(was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDAr
     Return of each group the number of new rows, and the change in those to ask about.
     """
 
-def add_counts(nodes: int, first: numpy.typing.NDArray[numpy.int64], slot_of: numpy.typing.NDArray[numpy.int32], contour_of: numpy.typing.NDArray[numpy.int32], count_of: numpy.typing.NDArray[numpy.int32], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first_cell: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]]:
+def add_counts(nodes: int, first: numpy.typing.NDArray[numpy.int64], slot_of: numpy.typing.NDArray[numpy.int32], contour_of: numpy.typing.NDArray[numpy.int32], count_of: numpy.typing.NDArray[numpy.int32], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first_cell: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32], contours: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
     """
     Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns them.
     """
@@ -122,9 +122,9 @@ def keep_one_cut(first: numpy.typing.NDArray[numpy.int64], bounds: numpy.typing.
     Leave in `standing` one split of each attribute: the cut of largest gain, the middle one of ties.
     """
 
-def compare_splits(first: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], information: numpy.typing.NDArray[numpy.float64], lower: numpy.typing.NDArray[numpy.float64], upper: numpy.typing.NDArray[numpy.float64], candidates: numpy.typing.NDArray[numpy.bool_], rivals: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+def compare_splits(first: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], information: numpy.typing.NDArray[numpy.float64], lower: numpy.typing.NDArray[numpy.float64], upper: numpy.typing.NDArray[numpy.float64], candidates: numpy.typing.NDArray[numpy.bool_], gain_lower: numpy.typing.NDArray[numpy.float64], gain_upper: numpy.typing.NDArray[numpy.float64], rivals: numpy.typing.NDArray[numpy.bool_]) -> numpy.typing.NDArray[numpy.int64]:
     """
-    Return the best split of each node and the ends of the gain ratios; mark the rivals.
+    Return the best split of each node; write the gain ratios of its candidates, and mark the rivals.
     """
 
 def test_splits(first: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], reached: numpy.typing.NDArray[numpy.float64], bound: numpy.typing.NDArray[numpy.float64], classes: numpy.typing.NDArray[numpy.uint64], candidates: numpy.typing.NDArray[numpy.bool_], share: numpy.typing.NDArray[numpy.float64], earned: numpy.typing.NDArray[numpy.bool_]) -> None:

@@ -102,10 +102,8 @@ class NodeDecider(GrowingTree):
         columns.open[nodes] = sums_of(cells, cells.counts * ~self._table.precise[cells.ids])
         return self._predict_nodes(nodes, cells)
 
-    def decide(self, depth: int, counted: Any) -> DecidedNodes:
-        """Decide nodes of a depth; `counted` is a book of their cells, see `quercus.kernels.growth.add_counts`."""
-        group, cell, rows, contents = counted
-        cells = Cells(*contents)
+    def decide(self, depth: int, group: Ids, cell: Ids, rows: Ids, cells: Cells) -> DecidedNodes:
+        """Decide nodes of a depth, given node (0 to m - 1), number, size and contents of their populated cells."""
         count = int(group[-1]) + 1
         columns = self.nodes = NodeColumns(self.layout.splits, self._table.contours.shape[1])
         none = np.full(count, NONE, np.int32)
@@ -280,11 +278,14 @@ class Shard:
             slot, contour, count = (
                 np.concatenate([each[i] for each in cut]).astype(np.int32) for i in (1, 2, 3)
             )
-            book = add_counts(
+            entries = int(room[low:high].sum())
+            contours, counts_of = np.empty(entries, np.int32), np.empty(entries, np.int64)
+            group, cell, size, start = add_counts(
                 high - low, first, slot, contour, count, free[low:high], *layout.attribute_columns,
-                layout.slot_count, self._column,
+                layout.slot_count, self._column, contours, counts_of,
             )  # fmt: skip
-            decided.append(self._decider.decide(depth, book))
+            cells = Cells(start, contours[: start[-1]], counts_of[: start[-1]])
+            decided.append(self._decider.decide(depth, group, cell, size, cells))
         return decided
 
 

@@ -14,7 +14,8 @@ namespace quercus {
 /// - first, bounds : see `quercus.trees.rules.choice.SplitCells`
 /// - size, entropy : (m, C) rows in each cell, and its entropy at level 1
 /// - standing : (m, T) populated splits; changed
-inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size, ConstRealMatrix entropy, Matrix<bool> standing) {
+inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size, ConstRealMatrix entropy,
+                         Matrix<bool> standing) {
     constexpr double infinite = std::numeric_limits<double>::infinity();
     std::vector<double> left(first.size());  // of the entropy below a cut
     for (Index g = 0; g < size.rows; ++g)
@@ -28,7 +29,8 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
                 if (!standing(g, t)) continue;
                 left[t] = 0.0;
                 const Index last = t + 1 < length(first) ? first[t + 1] : size.columns;
-                for (Index cell = first[t]; cell < last; ++cell) left[t] += size(g, cell) / size(g, 0) * entropy(g, cell);
+                for (Index cell = first[t]; cell < last; ++cell)
+                    left[t] += size(g, cell) / size(g, 0) * entropy(g, cell);
                 least = std::min(least, left[t]);
             }
             double lowest = -1.0, highest = -1.0;  // rows below the first and the last of the tied cuts
@@ -40,7 +42,8 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
             const double middle = (lowest + highest) / 2;
             double nearest = infinite;
             for (Index t = begin; t < end; ++t)
-                if (standing(g, t) && left[t] <= least + TIE) nearest = std::min(nearest, std::abs(size(g, first[t] + BELOW) - middle));
+                if (standing(g, t) && left[t] <= least + TIE)
+                    nearest = std::min(nearest, std::abs(size(g, first[t] + BELOW) - middle));
             bool found = false;
             for (Index t = begin; t < end; ++t) {
                 const bool tied = standing(g, t) && left[t] <= least + TIE;
@@ -50,32 +53,26 @@ inline void keep_one_cut(ConstInts first, ConstInts bounds, ConstRealMatrix size
         }
 }
 
-/// The best split of each node and what it was compared with, see `quercus.trees.rules.choice.Choices`.
-struct Comparison {
-    std::vector<int64_t> split;
-    OwnedMatrix<double> lower, upper;
-};
-
-/// Return the best split of each node, and the gain ratios of its candidates (theory §3.1, §3.2).
+/// Return the best split of each node, and write the gain ratios of its candidates (theory §3.1, §3.2).
 ///
-/// The gain ratio of a split lies in `[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]` with `S` its split
-/// information. A split is dominated if its upper end lies below the lower end of another by more than the doubt of
-/// both. Among the remaining rivals the one with the largest mid-value is chosen, the first of ties.
+/// The gain ratio of a split lies in `[(lower - Σ_h f_h upper_h) / S, (upper - Σ_h f_h lower_h) / S]` with `S` its
+/// split information. A split is dominated if its upper end lies below the lower end of another by more than the doubt
+/// of both. Among the remaining rivals the one with the largest mid-value is chosen, the first of ties.
 ///
 /// - first : see `quercus.trees.rules.choice.SplitCells`
 /// - size : (m, C) rows in each cell
 /// - information : (m, T) split information of each split
 /// - lower, upper : (m, C) ends of its entropy, in bits; 0 where there is no row
 /// - candidates : (m, T) splits that are compared
+/// - gain_lower, gain_upper : (m, T) gain ratio of each candidate; initially NaN
 /// - rivals : (m, T) candidates that none dominates; initially false
-inline Comparison compare_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix information, ConstRealMatrix lower, ConstRealMatrix upper,
-                                 Matrix<const bool> candidates, Matrix<bool> rivals) {
+inline std::vector<int64_t> compare_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix information,
+                                           ConstRealMatrix lower, ConstRealMatrix upper, Matrix<const bool> candidates,
+                                           RealMatrix gain_lower, RealMatrix gain_upper, Matrix<bool> rivals) {
     const Index nodes = size.rows, splits = length(first);
-    Comparison found{std::vector<int64_t>(nodes, NO_SPLIT), {nodes, splits}, {nodes, splits}};
+    std::vector<int64_t> split(nodes, NO_SPLIT);
     for (Index g = 0; g < nodes; ++g) {
-        const Reals least = found.lower[g], most = found.upper[g];
-        std::ranges::fill(least, std::numeric_limits<double>::quiet_NaN());
-        std::ranges::fill(most, std::numeric_limits<double>::quiet_NaN());
+        const Reals least = gain_lower[g], most = gain_upper[g];
         double highest = -std::numeric_limits<double>::infinity();  // of the lower ends, less their doubt
         for (Index t = 0; t < splits; ++t) {
             if (!candidates(g, t)) continue;
@@ -93,14 +90,15 @@ inline Comparison compare_splits(ConstInts first, ConstRealMatrix size, ConstRea
         }
         double best = -std::numeric_limits<double>::infinity();
         for (Index t = 0; t < splits; ++t) {
-            if (!(highest <= most[t] + TIE / std::min(information(g, t), 1.0))) continue;  // NaN where it is no candidate
+            const double end = most[t] + TIE / std::min(information(g, t), 1.0);  // NaN where it is no candidate
+            if (!(highest <= end)) continue;
             rivals(g, t) = true;
             best = std::max(best, (least[t] + most[t]) / 2);
         }
         for (Index t = splits - 1; t >= 0; --t)
-            if (rivals(g, t) && (least[t] + most[t]) / 2 >= best - TIE) found.split[g] = t;
+            if (rivals(g, t) && (least[t] + most[t]) / 2 >= best - TIE) split[g] = t;
     }
-    return found;
+    return split;
 }
 
 }  // namespace quercus

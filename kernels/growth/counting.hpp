@@ -1,16 +1,27 @@
 // Loops that count rows into cells.
 //
-// A cell is a slot of a node (`layout`); it holds the count of each contour. Contours and rows are identified by number.
+// A cell is a slot of a node (`layout`); it holds the count of each contour. Contours and rows are identified by
+// number.
 #pragma once
 
 #include <algorithm>
 
-#include "prefetch.hpp"
+#include "kinds.hpp"
 
 namespace quercus {
 
 constexpr Index FIRST_WIDTH = 4;         // columns of a new block
-constexpr Index INSERTED_CONTOURS = 32;  // contours that are inserted in order one by one; more of them are sorted afterwards
+constexpr Index INSERTED_CONTOURS = 32;  // inserted in order one by one; more of them are sorted afterwards
+constexpr Index AHEAD = 16;              // rows; their memory is requested this many rows ahead
+
+/// Ask the memory for what lies at an address, before its turn comes: a hint, which changes nothing but the time.
+///
+/// Rows below a node lie anywhere in their columns, and of a million rows the columns are larger than the caches.
+inline void fetch([[maybe_unused]] const void* place) {
+#if defined(__GNUC__)
+    __builtin_prefetch(place);
+#endif
+}
 
 /// Write the column of each contour in a block.
 inline void column_of(Ids column, ConstIds held, Index used) {
@@ -26,10 +37,9 @@ inline void clear_columns(Ids column, ConstIds held, Index used) {
 ///
 /// That is the number of contours without a column. They are counted only if the block may have too few columns for all
 /// `contours`.
-inline std::vector<int32_t> new_columns(ConstIds ids, ConstIds rows, ConstInts start, ConstIds blocks, ConstIds pool, ConstInts at,
-                                        ConstIds width, ConstIds used, Index contours, Ids column) {
+inline std::vector<int32_t> new_columns(ConstIds ids, ConstIds rows, ConstInts start, ConstIds blocks, ConstIds pool,
+                                        ConstInts at, ConstIds width, ConstIds used, Index contours, Ids column) {
     std::vector<int32_t> fresh(blocks.size());
-    const Index last = length(rows) - 1;
     for (Index g = 0; g < length(blocks); ++g) {
         const Index b = blocks[g], n = used[b];
         const Index most = std::min<Index>(contours - n, start[g + 1] - start[g]);
@@ -40,7 +50,6 @@ inline std::vector<int32_t> new_columns(ConstIds ids, ConstIds rows, ConstInts s
         const ConstIds held = pool.subspan(at[b]);
         column_of(column, held, n);
         for (Index i = start[g]; i < start[g + 1]; ++i) {
-            fetch(ids, rows[std::min(i + AHEAD, last)]);
             const int32_t contour = ids[rows[i]];
             if (column[contour] >= 0) continue;
             column[contour] = static_cast<int32_t>(n);
@@ -80,9 +89,9 @@ inline Index unspent_attributes(Index node, ConstIds parent, ConstIds split, Con
 /// - column : (d,) scratch, all -1
 /// - dirty, size : (blocks, S) marks of the cells whose counts change; number of rows in each cell
 template <class Code>
-inline void count_rows(Codes<Code> codes, ConstInts offsets, ConstIds ids, ConstIds rows, ConstIds was, ConstInts start, ConstIds nodes,
-                       ConstIds parent, ConstIds split, ConstInts spent, ConstIds blocks, Ids pool, ConstInts at, ConstIds width, Ids used,
-                       Ids column, Matrix<bool> dirty, Matrix<int32_t> size) {
+inline void count_rows(Codes<Code> codes, ConstInts offsets, ConstIds ids, ConstIds rows, ConstIds was, ConstInts start,
+                       ConstIds nodes, ConstIds parent, ConstIds split, ConstInts spent, ConstIds blocks, Ids pool,
+                       ConstInts at, ConstIds width, Ids used, Ids column, Matrix<bool> dirty, Matrix<int32_t> size) {
     const Index slots = dirty.columns;
     std::vector<int32_t> free(codes.columns);
     std::vector<int32_t> arrived(slots);  // rows of a group in each slot
@@ -94,8 +103,8 @@ inline void count_rows(Codes<Code> codes, ConstInts offsets, ConstIds ids, Const
         column_of(column, held, used[b]);
         for (Index i = start[g]; i < start[g + 1]; ++i) {
             const Index later = rows[std::min(i + AHEAD, last)];
-            fetch(ids, later);
-            fetch(codes, later);
+            fetch(&ids[later]);
+            fetch(&codes(later, 0));
             const Index row = rows[i];
             const int32_t present = ids[row];
             if (was[i] == present) continue;
@@ -136,8 +145,8 @@ inline void count_rows(Codes<Code> codes, ConstInts offsets, ConstIds ids, Const
 }
 
 /// Copy blocks within or between pools: from `pool` at `old` into `to` at `fresh`, each with its own widths.
-inline void copy_blocks(ConstIds pool, ConstInts old, ConstIds old_width, Ids to, ConstInts fresh, ConstIds new_width, ConstIds used,
-                        Index slots) {
+inline void copy_blocks(ConstIds pool, ConstInts old, ConstIds old_width, Ids to, ConstInts fresh, ConstIds new_width,
+                        ConstIds used, Index slots) {
     for (Index g = 0; g < length(old); ++g) {
         const Index u = used[g];
         for (Index j = 0; j < u; ++j) to[fresh[g] + j] = pool[old[g] + j];
@@ -178,7 +187,8 @@ struct SparseCells {
 /// Return the contours of rows, group by group, in sparse form; `column` is scratch (d,), all -1.
 inline SparseCells count_nodes(ConstIds ids, ConstIds rows, ConstInts start, Ids column) {
     const Index groups = length(start) - 1;
-    SparseCells cells{std::vector<int64_t>(groups + 1), std::vector<int32_t>(rows.size()), std::vector<int64_t>(rows.size())};
+    SparseCells cells{std::vector<int64_t>(groups + 1), std::vector<int32_t>(rows.size()),
+                      std::vector<int64_t>(rows.size())};
     for (Index g = 0; g < groups; ++g) {
         const ConstIds here = part(rows, start[g], start[g + 1]);
         int32_t* held = cells.ids.data() + cells.start[g];

@@ -1,4 +1,4 @@
-// Earned splits: those that beat the rival "do not split" beyond chance (theory §12), see `quercus.trees.rules.earned`.
+// Earned splits: those that beat the rival "do not split" beyond chance (theory §12, `quercus.trees.rules.earned`).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace quercus {
 inline double chi_square_tail(double value, Index freedom) {
     const double half = value / 2;
     if (half <= 0.0) return 1.0;
-    double power = static_cast<double>(freedom % 2) / 2;  // terms are exp(-half) half^power / Γ(power + 1), in logarithms: large ones fit
+    // terms are exp(-half) half^power / Γ(power + 1), in logarithms: large ones fit
+    double power = static_cast<double>(freedom % 2) / 2;
     double total = power > 0.0 ? std::erfc(std::sqrt(half)) : 0.0;
     double term = power * std::log(half) - half - std::lgamma(power + 1);
     for (Index i = 0; i < freedom / 2; ++i) {
@@ -34,8 +35,9 @@ inline double chi_square_tail(double value, Index freedom) {
 /// - candidates : (m, T) at most one split of each attribute
 /// - share : (m,) level of the test of one candidate
 /// - earned : (m, T) marks; those of candidates are written
-inline void test_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix reached, ConstRealMatrix bound, Matrix<const uint64_t> classes,
-                        Matrix<const bool> candidates, ConstReals share, Matrix<bool> earned) {
+inline void test_splits(ConstInts first, ConstRealMatrix size, ConstRealMatrix reached, ConstRealMatrix bound,
+                        Matrix<const uint64_t> classes, Matrix<const bool> candidates, ConstReals share,
+                        Matrix<bool> earned) {
     for (Index g = 0; g < size.rows; ++g)
         for (Index t = 0; t < length(first); ++t) {
             if (!candidates(g, t)) continue;

@@ -13,10 +13,14 @@ using ConstFlags = Vector<const bool>;
 template <class Code>
 using Codes = Matrix<const Code>;  // (n, K) branch codes, row by row: bytes as long as they fit, else int16_t
 
-constexpr int NONE = -1;                            // in place of an index
-constexpr int NO_SPLIT = -1;                        // in place of a split's number
-constexpr int BELOW = 0, ABOVE = 1, NO_NUMBER = 2;  // branches of a split of numbers: below a threshold, at or above it, missing
-constexpr double TIE = 1e-9;  // two numbers this near to each other are equal; bits: twice what an end of an entropy may be off
+constexpr int NONE = -1;      // in place of an index
+constexpr int NO_SPLIT = -1;  // in place of a split's number
+
+/// Branches of a split of numbers: below a threshold, at or above it, missing.
+constexpr int BELOW = 0, ABOVE = 1, NO_NUMBER = 2;
+
+/// Two numbers this near to each other are equal; bits: twice what an end of an entropy may be off.
+constexpr double TIE = 1e-9;
 
 /// Make room for `more` values after the `used` ones; it at least doubles.
 template <class T>

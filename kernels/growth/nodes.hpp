@@ -15,7 +15,8 @@ struct Preorder {
 /// Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent.
 inline Preorder preorder(Index root, ConstIds split, ConstInts width, ConstInts kids, ConstIds kid) {
     Preorder order;
-    std::vector<std::pair<int32_t, int64_t>> waiting{{static_cast<int32_t>(root), NONE}};  // nodes, and their parents' indices
+    using Waiting = std::pair<int32_t, int64_t>;  // a node, and the index of its parent
+    std::vector<Waiting> waiting{{static_cast<int32_t>(root), NONE}};
     while (!waiting.empty()) {
         const auto [node, above] = waiting.back();
         waiting.pop_back();

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "prefetch.hpp"
+#include "kinds.hpp"
 
 namespace quercus {
 
@@ -13,9 +13,9 @@ constexpr Index TOGETHER = 256;  // rows that descend a tree at once
 
 /// Changes below some nodes, group by group.
 struct GroupedChanges {
-    std::vector<int64_t> start;  // of each group's rows, and their number
+    std::vector<int64_t> start;  // (g + 1,) of each group's rows
     std::vector<int32_t> rows;
-    std::vector<int32_t> was;  // contour under which each row is counted so far, negative for a row that is new to the node
+    std::vector<int32_t> was;    // contour under which each row is counted so far, negative for one new to the node
     std::vector<int8_t> opened;  // change in the number of rows that may be asked about
 };
 
@@ -25,8 +25,9 @@ struct GroupedChanges {
 /// - chosen : (g,) whether all rows of a group are new
 /// - more, group : the added rows, and the group of each
 /// - ids, askable, precise : contours of rows, whether an oracle may be asked about a row, whether a contour is precise
-inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start, ConstFlags chosen, ConstIds more,
-                                    ConstIds group, ConstIds ids, ConstFlags askable, ConstFlags precise) {
+inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start, ConstFlags chosen,
+                                    ConstIds more, ConstIds group, ConstIds ids, ConstFlags askable,
+                                    ConstFlags precise) {
     const Index groups = length(chosen);
     std::vector<int64_t> at(groups + 1);
     for (Index g = 0; g < groups; ++g)
@@ -46,11 +47,7 @@ inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas ope
         }
         at[g] = next;
     }
-    const Index last = length(more) - 1;
-    for (Index i = 0; i <= last; ++i) {
-        const Index later = more[std::min(i + AHEAD, last)];
-        fetch(ids, later);
-        fetch(askable, later);
+    for (Index i = 0; i < length(more); ++i) {
         const int32_t row = more[i];
         const Index next = at[group[i]]++;
         to.rows[next] = row;
@@ -61,7 +58,8 @@ inline GroupedChanges merge_changes(ConstIds rows, ConstIds was, ConstDeltas ope
 }
 
 /// Insert the rows that arrived at a leaf at the front of its list.
-inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nodes, ConstIds split, Ids first, Ids after) {
+inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nodes, ConstIds split, Ids first,
+                      Ids after) {
     for (Index g = 0; g < length(nodes); ++g) {
         if (split[g] >= 0) continue;
         for (Index i = start[g]; i < start[g + 1]; ++i) {
@@ -72,7 +70,8 @@ inline void link_rows(ConstIds rows, ConstIds was, ConstInts start, ConstIds nod
     }
 }
 
-/// A split: its attribute, its cut, negative for one by code, and the number of the attribute's bins (`layout.Layout.split_columns`).
+/// A split: its attribute, its cut, negative for one by code, and the number of the attribute's bins
+/// (`layout.Layout.split_columns`).
 struct Split {
     Index attribute, cut, bins;
 };
@@ -101,20 +100,19 @@ struct SentChanges {
 /// - split : (g,) split of each node, negative for a leaf
 /// - kids : start of each node's children
 template <class Code>
-inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstInts branches, ConstIds rows,
-                                ConstIds was, ConstDeltas opened, ConstInts start, ConstIds nodes, ConstIds split, ConstInts kids) {
+inline SentChanges send_changes(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins,
+                                ConstInts branches, ConstIds rows, ConstIds was, ConstDeltas opened, ConstInts start,
+                                ConstIds nodes, ConstIds split, ConstInts kids) {
     const Index groups = length(nodes);
     std::vector<Index> first(groups + 1);
     for (Index g = 0; g < groups; ++g) first[g + 1] = first[g] + (split[g] >= 0 ? branches[split[g]] : 0);
     std::vector<int32_t> to(first[groups]);  // number of changes of each child, and then their destination
     std::vector<int16_t> way(rows.size());
-    const Index last = length(rows) - 1;
     for (Index g = 0; g < groups; ++g) {
         if (split[g] < 0) continue;
         const Split here{attribute[split[g]], cut[split[g]], bins[split[g]]};
         int32_t* sizes = to.data() + first[g];
         for (Index i = start[g]; i < start[g + 1]; ++i) {
-            fetch(codes, rows[std::min(i + AHEAD, last)]);
             const Index branch = branch_of(codes, rows[i], here);
             way[i] = static_cast<int16_t>(branch);
             ++sizes[branch];
@@ -157,11 +155,10 @@ struct OwnedRows {
     std::vector<int32_t> rows, owner;
 };
 
-/// Return at most `most` rows in the lists of the leaves, and the owner of each row's leaf.
+/// Write the rows in the lists of the leaves, and the owner of each row's leaf; return their number.
 ///
 /// Several lists are followed at once, so that their links are loaded from memory together.
-inline OwnedRows list_rows(ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Index most) {
-    OwnedRows found{std::vector<int32_t>(most), std::vector<int32_t>(most)};
+inline Index list_rows(ConstIds leaves, ConstInts owner, ConstIds first, ConstIds after, Ids rows, Ids whose) {
     std::array<int32_t, LANES> lane_row, lane_owner;
     lane_row.fill(NONE);
     lane_owner.fill(0);
@@ -176,17 +173,15 @@ inline OwnedRows list_rows(ConstIds leaves, ConstInts owner, ConstIds first, Con
                 lane_owner[lane] = static_cast<int32_t>(owner[leaf]);
                 ++leaf;
             }
-            if (row < 0) continue;
-            found.rows[count] = row;
-            found.owner[count] = lane_owner[lane];
+            if (row < 0 || count == length(rows)) continue;
+            rows[count] = row;
+            whose[count] = lane_owner[lane];
             ++count;
             lane_row[lane] = after[row];
             going = true;
         }
     }
-    found.rows.resize(count);
-    found.owner.resize(count);
-    return found;
+    return count;
 }
 
 /// Send the rows that subtrees know to the lists of their leaves; return the others.
@@ -201,17 +196,14 @@ inline OwnedRows list_rows(ConstIds leaves, ConstInts owner, ConstIds first, Con
 /// - kid : the children, see `NodeColumns`
 /// - first, after : the lists
 template <class Code>
-inline OwnedRows relist_rows(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows, ConstIds whose, ConstIds roots,
-                             ConstIds known, ConstIds split, ConstInts kids, ConstIds kid, Ids first, Ids after) {
+inline OwnedRows relist_rows(Codes<Code> codes, ConstInts attribute, ConstInts cut, ConstInts bins, ConstIds rows,
+                             ConstIds whose, ConstIds roots, ConstIds known, ConstIds split, ConstInts kids,
+                             ConstIds kid, Ids first, Ids after) {
     OwnedRows others{std::vector<int32_t>(rows.size()), std::vector<int32_t>(rows.size())};
     std::array<int32_t, TOGETHER> at;
     Index count = 0;
     for (Index begin = 0; begin < length(rows); begin += TOGETHER) {
         const ConstIds here = part(rows, begin, std::min(begin + TOGETHER, length(rows)));
-        for (int32_t row : here) {
-            fetch(codes, row);
-            fetch(after, row);
-        }
         for (Index i = 0; i < length(here); ++i) {
             const int32_t root = whose[begin + i];
             at[i] = roots[root];

@@ -13,7 +13,7 @@ namespace quercus {
 
 /// Counts of nodes, entry by entry.
 struct ShardCounts {
-    std::vector<int64_t> first;  // (g + 1,) start of the entries of each node
+    std::vector<int64_t> first;                 // (g + 1,) start of the entries of each node
     std::vector<int32_t> slot, contour, count;  // the entries, by ascending slot; slot 0 is the node itself
 };
 
@@ -25,8 +25,8 @@ struct ShardCounts {
 /// - offsets, slots : see `quercus.trees.growth.incremental.layout.Layout`
 /// - column : (d,) scratch, all -1
 template <class Code>
-inline ShardCounts count_shard(Codes<Code> codes, ConstIds ids, ConstInts begin, ConstInts end, Matrix<const bool> free, ConstInts offsets,
-                               Index slots, Ids column) {
+inline ShardCounts count_shard(Codes<Code> codes, ConstIds ids, ConstInts begin, ConstInts end, Matrix<const bool> free,
+                               ConstInts offsets, Index slots, Ids column) {
     const Index groups = length(begin);
     ShardCounts found{std::vector<int64_t>(groups + 1), {}, {}, {}};
     std::vector<int32_t> held(column.size()), table;
@@ -71,7 +71,7 @@ inline ShardCounts count_shard(Codes<Code> codes, ConstIds ids, ConstInts begin,
 
 struct DividedRows {
     std::vector<int64_t> first;  // (g + 1,) start of the branches of each node
-    std::vector<int64_t> stop;   // of the rows of each branch; they begin at the end of the branch before, or at the start of the node
+    std::vector<int64_t> stop;   // end of each branch; it begins where the one before ends, the first at `begin`
 };
 
 /// Put the rows of each split node in order of branch, in place.
@@ -81,8 +81,8 @@ struct DividedRows {
 /// - attribute, cut, bins : columns of all splits, see `Split`
 /// - branches : number of branches of all splits
 template <class Code>
-inline DividedRows divide_rows(Matrix<Code> codes, Ids ids, ConstInts begin, ConstInts end, ConstIds split, ConstInts attribute, ConstInts cut,
-                               ConstInts bins, ConstInts branches) {
+inline DividedRows divide_rows(Matrix<Code> codes, Ids ids, ConstInts begin, ConstInts end, ConstIds split,
+                               ConstInts attribute, ConstInts cut, ConstInts bins, ConstInts branches) {
     const Index groups = length(begin);
     DividedRows found{std::vector<int64_t>(groups + 1), {}};
     auto& [first, stop] = found;
@@ -125,9 +125,11 @@ inline DividedRows divide_rows(Matrix<Code> codes, Ids ids, ConstInts begin, Con
 /// - offsets, widths, cuts, first_cell : the sheet of the layout
 /// - slots : `S`
 /// - column : (d,) scratch, all -1
-inline Book add_counts(Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of, ConstIds count_of, Matrix<const bool> free,
-                       ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first_cell, Index slots, Ids column) {
-    Book book;
+/// - contours, counts : room for the entries of the cells
+inline Book add_counts(Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of,
+                       ConstIds count_of, Matrix<const bool> free, ConstInts offsets, ConstInts widths, ConstInts cuts,
+                       ConstInts first_cell, Index slots, Ids column, Ids contours, Vector<int64_t> counts) {
+    Book book{contours, counts};
     std::vector<int32_t> held, table, total(slots);
     for (Index g = 0; g < nodes; ++g) {
         held.clear();
@@ -154,15 +156,16 @@ inline Book add_counts(Index nodes, Matrix<const int64_t> first, ConstIds slot_o
             const Index at = offsets[k];
             if (cuts[k] > 0) {
                 const Index bins = cuts[k] + 1, branches = 2 + (widths[k] > bins);
-                enter_cuts(book, g, first_cell[k], bins, branches, table.data() + at * d, total.data() + at, table.data(), held.data(), d);
+                enter_cuts(book, g, first_cell[k], bins, branches, table.data() + at * d, total.data() + at,
+                           table.data(), held.data(), d);
                 continue;
             }
             for (Index slot = at; slot < at + widths[k]; ++slot)
-                if (total[slot] > 0) book.enter_cell(g, first_cell[k] + slot - at, total[slot], table.data() + slot * d, held.data(), d);
+                if (total[slot] > 0)
+                    book.enter_cell(g, first_cell[k] + slot - at, total[slot], table.data() + slot * d, held.data(), d);
         }
         clear_columns(column, held, d);
     }
-    book.close();
     return book;
 }
 

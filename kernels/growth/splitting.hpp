@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "counting.hpp"
 
@@ -18,8 +19,8 @@ namespace quercus {
 /// - size, dirty : (m, S) of the slots
 /// - offsets, widths, cuts, first : the sheet of the layout
 /// - to, changed : (m, C) of the cells, initially 0
-inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first,
-                       Matrix<int32_t> to, Matrix<bool> changed) {
+inline void cell_sizes(Matrix<const int32_t> size, Matrix<const bool> dirty, ConstInts offsets, ConstInts widths,
+                       ConstInts cuts, ConstInts first, Matrix<int32_t> to, Matrix<bool> changed) {
     for (Index g = 0; g < size.rows; ++g) {
         to(g, 0) = size(g, 0);
         changed(g, 0) = dirty(g, 0);
@@ -86,14 +87,16 @@ inline void sum_up(const int32_t* rows, Index width, Index begin, Index end, Vec
 /// - pool, at, width, used : the blocks, see `quercus.trees.growth.incremental.tally`
 /// - offsets, cuts : of attributes, see `Layout.attribute_columns`
 /// - slot, attribute, cut, branch : of cells, see `Layout.cell_sources`
-inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width, ConstIds used, ConstInts offsets,
-                                ConstInts cuts, ConstInts slot, ConstInts attribute, ConstInts cut, ConstInts branch) {
+inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, ConstInts at, ConstIds width,
+                                ConstIds used, ConstInts offsets, ConstInts cuts, ConstInts slot, ConstInts attribute,
+                                ConstInts cut, ConstInts branch) {
     const Index m = length(blocks);
     Index widest = 1;
     for (int32_t b : blocks) widest = std::max<Index>(widest, used[b]);
     std::vector<int32_t> order(widest);
     std::vector<int64_t> counts(widest), below(widest), known(widest);
-    SparseCells found{std::vector<int64_t>(m + 1), std::vector<int32_t>(4 * m + widest), std::vector<int64_t>(4 * m + widest)};
+    SparseCells found{std::vector<int64_t>(m + 1), std::vector<int32_t>(4 * m + widest),
+                      std::vector<int64_t>(4 * m + widest)};
     Index n = 0, last = NONE, summed = NONE, bins = 0;
     for (Index c = 0; c < m; ++c) {
         const Index b = blocks[c], cell = cells[c], w = width[b], u = used[b];
@@ -136,30 +139,26 @@ inline SparseCells gather_cells(ConstIds blocks, ConstIds cells, ConstIds pool, 
 
 /// Cells under construction: node, number and size of each populated cell, and the cells in sparse form.
 struct Book {
+    Ids ids;                 // contour of each entry; the caller has room for all of them
+    Vector<int64_t> counts;  // and its count
     std::vector<int32_t> group, cell, size;
-    SparseCells cells{{0}, {}, {}};
+    std::vector<int64_t> start{0};
 
     /// Enter a cell, with its contours and their counts.
-    void enter_cell(Index of_group, Index number, Index rows, const int32_t* counts, const int32_t* held, Index d) {
+    void enter_cell(Index of_group, Index number, Index rows, const int32_t* of_contours, const int32_t* held,
+                    Index d) {
         group.push_back(static_cast<int32_t>(of_group));
         cell.push_back(static_cast<int32_t>(number));
         size.push_back(static_cast<int32_t>(rows));
-        Index n = cells.start.back();
-        make_room(cells.ids, n, d);
-        make_room(cells.counts, n, d);
+        Index n = start.back();
+        if (n + d > length(ids) || n + d > length(counts)) throw std::length_error("cells have more entries than room");
         for (Index j = 0; j < d; ++j) {
-            if (counts[j] <= 0) continue;
-            cells.ids[n] = held[j];
-            cells.counts[n] = counts[j];
+            if (of_contours[j] <= 0) continue;
+            ids[n] = held[j];
+            counts[n] = of_contours[j];
             ++n;
         }
-        cells.start.push_back(n);
-    }
-
-    /// Give the room beyond the last entry up.
-    void close() {
-        cells.ids.resize(cells.start.back());
-        cells.counts.resize(cells.start.back());
+        start.push_back(n);
     }
 };
 
@@ -171,8 +170,8 @@ struct Book {
 /// - table, total : counts (slots of the attribute, d) and their sums
 /// - own : (d,) counts of the node
 /// - held, d : contours of the node
-inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index branches, const int32_t* table, const int32_t* total,
-                       const int32_t* own, const int32_t* held, Index d) {
+inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index branches, const int32_t* table,
+                       const int32_t* total, const int32_t* own, const int32_t* held, Index d) {
     const int32_t missing = branches > NO_NUMBER ? total[bins] : 0;
     std::array<std::vector<int32_t>, 3> sides;
     for (auto& side : sides) side.resize(d);
@@ -219,20 +218,18 @@ inline void enter_cuts(Book& book, Index group, Index cell, Index bins, Index br
 /// - parent, split : of all nodes
 /// - spent : of all splits
 /// - column : (d,) scratch, all -1
+/// - contours, counts : room for the entries, see `Layout.entry_limits`
 template <class Code>
-inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first, Index slots, ConstIds ids,
-                        ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent, ConstIds split, ConstInts spent, Ids column) {
-    Book book;
+inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first,
+                        Index slots, ConstIds ids, ConstIds rows, ConstInts start, ConstIds nodes, ConstIds parent,
+                        ConstIds split, ConstInts spent, Ids column, Ids contours, Vector<int64_t> counts) {
+    Book book{contours, counts};
     Index widest = 1;
-    for (Index g = 0; g < length(nodes); ++g) widest = std::max(widest, std::min<Index>(start[g + 1] - start[g], length(column)));
+    for (Index g = 0; g < length(nodes); ++g)
+        widest = std::max(widest, std::min<Index>(start[g + 1] - start[g], length(column)));
     std::vector<int32_t> held(widest), free(codes.columns), table(slots * widest), total(slots);
     for (Index g = 0; g < length(nodes); ++g) {
         const ConstIds here = part(rows, start[g], start[g + 1]);
-        if (g + 1 < length(nodes))
-            for (int32_t row : part(rows, start[g + 1], start[g + 2])) {
-                fetch(ids, row);
-                fetch(codes, row);
-            }
         const Index d = sorted_columns(ids, here, column, held.data());
         const Index left = unspent_attributes(nodes[g], parent, split, spent, free);
         std::fill_n(table.begin(), slots * d, 0);
@@ -251,19 +248,19 @@ inline Book count_cells(Codes<Code> codes, ConstInts offsets, ConstInts widths, 
             const Index k = free[f], at = offsets[k];
             if (cuts[k] > 0) {
                 const Index bins = cuts[k] + 1, branches = 2 + (widths[k] > bins);
-                enter_cuts(book, g, first[k], bins, branches, table.data() + at * d, total.data() + at, table.data(), held.data(), d);
+                enter_cuts(book, g, first[k], bins, branches, table.data() + at * d, total.data() + at, table.data(),
+                           held.data(), d);
                 continue;
             }
             for (Index slot = at; slot < at + widths[k]; ++slot) {
-                const int32_t* counts = table.data() + slot * d;
+                const int32_t* here = table.data() + slot * d;
                 Index size = 0;
-                for (Index j = 0; j < d; ++j) size += counts[j];
-                if (size > 0) book.enter_cell(g, first[k] + slot - at, size, counts, held.data(), d);
+                for (Index j = 0; j < d; ++j) size += here[j];
+                if (size > 0) book.enter_cell(g, first[k] + slot - at, size, here, held.data(), d);
             }
         }
         for (Index j = 0; j < d; ++j) column[held[j]] = NONE;
     }
-    book.close();
     return book;
 }
 

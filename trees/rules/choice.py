@@ -179,6 +179,6 @@ def _compare_splits(
     cells: SplitCells, size: Floats, information: Floats, ends: tuple[Floats, Floats], candidates: Bools
 ) -> tuple[Ints, Floats, Floats, Bools]:
     """Return the fields of `Choices` but the last (theory §3.1, §3.2)."""
-    rivals = np.zeros(candidates.shape, bool)
-    split, lower, upper = compare_splits(cells.first, size, information, *ends, candidates, rivals)
+    lower, upper, rivals = (np.full(candidates.shape, value) for value in (np.nan, np.nan, False))
+    split = compare_splits(cells.first, size, information, *ends, candidates, lower, upper, rivals)
     return split, lower, upper, rivals

@@ -1,7 +1,7 @@
 """Split information (theory §3.1), and the choice of an attribute's cut if gains are single numbers (§9).
 
 `quercus.trees.rules.choice` has the rule of cuts for intervals: compiled, over cells. Learners with precise gains use
-this one, which needs no Numba; a test compares the two.
+this one; a test compares the two.
 """
 
 import numpy as np

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quercus.kernels import growth
+from quercus.kernels.growth import TIE  # two numbers this near are equal
 
-TIE = growth.TIE  # two numbers this near are equal; bits: twice what an end of an entropy may be off
+__all__ = ["TIE", "Interval", "first_largest", "largest_mid_value"]
 
 Interval = tuple[float, float]
 

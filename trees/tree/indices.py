@@ -1,7 +1,5 @@
 """Indices of rows, nodes, contours, attributes and classes in arrays."""
 
-from typing import Final
+from quercus.kernels.growth import NONE  # in place of an index
 
-from quercus.kernels import growth
-
-NONE: Final = growth.NONE  # in place of an index
+__all__ = ["NONE"]

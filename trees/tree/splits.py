@@ -19,12 +19,21 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
-from quercus.kernels import growth
+from quercus.kernels.growth import ABOVE, BELOW, NO_NUMBER, NO_SPLIT
 
-# branches of a split of numbers: below a threshold, at or above it, missing
-BELOW, ABOVE, NO_NUMBER = growth.BELOW, growth.ABOVE, growth.NO_NUMBER
+__all__ = [
+    "ABOVE",
+    "BELOW",
+    "BY_CODE",
+    "NO_NUMBER",
+    "NO_SPLIT",
+    "Splits",
+    "halfway_between",
+    "midpoints",
+    "near_quantiles",
+]
+
 BY_CODE = -1  # in place of a cut
-NO_SPLIT = growth.NO_SPLIT  # in place of a split's number
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,9 @@ class GrowingTree:
         """Return the rows in the lists of leaves, and the owner of each one's leaf."""
         nodes = self.nodes
         most = int(nodes.count[leaves].sum())
-        return list_rows(leaves, owner, nodes.first, self._evidence.leaf_links, most)
+        rows, whose = np.empty(most, np.int32), np.empty(most, np.int32)
+        count = list_rows(leaves, owner, nodes.first, self._evidence.leaf_links, rows, whose)
+        return rows[:count], whose[:count]
 
     def _let_go(self, nodes: Ids) -> None:
         """Give nodes back, with their counts and shelves."""

@@ -146,7 +146,9 @@ class ContourCounts:
         `parent` and `split` are those of all nodes: attributes that are spent above are not counted.
         """
         codes, ids, layout = self._evidence.codes, self._evidence.ids, self.layout
-        group, cell, size, contents = count_cells(
+        room = int(layout.entry_limits(np.diff(start)).sum())
+        contours, counts = np.empty(room, np.int32), np.empty(room, np.int64)
+        group, cell, size, first = count_cells(
             codes,
             *layout.attribute_columns,
             layout.slot_count,
@@ -158,8 +160,10 @@ class ContourCounts:
             split,
             layout.spent_attributes,
             self._scratch_column(),
+            contours,
+            counts,
         )
-        return group, cell, size, in_order(*contents)
+        return group, cell, size, in_order(first, contours[: first[-1]], counts[: first[-1]])
 
     def cells_of(self, blocks: Ids, cells: Ids) -> Cells:
         """Return cells of blocks, in sparse form."""
