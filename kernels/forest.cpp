@@ -12,15 +12,25 @@ using namespace nb::literals;
 
 namespace quercus {
 
-/// Copy memory into a new array.
 template <class T>
-static nb::typed<nb::object, Matrix<T>> array_of(const T* values, Index rows, Index columns) {
+using Array = nb::typed<nb::object, Matrix<T>>;
+
+/// Return a new array, and its memory.
+template <class T>
+static std::pair<Array<T>, Matrix<T>> empty_array(Index rows, Index columns) {
     const Index shape[2] = {rows, columns};
     void* data;
     nb::object array = nb::steal(new_array(kind_of<T>(), 2, shape, &data));
     if (!array) nb::raise_python_error();
-    std::copy_n(values, rows * columns, static_cast<T*>(data));
-    return nb::typed<nb::object, Matrix<T>>(std::move(array));
+    return {Array<T>(std::move(array)), {static_cast<T*>(data), rows, columns}};
+}
+
+/// Copy memory into a new array.
+template <class T>
+static Array<T> array_of(const T* values, Index rows, Index columns) {
+    auto [array, target] = empty_array<T>(rows, columns);
+    std::copy_n(values, rows * columns, target.data);
+    return array;
 }
 
 void bind_forest(nb::module_ module) {
@@ -101,7 +111,15 @@ void bind_forest(nb::module_ module) {
         "x"_a, "w"_a, "centre"_a, "floor"_a, "log_pl"_a, "plain"_a, "beyond"_a, "epsilon"_a, "max_steps"_a,
         "Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures."
     );
-    module.def("distances", &distances, "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows.");
+    module.def(
+        "distances",
+        [](Matrix<const int16_t> rows, Matrix<const int16_t> others, ConstInts ordered) {
+            auto [array, far] = empty_array<int64_t>(rows.rows, others.rows);
+            distances(rows, others, ordered, far);
+            return array;
+        },
+        "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows (n, K) from others (m, K)."
+    );
     module.def(
         "nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
         "Return the distance (n,) of each row from the nearest of the others."

@@ -70,7 +70,7 @@ def fit_mixture(x: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[
     """
 
 def distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
-    """Return the distances (n, m) of rows."""
+    """Return the distances (n, m) of rows (n, K) from others (m, K)."""
 
 def nearest_distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
     """Return the distance (n,) of each row from the nearest of the others."""

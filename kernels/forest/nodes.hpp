@@ -120,17 +120,19 @@ inline bool estimate_node(
         return true;
     }
     std::fill(theta.begin(), theta.end(), 1.0 / l);
+    std::vector<double> mass(l);
     for (int step = 0; step < NODE_STEPS; ++step) {
         if (step == VERTEX_STEP && at_vertex(runs, kind, count, contours, theta, total)) break;
         share_out(runs, kind, contours, theta, share);
+        std::fill(mass.begin(), mass.end(), 0.0);
+        for (Index d = 0; d < runs; ++d)
+            for (Index c = 0; c < l; ++c) mass[c] += count[d] * share(d, c);
         double excess = 0.0;
         for (Index c = 0; c < l; ++c) {
             if (!(theta[c] > 0.0)) continue;
-            double mass = 0.0;
-            for (Index d = 0; d < runs; ++d) mass += count[d] * share(d, c);
-            mass /= total;
-            excess = std::max(excess, mass / theta[c] - 1.0);
-            theta[c] = mass;
+            mass[c] /= total;
+            excess = std::max(excess, mass[c] / theta[c] - 1.0);
+            theta[c] = mass[c];
         }
         if (excess <= EXCESS) break;
     }
@@ -204,29 +206,34 @@ inline int64_t draw_test(Column column, Index n, bool named, Extent extent, uint
     return varies ? draw_names(column, n, key) : NONE;
 }
 
-/// Write the number of rows of each run that go left.
-inline void count_left(
-    Column column, Index runs, ConstInts count, bool named, int64_t test, uint64_t key, Ints left
-) {
+/// Turn the codes of names into codes of a number: 0 of those that go left, 1 of the others. Return the test of these.
+inline int64_t number_names(Column column, Index n, int64_t high, uint64_t key) {
+    if (high >= n) {
+        for (Index i = 0; i < n; ++i) column[i] = !is_heads(derived_key(key, column[i]));
+    } else {  // each name is hashed once
+        std::vector<uint8_t> side(high + 1);
+        for (int64_t code = 0; code <= high; ++code) side[code] = !is_heads(derived_key(key, code));
+        for (Index i = 0; i < n; ++i) column[i] = side[column[i]];
+    }
+    return 1;
+}
+
+/// Write the number of rows of each run that go left by the test of a number.
+inline void count_left(Vector<const uint16_t> column, Index runs, ConstInts count, int64_t test, Ints left) {
+    const Cut cut(test);
     Index i = 0;
     for (Index d = 0; d < runs; ++d) {
         int64_t on_left = 0;
-        for (const Index end = i + count[d]; i < end; ++i) on_left += goes_left(column[i], named, test, key);
+        for (const Index end = i + count[d]; i < end; ++i) on_left += cut.goes_left(column[i]);
         left[d] = on_left;
     }
 }
 
-/// Write the number of rows of each class that go left; `label` (n,) are their classes.
-inline void count_left_of_classes(
-    Vector<const uint16_t> column, Labels label, Index n, bool named, int64_t test, uint64_t key, Rows left
-) {
+/// Write the number of rows of each class that go left by the test of a number; `label` (n,) are their classes.
+inline void count_left_of_classes(Vector<const uint16_t> column, Labels label, Index n, int64_t test, Rows left) {
     const Index l = length(left);
-    std::fill(left.begin(), left.end(), 0);
-    if (named) {
-        for (Index i = 0; i < n; ++i) left[label[i]] += is_heads(derived_key(key, column[i]));
-        return;
-    }
     const Cut cut(test);
+    std::fill(left.begin(), left.end(), 0);
     if (l > FEW_CLASSES || n < FEW_OF_EACH * l) {
         for (Index i = 0; i < n; ++i) left[label[i]] += cut.goes_left(column[i]);
         return;
@@ -276,14 +283,16 @@ inline double purity(Index runs, ConstInts count, ConstInts left, ConstRealMatri
         on_right += count[d] - left[d];
     }
     pure -= n_log_n(on_left, table) + n_log_n(on_right, table);
-    for (Index c = 0; c < share.columns; ++c) {
-        double mine = 0.0, other = 0.0;
-        for (Index d = 0; d < runs; ++d) {
-            mine += left[d] * share(d, c);
-            other += (count[d] - left[d]) * share(d, c);
+    const Index l = share.columns;
+    std::vector<double> mine(l), other(l);
+    for (Index d = 0; d < runs; ++d) {
+        const auto here = static_cast<double>(left[d]), there = static_cast<double>(count[d] - left[d]);
+        for (Index c = 0; c < l; ++c) {
+            mine[c] += here * share(d, c);
+            other[c] += there * share(d, c);
         }
-        pure += n_log_n(mine, table) + n_log_n(other, table);
     }
+    for (Index c = 0; c < l; ++c) pure += n_log_n(mine[c], table) + n_log_n(other[c], table);
     return pure;
 }
 
@@ -336,9 +345,11 @@ inline Test choose_test(
     for (Index place = 0; place < A; ++place) {
         const int64_t j = draw_order(order, place, key), k = varying[j];
         const uint64_t mine = derived_key(key, PLACES + A + j);
-        const int64_t test = draw_test(column, n, named[k], read_column(codes, rows, k, column), mine);
+        const Extent extent = read_column(codes, rows, k, column);
+        const int64_t test = draw_test(column, n, named[k], extent, mine);
         if (test == NONE) continue;
-        count_left(column, runs, count, named[k], test, derived_key(mine, test), left);
+        const int64_t numeric = named[k] ? number_names(column, n, extent.high, derived_key(mine, test)) : test;
+        count_left(column, runs, count, numeric, left);
         const double pure = purity(runs, count, left, share, table);
         if (pure > best + PURITY_TIE) {
             best = pure;
@@ -376,7 +387,8 @@ inline Test choose_test_of_classes(
         const uint64_t mine = derived_key(key, PLACES + A + j);
         const int64_t test = draw_test(column, n, named[k], extent, mine);
         if (test == NONE) continue;
-        count_left_of_classes(column, label, n, named[k], test, derived_key(mine, test), left[0]);
+        const int64_t numeric = named[k] ? number_names(column, n, extent.high, derived_key(mine, test)) : test;
+        count_left_of_classes(column, label, n, numeric, left[0]);
         const double pure = purity_of_classes(classes, left[0], table);
         if (pure > best + PURITY_TIE) {
             best = pure;
