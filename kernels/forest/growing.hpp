@@ -71,6 +71,7 @@ class Grower {
     std::vector<double> theta;
     std::vector<uint16_t> column;
     std::vector<int16_t> label;
+    ByClass by_class;
     const double* table = log_table();
 
    public:
@@ -90,7 +91,8 @@ class Grower {
           share(length(kind), l),
           theta(l),
           column(n),
-          label(n) {}
+          label(n),
+          by_class(length(kind), l) {}
 
     struct Counts {
         Index nodes, opinions;
@@ -150,7 +152,7 @@ class Grower {
             if (!is_precise || (chosen.attribute == NONE && !is_sole)) {
                 if (old >= 0 || is_precise) sort_rows(here);
                 const Index runs = runs_of(here, kinds, kind, count);
-                estimate_node(runs, kind, count, contours, sole, theta, share);
+                estimate_node(runs, kind, count, contours, sole, theta, share, by_class);
                 top = std::max_element(theta.begin(), theta.end()) - theta.begin();
                 is_sole = theta[top] >= SOLE;
                 if (!is_precise && !is_sole && n > 1) {

@@ -66,18 +66,65 @@ inline bool count_classes(ConstRows rows, Labels labels, Rows classes) {
     return true;
 }
 
-/// Write ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run, (runs, l).
-inline void share_out(Index runs, Kinds kind, ConstRealMatrix contours, ConstReals theta, RealMatrix share) {
-    const Index l = length(theta);
-    for (Index d = 0; d < runs; ++d) {
-        double total = 0.0;
-        for (Index c = 0; c < l; ++c) {
-            share(d, c) = theta[c] * contours(kind[d], c);
-            total += share(d, c);
+/// The shares of the classes in runs, one class after the other: loops over runs take several at once.
+class ByClass {
+    Index runs = 0, l;
+    OwnedMatrix<double> contour;
+    std::vector<double> number, total;
+
+   public:
+    OwnedMatrix<double> share;  // (l, most), of which the first `runs` columns count
+    std::vector<double> mass;   // (l,) numbers of rows times shares
+
+    /// Make room for at most so many runs.
+    ByClass(Index most, Index l) : l(l), contour(l, most), number(most), total(most), share(l, most), mass(l) {}
+
+    /// Take the contours and counts of the runs of a node.
+    void read(Index runs_here, Kinds kind, ConstInts count, ConstRealMatrix contours) {
+        runs = runs_here;
+        for (Index d = 0; d < runs; ++d) {
+            number[d] = static_cast<double>(count[d]);
+            for (Index c = 0; c < l; ++c) contour(c, d) = contours(kind[d], c);
         }
-        for (Index c = 0; c < l; ++c) share(d, c) /= total;
     }
-}
+
+    /// Set ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run.
+    void share_out(ConstReals theta) {
+        double* __restrict sum = total.data();
+        std::fill_n(sum, runs, 0.0);
+        for (Index c = 0; c < l; ++c) {
+            double* __restrict mine = share[c].data();
+            const double* __restrict given = contour[c].data();
+            const double chance = theta[c];
+            for (Index d = 0; d < runs; ++d) {
+                mine[d] = chance * given[d];
+                sum[d] += mine[d];
+            }
+        }
+        for (Index c = 0; c < l; ++c) {
+            double* __restrict mine = share[c].data();
+            for (Index d = 0; d < runs; ++d) mine[d] /= sum[d];
+        }
+        for (Index first = 0; first < l; first += 4) add_up(first);
+    }
+
+   private:
+    /// Add up the masses of four classes, each in the order of the runs; the last class stands in for missing ones.
+    void add_up(Index first) {
+        const double* one[4];
+        for (Index c = 0; c < 4; ++c) one[c] = share[std::min(first + c, l - 1)].data();
+        double a = 0.0, b = 0.0, c = 0.0, e = 0.0;
+        for (Index d = 0; d < runs; ++d) {
+            const double n = number[d];
+            a += n * one[0][d];
+            b += n * one[1][d];
+            c += n * one[2][d];
+            e += n * one[3][d];
+        }
+        const double found[4] = {a, b, c, e};
+        std::copy_n(found, std::min<Index>(4, l - first), mass.begin() + first);
+    }
+};
 
 /// Give the likeliest class probability 1 if that is the only maximiser: all other ``g_c < 1``.
 inline bool at_vertex(
@@ -105,7 +152,8 @@ inline bool at_vertex(
 /// E2M begins with equal probabilities, so that among many maximisers it finds one that prefers no class without
 /// reason. E2M approaches a maximiser at a vertex ever more slowly; its KKT condition proves it instead.
 inline bool estimate_node(
-    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share
+    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share,
+    ByClass& by_class
 ) {
     const Index l = contours.columns;
     double total = 0.0;
@@ -120,24 +168,23 @@ inline bool estimate_node(
         return true;
     }
     std::fill(theta.begin(), theta.end(), 1.0 / l);
-    std::vector<double> mass(l);
+    by_class.read(runs, kind, count, contours);
     for (int step = 0; step < NODE_STEPS; ++step) {
         if (step == VERTEX_STEP && at_vertex(runs, kind, count, contours, theta, total)) break;
-        share_out(runs, kind, contours, theta, share);
-        std::fill(mass.begin(), mass.end(), 0.0);
-        for (Index d = 0; d < runs; ++d)
-            for (Index c = 0; c < l; ++c) mass[c] += count[d] * share(d, c);
+        by_class.share_out(theta);
         double excess = 0.0;
         for (Index c = 0; c < l; ++c) {
             if (!(theta[c] > 0.0)) continue;
-            mass[c] /= total;
-            excess = std::max(excess, mass[c] / theta[c] - 1.0);
-            theta[c] = mass[c];
+            const double mass = by_class.mass[c] / total;
+            excess = std::max(excess, mass / theta[c] - 1.0);
+            theta[c] = mass;
         }
         if (excess <= EXCESS) break;
     }
     at_vertex(runs, kind, count, contours, theta, total);
-    share_out(runs, kind, contours, theta, share);
+    by_class.share_out(theta);
+    for (Index d = 0; d < runs; ++d)
+        for (Index c = 0; c < l; ++c) share(d, c) = by_class.share(c, d);
     return false;
 }
 

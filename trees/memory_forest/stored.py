@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.kernels.forest import check_served_trees
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.served import BayesTable, ServedMembers
 
@@ -23,7 +24,7 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
         "forest_keys": members.keys,
         "forest_node_counts": members.node_counts,
         "forest_opinion_counts": members.opinion_counts,
-        "forest_nodes": members.nodes,
+        "forest_nodes": np.ascontiguousarray(members.nodes.T),
         "forest_opinions": members.opinions,
         "forest_bayes_weights": np.array([each.weight for each in members.bayes], dtype=np.float64),
         "forest_priors": np.array([each.prior for each in members.bayes]).reshape(-1, l),
@@ -39,16 +40,27 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
 
 
 def members_of(columns: Columns, size: int) -> ServedMembers:
-    """Return the members that `columns_of` was made of; `size` is the number of classes."""
-    named = columns["forest_named"]
+    """Return the members that `columns_of` was made of; `size` is the number of classes.
+
+    Raises
+    ------
+    ValueError
+        When the columns do not fit together.
+    """
+    columns = {name: np.require(column, requirements="CA") for name, column in columns.items() if name.startswith("forest_")}
+    named, nodes = columns["forest_named"], np.ascontiguousarray(columns["forest_nodes"].T)
+    node_counts, opinion_counts = columns["forest_node_counts"], columns["forest_opinion_counts"]
+    check_served_trees(
+        nodes, node_counts, opinion_counts, len(columns["forest_opinions"]), len(named), size
+    )
     cuts = np.split(columns["forest_cuts"], np.cumsum(columns["forest_cut_counts"])[:-1])
     return ServedMembers(
         book=Codebook(named, tuple(cuts), np.empty(0, np.int64)),
         size=size,
         keys=columns["forest_keys"],
-        node_counts=columns["forest_node_counts"],
-        opinion_counts=columns["forest_opinion_counts"],
-        nodes=columns["forest_nodes"],
+        node_counts=node_counts,
+        opinion_counts=opinion_counts,
+        nodes=nodes,
         opinions=columns["forest_opinions"],
         bayes=_bayes_tables(columns, int((~named).sum()), int(named.sum())),
         bayes_numbers=columns["forest_bayes"],
