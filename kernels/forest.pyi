@@ -3,7 +3,6 @@
 import numpy
 import numpy.typing
 
-
 ATTEMPTS: int = 64
 
 COLUMN_ROUNDING: float = 8.881784197001252e-16
@@ -14,13 +13,13 @@ DISTANCE_UNIT: int = 840
 
 EPSILON: float = 0.001
 
-FARTHEST: float = 1e+300
+FARTHEST: float = 1e300
 
 FLOOR_SHARE: float = 0.01
 
 FREE_SHARE: float = 0.2
 
-LARGEST_NUMBER: float = 1e+100
+LARGEST_NUMBER: float = 1e100
 
 LITTLE: float = 1e-06
 
@@ -43,52 +42,211 @@ def names_key(key: int, test: int) -> int:
 def goes_left(code: int, named: bool, test: int, key: int) -> bool:
     """Return whether a code goes left by a test."""
 
-def estimate_node(runs: int, kind: numpy.typing.NDArray[numpy.int32], count: numpy.typing.NDArray[numpy.int64], contours: numpy.typing.NDArray[numpy.float64], sole: numpy.typing.NDArray[numpy.int32], theta: numpy.typing.NDArray[numpy.float64], share: numpy.typing.NDArray[numpy.float64]) -> bool:
-    """
-    Write the estimate of a node, and the shares of the classes in each run unless all labels are precise.
-    """
+def estimate_node(
+    runs: int,
+    kind: numpy.typing.NDArray[numpy.int32],
+    count: numpy.typing.NDArray[numpy.int64],
+    contours: numpy.typing.NDArray[numpy.float64],
+    sole: numpy.typing.NDArray[numpy.int32],
+    theta: numpy.typing.NDArray[numpy.float64],
+    share: numpy.typing.NDArray[numpy.float64],
+) -> bool:
+    """Write the estimate of a node, and the shares of the classes in each run unless all labels are precise."""
 
-def grow(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[numpy.bool_], varying: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.int32], labels: numpy.typing.NDArray[numpy.int16], contours: numpy.typing.NDArray[numpy.float64], sole: numpy.typing.NDArray[numpy.int32], rank: numpy.typing.NDArray[numpy.int64], keys: numpy.typing.NDArray[numpy.uint64], nodes: numpy.typing.NDArray[numpy.int32], rows: numpy.typing.NDArray[numpy.int32], opinions: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int64], come: numpy.typing.NDArray[numpy.int32], go: numpy.typing.NDArray[numpy.int32], gone: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int64]]:
-    """
-    Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts.
-    """
+def grow(
+    codes: numpy.typing.NDArray[numpy.uint16],
+    named: numpy.typing.NDArray[numpy.bool_],
+    varying: numpy.typing.NDArray[numpy.int64],
+    kinds: numpy.typing.NDArray[numpy.int32],
+    labels: numpy.typing.NDArray[numpy.int16],
+    contours: numpy.typing.NDArray[numpy.float64],
+    sole: numpy.typing.NDArray[numpy.int32],
+    rank: numpy.typing.NDArray[numpy.int64],
+    keys: numpy.typing.NDArray[numpy.uint64],
+    nodes: numpy.typing.NDArray[numpy.int32],
+    rows: numpy.typing.NDArray[numpy.int32],
+    opinions: numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    come: numpy.typing.NDArray[numpy.int32],
+    go: numpy.typing.NDArray[numpy.int32],
+    gone: numpy.typing.NDArray[numpy.bool_],
+) -> tuple[
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.int64],
+]:
+    """Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts."""
 
-def add_opinions(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[numpy.bool_], keys: numpy.typing.NDArray[numpy.uint64], nodes: numpy.typing.NDArray[numpy.int32], opinions: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], level: float, predicted: numpy.typing.NDArray[numpy.float64]) -> None:
+def add_opinions(
+    codes: numpy.typing.NDArray[numpy.uint16],
+    named: numpy.typing.NDArray[numpy.bool_],
+    keys: numpy.typing.NDArray[numpy.uint64],
+    nodes: numpy.typing.NDArray[numpy.int32],
+    opinions: numpy.typing.NDArray[numpy.float64],
+    counts: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    level: float,
+    predicted: numpy.typing.NDArray[numpy.float64],
+) -> None:
     """Add the trees' predictions of rows to `predicted` (m, 3 l) or (m, l)."""
 
-def add_densities(values: numpy.typing.NDArray[numpy.float64], means: numpy.typing.NDArray[numpy.float64], deviations: numpy.typing.NDArray[numpy.float64], logs: numpy.typing.NDArray[numpy.float64]) -> None:
-    """
-    Add the log densities of rows, without missing values, to `logs` (m, l).
-    """
+def add_densities(
+    values: numpy.typing.NDArray[numpy.float64],
+    means: numpy.typing.NDArray[numpy.float64],
+    deviations: numpy.typing.NDArray[numpy.float64],
+    logs: numpy.typing.NDArray[numpy.float64],
+) -> None:
+    """Add the log densities of rows, without missing values, to `logs` (m, l)."""
 
-def fit_densities(values: numpy.typing.NDArray[numpy.float64], rows: numpy.typing.NDArray[numpy.int64], columns: numpy.typing.NDArray[numpy.int64], klass: numpy.typing.NDArray[numpy.int32], contours: numpy.typing.NDArray[numpy.float64], free: float) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+def fit_densities(
+    values: numpy.typing.NDArray[numpy.float64],
+    rows: numpy.typing.NDArray[numpy.int64],
+    columns: numpy.typing.NDArray[numpy.int64],
+    klass: numpy.typing.NDArray[numpy.int32],
+    contours: numpy.typing.NDArray[numpy.float64],
+    free: float,
+) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
     """Return means and deviations (k, l) of the classes of numbers."""
 
-def fit_mixture(x: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[numpy.float64], centre: numpy.typing.NDArray[numpy.float64], floor: numpy.typing.NDArray[numpy.float64], log_pl: numpy.typing.NDArray[numpy.float64], plain: numpy.typing.NDArray[numpy.float64], beyond: numpy.typing.NDArray[numpy.float64], epsilon: float, max_steps: int) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.int64]]:
-    """
-    Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures.
-    """
+def fit_mixture(
+    x: numpy.typing.NDArray[numpy.float64],
+    w: numpy.typing.NDArray[numpy.float64],
+    centre: numpy.typing.NDArray[numpy.float64],
+    floor: numpy.typing.NDArray[numpy.float64],
+    log_pl: numpy.typing.NDArray[numpy.float64],
+    plain: numpy.typing.NDArray[numpy.float64],
+    beyond: numpy.typing.NDArray[numpy.float64],
+    epsilon: float,
+    max_steps: int,
+) -> tuple[
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.int64],
+]:
+    """Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures."""
 
-def distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+def codes_of(
+    values: numpy.typing.NDArray[numpy.float64],
+    named: numpy.typing.NDArray[numpy.bool_],
+    cuts: numpy.typing.NDArray[numpy.float64],
+    cut_counts: numpy.typing.NDArray[numpy.int64],
+) -> numpy.typing.NDArray[numpy.uint16]:
+    """Return the codes (m, K) of values (m, K), NaN where missing."""
+
+def name_masks(
+    nodes: numpy.typing.NDArray[numpy.int32],
+    roots: numpy.typing.NDArray[numpy.int64],
+    keys: numpy.typing.NDArray[numpy.uint64],
+) -> numpy.typing.NDArray[numpy.uint64]:
+    """Return the keys of the names that go left in each node (nodes,)."""
+
+def check_served_trees(
+    nodes: numpy.typing.NDArray[numpy.int32],
+    node_counts: numpy.typing.NDArray[numpy.int64],
+    opinion_counts: numpy.typing.NDArray[numpy.int64],
+    opinions: int,
+    K: int,
+    l: int,
+) -> None:
+    """Raise `ValueError` unless every way down each tree ends in a leaf with an opinion."""
+
+def bayes_estimates(
+    named: numpy.typing.NDArray[numpy.bool_],
+    priors: numpy.typing.NDArray[numpy.float64],
+    log_priors: numpy.typing.NDArray[numpy.float64],
+    means: numpy.typing.NDArray[numpy.float64],
+    deviations: numpy.typing.NDArray[numpy.float64],
+    log_deviations: numpy.typing.NDArray[numpy.float64],
+    frequencies: numpy.typing.NDArray[numpy.float64],
+    name_counts: numpy.typing.NDArray[numpy.int64],
+    values: numpy.typing.NDArray[numpy.float64],
+) -> numpy.typing.NDArray[numpy.float64]:
+    """Return the probabilities (B m, l) of rows by each naive-Bayes member."""
+
+def served_predictions(
+    named: numpy.typing.NDArray[numpy.bool_],
+    nodes: numpy.typing.NDArray[numpy.int32],
+    roots: numpy.typing.NDArray[numpy.int64],
+    masks: numpy.typing.NDArray[numpy.uint64],
+    opinions: numpy.typing.NDArray[numpy.float64],
+    first_opinions: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    doubts: numpy.typing.NDArray[numpy.float64],
+    priors: numpy.typing.NDArray[numpy.float64],
+    log_priors: numpy.typing.NDArray[numpy.float64],
+    means: numpy.typing.NDArray[numpy.float64],
+    deviations: numpy.typing.NDArray[numpy.float64],
+    log_deviations: numpy.typing.NDArray[numpy.float64],
+    frequencies: numpy.typing.NDArray[numpy.float64],
+    name_counts: numpy.typing.NDArray[numpy.int64],
+    depths: numpy.typing.NDArray[numpy.float64],
+    shares: numpy.typing.NDArray[numpy.float64],
+    values: numpy.typing.NDArray[numpy.float64],
+    codes: numpy.typing.NDArray[numpy.uint16],
+    reliable: float,
+    tie: float,
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.float64],
+    numpy.typing.NDArray[numpy.float64],
+]:
+    """Return classes (m,), probabilities, beliefs and plausibilities (m, l) of rows by a served forest."""
+
+def distances(
+    rows: numpy.typing.NDArray[numpy.int16],
+    others: numpy.typing.NDArray[numpy.int16],
+    ordered: numpy.typing.NDArray[numpy.int64],
+) -> numpy.typing.NDArray[numpy.int64]:
     """Return the distances (n, m) of rows (n, K) from others (m, K)."""
 
-def nearest_distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+def nearest_distances(
+    rows: numpy.typing.NDArray[numpy.int16],
+    others: numpy.typing.NDArray[numpy.int16],
+    ordered: numpy.typing.NDArray[numpy.int64],
+) -> numpy.typing.NDArray[numpy.int64]:
     """Return the distance (n,) of each row from the nearest of the others."""
 
-def covering_gains(far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
-    """
-    Return each candidate's reduction of the rows' distances from known ones.
-    """
+def covering_gains(
+    far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64]
+) -> numpy.typing.NDArray[numpy.int64]:
+    """Return each candidate's reduction of the rows' distances from known ones."""
 
-def estimate_shares(rows: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], labels: numpy.typing.NDArray[numpy.float64], share: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
-    """
-    Return the estimate of the classes of rows by E2M, and write each row's share.
-    """
+def estimate_shares(
+    rows: numpy.typing.NDArray[numpy.int64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    labels: numpy.typing.NDArray[numpy.float64],
+    share: numpy.typing.NDArray[numpy.float64],
+) -> numpy.typing.NDArray[numpy.float64]:
+    """Return the estimate of the classes of rows by E2M, and write each row's share."""
 
-def grow_member(codes: numpy.typing.NDArray[numpy.int16], labels: numpy.typing.NDArray[numpy.float64], weights: numpy.typing.NDArray[numpy.float64], ordered: numpy.typing.NDArray[numpy.int64], arities: numpy.typing.NDArray[numpy.int64], tries: int, seed: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
-    """
-    Grow one tree of a committee: attribute, code, first child and estimate of each node.
-    """
+def grow_member(
+    codes: numpy.typing.NDArray[numpy.int16],
+    labels: numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    ordered: numpy.typing.NDArray[numpy.int64],
+    arities: numpy.typing.NDArray[numpy.int64],
+    tries: int,
+    seed: int,
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.float64],
+]:
+    """Grow one tree of a committee: attribute, code, first child and estimate of each node."""
 
-def mean_probabilities(codes: numpy.typing.NDArray[numpy.int16], labels: numpy.typing.NDArray[numpy.float64], weights: numpy.typing.NDArray[numpy.float64], ordered: numpy.typing.NDArray[numpy.int64], arities: numpy.typing.NDArray[numpy.int64], tries: int, pool: numpy.typing.NDArray[numpy.int16], known: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+def mean_probabilities(
+    codes: numpy.typing.NDArray[numpy.int16],
+    labels: numpy.typing.NDArray[numpy.float64],
+    weights: numpy.typing.NDArray[numpy.float64],
+    ordered: numpy.typing.NDArray[numpy.int64],
+    arities: numpy.typing.NDArray[numpy.int64],
+    tries: int,
+    pool: numpy.typing.NDArray[numpy.int16],
+    known: numpy.typing.NDArray[numpy.float64],
+) -> numpy.typing.NDArray[numpy.float64]:
     """Return the members' mean estimate of the class of each row of a pool."""

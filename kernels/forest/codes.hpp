@@ -1,6 +1,8 @@
 // Values as codes: bins between quantile cuts, and names; 0 for a missing value.
 #pragma once
 
+#include <stdexcept>
+
 #include "nodes.hpp"
 
 namespace quercus::forest {
@@ -26,6 +28,8 @@ inline Index count_up_to(ConstReals cuts, double x) {
 inline void write_codes(
     ConstRealMatrix values, Bools named, ConstReals cuts, ConstInts cut_counts, Matrix<uint16_t> codes
 ) {
+    if (values.columns != length(named) || values.columns != length(cut_counts))
+        throw std::invalid_argument("rows have more or fewer values than there are attributes");
     Index first = 0;
     for (Index k = 0; k < values.columns; ++k) {
         const ConstReals mine = part(cuts, first, first + cut_counts[k]);

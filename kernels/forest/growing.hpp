@@ -9,6 +9,9 @@ namespace quercus::forest {
 
 enum Field { ATTRIBUTE, TEST, SKIP, SIZE, FIELDS };  // columns of nodes
 
+/// Return how far the child of an inner node stands behind it, without a branch: no row foretells the way of the next.
+inline Index step_of(const int32_t* node, bool on_left) { return 1 + ((Index{node[SKIP]} - 1) & (Index{on_left} - 1)); }
+
 /// Memory that is written before it is read: pages that nobody writes to cost nothing.
 template <class T>
 using Buffer = std::unique_ptr<T[]>;

@@ -20,7 +20,7 @@ inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, cons
         if (by_name && named[k]) on_left = goes_left(code, true, test, names_key(key, test));
         else on_left = Cut(test).goes_left(code);
         if (by_name) key = derived_key(key, on_left ? LEFT : RIGHT);
-        node += on_left ? 1 : at[SKIP];
+        node += step_of(at, on_left);
     }
     return node;
 }

@@ -80,11 +80,14 @@ inline void go_to_leaves(const ServedTrees& trees, Index (&at)[LANES], const uin
             const int32_t* node = nodes + FIELDS * at[lane];
             const int32_t k = node[ATTRIBUTE];
             const bool is_inner = k >= 0;
-            const uint16_t code = codes[lane][is_inner ? k : 0];
+            const uint16_t code = codes[lane][k & -int32_t{is_inner}];
             bool on_left = Cut(node[TEST]).goes_left(code);
-            if (by_name && is_inner && trees.named[k]) on_left = is_heads(derived_key(trees.masks[at[lane]], code));
-            const Index step = on_left ? 1 : node[SKIP];
-            at[lane] += is_inner ? step : 0;
+            if (by_name) {  // both ways are taken: which attribute is next is no better foretold than the way
+                const bool is_name = trees.named[k & -int32_t{is_inner}];
+                const bool heads = is_heads(derived_key(trees.masks[at[lane]], code));
+                on_left = (is_name & heads) | (!is_name & on_left);
+            }
+            at[lane] += step_of(node, on_left) & -Index{is_inner};
             going |= is_inner;
         }
     }
@@ -186,7 +189,7 @@ inline void write_bayes(
         if (!named[k]) continue;
         const Index names = bayes.name_counts[table++];
         if (!std::isnan(row[k])) {
-            const Index name = row[k] < names - 1 ? static_cast<Index>(row[k]) : names - 1;
+            const Index name = row[k] >= 0.0 && row[k] < names - 1 ? static_cast<Index>(row[k]) : names - 1;
             for (Index c = 0; c < l; ++c) logs[c] += bayes.frequencies(first + name, c);
         }
         first += names;
@@ -241,6 +244,7 @@ inline void served_predictions(
     Vector<int64_t> klass, RealMatrix theta, RealMatrix belief, RealMatrix plausibility
 ) {
     const Index l = theta.columns, m = values.rows;
+    if (codes.rows != m || codes.columns != values.columns) throw std::invalid_argument("codes are of other rows");
     OwnedMatrix<double> sums(std::min(m, ROWS_AT_ONCE), 3 * l);
     for (Index first = 0; first < m; first += ROWS_AT_ONCE) {
         const Index count = std::min(m - first, ROWS_AT_ONCE);

@@ -70,7 +70,9 @@ class Codebook(WritableArrays):
     @cached_property
     def _joined_cuts(self) -> tuple[Floats, Ints]:
         """The cuts of all attributes, one after the other, and the number of each attribute's (K,)."""
-        return np.concatenate([np.empty(0), *self.cuts]), np.array([len(cuts) for cuts in self.cuts], np.int64)
+        return np.concatenate([np.empty(0), *self.cuts]), np.array(
+            [len(cuts) for cuts in self.cuts], np.int64
+        )
 
     def bin_counts(self) -> NDArray[np.int64]:
         """Return the number of bins of each number, 0 for names: (K,)."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.kernels.forest import check_served_trees
 from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.groves import FIELDS
 from quercus.trees.memory_forest.served import BayesTable, ServedMembers
 
 Columns = Mapping[str, NDArray[Any]]
@@ -47,12 +48,15 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
     ValueError
         When the columns do not fit together.
     """
-    columns = {name: np.require(column, requirements="CA") for name, column in columns.items() if name.startswith("forest_")}
+    columns = {
+        name: np.require(column, requirements="CA")
+        for name, column in columns.items()
+        if name.startswith("forest_")
+    }
     named, nodes = columns["forest_named"], np.ascontiguousarray(columns["forest_nodes"].T)
     node_counts, opinion_counts = columns["forest_node_counts"], columns["forest_opinion_counts"]
-    check_served_trees(
-        nodes, node_counts, opinion_counts, len(columns["forest_opinions"]), len(named), size
-    )
+    _check_shapes(columns, size)
+    check_served_trees(nodes, node_counts, opinion_counts, len(columns["forest_opinions"]), len(named), size)
     cuts = np.split(columns["forest_cuts"], np.cumsum(columns["forest_cut_counts"])[:-1])
     return ServedMembers(
         book=Codebook(named, tuple(cuts), np.empty(0, np.int64)),
@@ -68,6 +72,34 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
         level=columns["forest_level"].item(),
         labelled=columns["forest_told"].item(),
     )
+
+
+def _check_shapes(columns: Columns, size: int) -> None:
+    """Raise `ValueError` where compiled code would look beyond an array."""
+    named, cuts, names = columns["forest_named"], columns["forest_cut_counts"], columns["forest_name_counts"]
+    trees, bayes, members = (len(columns[f"forest_{name}"]) for name in ("keys", "bayes_weights", "bayes"))
+    numbers = int((~named).sum())
+    shapes = {
+        "cut_counts": (len(named),),
+        "cuts": (cuts.sum(),),
+        "node_counts": (trees,),
+        "opinion_counts": (trees,),
+        "nodes": (FIELDS, columns["forest_node_counts"].sum()),
+        "opinions": (columns["forest_opinion_counts"].sum(), 3, size),
+        "priors": (bayes, size),
+        "means": (bayes * numbers, size),
+        "deviations": (bayes * numbers, size),
+        "name_counts": (bayes * (len(named) - numbers),),
+        "frequencies": (names.sum(), size),
+    }
+    if trees:  # before a row is labelled there are weights alone
+        shapes["weights"] = (trees + members,)
+    for name, shape in shapes.items():
+        found = columns[f"forest_{name}"].shape
+        if found != shape:
+            raise ValueError(f"column forest_{name} has the shape {found}, must be {shape}")
+    if cuts.min(initial=0) < 0 or names.min(initial=1) < 1:
+        raise ValueError("an attribute of the forest has fewer cuts or names than it can have")
 
 
 def _bayes_tables(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]:
