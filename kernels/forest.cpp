@@ -1,10 +1,12 @@
 // What Python sees of the kernels of the forest of many memories, of asking, and of mixtures.
+#include "forest/codes.hpp"
 #include "forest/covering.hpp"
 #include "forest/densities.hpp"
 #include "forest/growing.hpp"
 #include "forest/members.hpp"
 #include "forest/mixture.hpp"
 #include "forest/routing.hpp"
+#include "forest/served.hpp"
 #include "python.hpp"
 
 namespace nb = nanobind;
@@ -12,15 +14,25 @@ using namespace nb::literals;
 
 namespace quercus {
 
-/// Copy memory into a new array.
 template <class T>
-static nb::typed<nb::object, Matrix<T>> array_of(const T* values, Index rows, Index columns) {
+using Array = nb::typed<nb::object, Matrix<T>>;
+
+/// Return a new array, and its memory.
+template <class T>
+static std::pair<Array<T>, Matrix<T>> empty_array(Index rows, Index columns) {
     const Index shape[2] = {rows, columns};
     void* data;
     nb::object array = nb::steal(new_array(kind_of<T>(), 2, shape, &data));
     if (!array) nb::raise_python_error();
-    std::copy_n(values, rows * columns, static_cast<T*>(data));
-    return nb::typed<nb::object, Matrix<T>>(std::move(array));
+    return {Array<T>(std::move(array)), {static_cast<T*>(data), rows, columns}};
+}
+
+/// Copy memory into a new array.
+template <class T>
+static Array<T> array_of(const T* values, Index rows, Index columns) {
+    auto [array, target] = empty_array<T>(rows, columns);
+    std::copy_n(values, rows * columns, target.data);
+    return array;
 }
 
 void bind_forest(nb::module_ module) {
@@ -48,7 +60,12 @@ void bind_forest(nb::module_ module) {
         "goes_left", &goes_left, "code"_a, "named"_a, "test"_a, "key"_a, "Return whether a code goes left by a test."
     );
     module.def(
-        "estimate_node", &estimate_node, "runs"_a, "kind"_a, "count"_a, "contours"_a, "sole"_a, "theta"_a, "share"_a,
+        "estimate_node",
+        [](Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share) {
+            ByClass by_class(runs, contours.columns);
+            return estimate_node(runs, kind, count, contours, sole, theta, share, by_class);
+        },
+        "runs"_a, "kind"_a, "count"_a, "contours"_a, "sole"_a, "theta"_a, "share"_a,
         "Write the estimate of a node, and the shares of the classes in each run unless all labels are precise."
     );
     module.def(
@@ -101,7 +118,69 @@ void bind_forest(nb::module_ module) {
         "x"_a, "w"_a, "centre"_a, "floor"_a, "log_pl"_a, "plain"_a, "beyond"_a, "epsilon"_a, "max_steps"_a,
         "Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures."
     );
-    module.def("distances", &distances, "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows.");
+    module.def(
+        "codes_of",
+        [](ConstRealMatrix values, Bools named, ConstReals cuts, ConstInts cut_counts) {
+            auto [array, codes] = empty_array<uint16_t>(values.rows, values.columns);
+            write_codes(values, named, cuts, cut_counts, codes);
+            return array;
+        },
+        "values"_a, "named"_a, "cuts"_a, "cut_counts"_a, "Return the codes (m, K) of values (m, K), NaN where missing."
+    );
+    module.def(
+        "name_masks", &name_masks, "nodes"_a, "roots"_a, "keys"_a,
+        "Return the keys of the names that go left in each node (nodes,)."
+    );
+    module.def(
+        "check_served_trees", &check_served_trees, "nodes"_a, "node_counts"_a, "opinion_counts"_a, "opinions"_a, "K"_a,
+        "l"_a, "Raise `ValueError` unless every way down each tree ends in a leaf with an opinion."
+    );
+    module.def(
+        "bayes_estimates",
+        [](Bools named, ConstRealMatrix priors, ConstRealMatrix log_priors, ConstRealMatrix means,
+           ConstRealMatrix deviations, ConstRealMatrix log_deviations, ConstRealMatrix frequencies,
+           ConstInts name_counts, ConstRealMatrix values) {
+            const ServedBayes bayes{priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, {}, {}};
+            auto [array, theta] = empty_array<double>(priors.rows * values.rows, priors.columns);
+            write_bayes_estimates(bayes, values, named, theta);
+            return array;
+        },
+        "named"_a, "priors"_a, "log_priors"_a, "means"_a, "deviations"_a, "log_deviations"_a, "frequencies"_a,
+        "name_counts"_a, "values"_a, "Return the probabilities (B m, l) of rows by each naive-Bayes member."
+    );
+    module.def(
+        "served_predictions",
+        [](Bools named, Matrix<const int32_t> nodes, ConstInts roots, Vector<const uint64_t> masks,
+           ConstRealMatrix opinions, ConstInts first_opinions, ConstReals weights, ConstReals doubts,
+           ConstRealMatrix priors, ConstRealMatrix log_priors, ConstRealMatrix means, ConstRealMatrix deviations,
+           ConstRealMatrix log_deviations, ConstRealMatrix frequencies, ConstInts name_counts, ConstReals depths,
+           ConstReals shares, ConstRealMatrix values, Codes codes, double reliable, double tie) {
+            const Index m = values.rows, l = priors.columns;
+            std::vector<int64_t> klass(m);
+            auto [theta_array, theta] = empty_array<double>(m, l);
+            auto [belief_array, belief] = empty_array<double>(m, l);
+            auto [plausibility_array, plausibility] = empty_array<double>(m, l);
+            served_predictions(
+                {named, nodes, roots, masks, opinions, first_opinions, weights, doubts},
+                {priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, depths, shares},
+                values, codes, reliable, tie, klass, theta, belief, plausibility
+            );
+            return std::tuple(std::move(klass), theta_array, belief_array, plausibility_array);
+        },
+        "named"_a, "nodes"_a, "roots"_a, "masks"_a, "opinions"_a, "first_opinions"_a, "weights"_a, "doubts"_a,
+        "priors"_a, "log_priors"_a, "means"_a, "deviations"_a, "log_deviations"_a, "frequencies"_a, "name_counts"_a,
+        "depths"_a, "shares"_a, "values"_a, "codes"_a, "reliable"_a, "tie"_a,
+        "Return classes (m,), probabilities, beliefs and plausibilities (m, l) of rows by a served forest."
+    );
+    module.def(
+        "distances",
+        [](Matrix<const int16_t> rows, Matrix<const int16_t> others, ConstInts ordered) {
+            auto [array, far] = empty_array<int64_t>(rows.rows, others.rows);
+            distances(rows, others, ordered, far);
+            return array;
+        },
+        "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows (n, K) from others (m, K)."
+    );
     module.def(
         "nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
         "Return the distance (n,) of each row from the nearest of the others."

@@ -69,8 +69,27 @@ def fit_mixture(x: numpy.typing.NDArray[numpy.float64], w: numpy.typing.NDArray[
     Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures.
     """
 
+def codes_of(values: numpy.typing.NDArray[numpy.float64], named: numpy.typing.NDArray[numpy.bool_], cuts: numpy.typing.NDArray[numpy.float64], cut_counts: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.uint16]:
+    """Return the codes (m, K) of values (m, K), NaN where missing."""
+
+def name_masks(nodes: numpy.typing.NDArray[numpy.int32], roots: numpy.typing.NDArray[numpy.int64], keys: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.uint64]:
+    """Return the keys of the names that go left in each node (nodes,)."""
+
+def check_served_trees(nodes: numpy.typing.NDArray[numpy.int32], node_counts: numpy.typing.NDArray[numpy.int64], opinion_counts: numpy.typing.NDArray[numpy.int64], opinions: int, K: int, l: int) -> None:
+    """
+    Raise `ValueError` unless every way down each tree ends in a leaf with an opinion.
+    """
+
+def bayes_estimates(named: numpy.typing.NDArray[numpy.bool_], priors: numpy.typing.NDArray[numpy.float64], log_priors: numpy.typing.NDArray[numpy.float64], means: numpy.typing.NDArray[numpy.float64], deviations: numpy.typing.NDArray[numpy.float64], log_deviations: numpy.typing.NDArray[numpy.float64], frequencies: numpy.typing.NDArray[numpy.float64], name_counts: numpy.typing.NDArray[numpy.int64], values: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+    """Return the probabilities (B m, l) of rows by each naive-Bayes member."""
+
+def served_predictions(named: numpy.typing.NDArray[numpy.bool_], nodes: numpy.typing.NDArray[numpy.int32], roots: numpy.typing.NDArray[numpy.int64], masks: numpy.typing.NDArray[numpy.uint64], opinions: numpy.typing.NDArray[numpy.float64], first_opinions: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], doubts: numpy.typing.NDArray[numpy.float64], priors: numpy.typing.NDArray[numpy.float64], log_priors: numpy.typing.NDArray[numpy.float64], means: numpy.typing.NDArray[numpy.float64], deviations: numpy.typing.NDArray[numpy.float64], log_deviations: numpy.typing.NDArray[numpy.float64], frequencies: numpy.typing.NDArray[numpy.float64], name_counts: numpy.typing.NDArray[numpy.int64], depths: numpy.typing.NDArray[numpy.float64], shares: numpy.typing.NDArray[numpy.float64], values: numpy.typing.NDArray[numpy.float64], codes: numpy.typing.NDArray[numpy.uint16], reliable: float, tie: float) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    """
+    Return classes (m,), probabilities, beliefs and plausibilities (m, l) of rows by a served forest.
+    """
+
 def distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
-    """Return the distances (n, m) of rows."""
+    """Return the distances (n, m) of rows (n, K) from others (m, K)."""
 
 def nearest_distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
     """Return the distance (n,) of each row from the nearest of the others."""

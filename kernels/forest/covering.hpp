@@ -13,16 +13,22 @@ constexpr Index AT_ONCE = 78;       // attributes whose distances together fit 1
 /// Distances of a row from many others, kept between rows to save allocations.
 class Distances {
     Matrix<const int16_t> others;
-    OwnedMatrix<int16_t> columns;
+    OwnedMatrix<uint16_t> columns;
     Vector<const int64_t> ordered;
-    std::vector<uint16_t> sum, apart;
+    std::vector<uint16_t> sum, apart;  // `apart` of all codes that occur
 
    public:
     /// `others` (m, K); `ordered` (K,) the number of codes in order, 0 or 1 of names.
     Distances(Matrix<const int16_t> others, Vector<const int64_t> ordered)
         : others(others), columns(others.columns, others.rows), ordered(ordered), sum(others.rows) {
-        for (Index j = 0; j < others.rows; ++j)
-            for (Index k = 0; k < others.columns; ++k) columns(k, j) = others(j, k);
+        uint16_t highest = 0;
+        for (Index j = 0; j < others.rows; ++j) {
+            for (Index k = 0; k < others.columns; ++k) {
+                columns(k, j) = static_cast<uint16_t>(others(j, k));
+                highest = std::max(highest, columns(k, j));
+            }
+        }
+        apart.resize(highest + 1);
     }
 
     /// Write the distances of a row (K,), codes from 0 on, from the others into `far` (m,).
@@ -41,38 +47,32 @@ class Distances {
 
    private:
     void add_attribute(int16_t x, Index k) {
-        const int16_t* __restrict column = columns[k].data();
+        const uint16_t* __restrict column = columns[k].data();
         uint16_t* __restrict to = sum.data();
         const Index m = others.rows;
         const int64_t missing = ordered[k];  // the code
         if (missing > 1 && x < missing) {
-            apart.resize(missing + 1);
-            for (int64_t y = 0; y < missing; ++y)
-                apart[y] = static_cast<uint16_t>(std::abs(x - y) * DISTANCE_UNIT / (missing - 1));
-            apart[missing] = DISTANCE_UNIT;
-            const uint16_t* __restrict table = apart.data();
-            const auto last = static_cast<int32_t>(missing);
-            for (Index j = 0; j < m; ++j)
-                to[j] = static_cast<uint16_t>(to[j] + table[std::min<int32_t>(column[j], last)]);
+            uint16_t* __restrict table = apart.data();
+            for (Index y = 0; y < length(apart); ++y)
+                table[y] = static_cast<uint16_t>(y < missing ? std::abs(x - y) * DISTANCE_UNIT / (missing - 1) : DISTANCE_UNIT);
+            for (Index j = 0; j < m; ++j) to[j] = static_cast<uint16_t>(to[j] + table[column[j]]);
         } else {
-            for (Index j = 0; j < m; ++j)
-                to[j] = static_cast<uint16_t>(to[j] + (column[j] != x ? DISTANCE_UNIT : 0));
+            const auto same = static_cast<uint16_t>(x);
+            for (Index j = 0; j < m; ++j) to[j] = static_cast<uint16_t>(to[j] + (column[j] != same ? DISTANCE_UNIT : 0));
         }
     }
 };
 
-/// Return the distances (n, m) of `rows` (n, K) from `others` (m, K).
-inline OwnedMatrix<int64_t> distances(
-    Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered
+/// Write the distances (n, m) of `rows` (n, K) from `others` (m, K) into `far`.
+inline void distances(
+    Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered, Matrix<int64_t> far
 ) {
-    OwnedMatrix<int64_t> far(rows.rows, others.rows);
     Distances from(others, ordered);
     std::vector<int32_t> line(others.rows);
     for (Index i = 0; i < rows.rows; ++i) {
         from.write_distances(rows[i], line);
         std::copy(line.begin(), line.end(), far[i].begin());
     }
-    return far;
 }
 
 /// Return the distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the maximum if m = 0.

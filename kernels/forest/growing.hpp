@@ -9,6 +9,9 @@ namespace quercus::forest {
 
 enum Field { ATTRIBUTE, TEST, SKIP, SIZE, FIELDS };  // columns of nodes
 
+/// Return how far the child of an inner node stands behind it, without a branch: no row foretells the way of the next.
+inline Index step_of(const int32_t* node, bool on_left) { return 1 + ((Index{node[SKIP]} - 1) & (Index{on_left} - 1)); }
+
 /// Memory that is written before it is read: pages that nobody writes to cost nothing.
 template <class T>
 using Buffer = std::unique_ptr<T[]>;
@@ -71,6 +74,7 @@ class Grower {
     std::vector<double> theta;
     std::vector<uint16_t> column;
     std::vector<int16_t> label;
+    ByClass by_class;
     const double* table = log_table();
 
    public:
@@ -90,7 +94,8 @@ class Grower {
           share(length(kind), l),
           theta(l),
           column(n),
-          label(n) {}
+          label(n),
+          by_class(length(kind), l) {}
 
     struct Counts {
         Index nodes, opinions;
@@ -150,7 +155,7 @@ class Grower {
             if (!is_precise || (chosen.attribute == NONE && !is_sole)) {
                 if (old >= 0 || is_precise) sort_rows(here);
                 const Index runs = runs_of(here, kinds, kind, count);
-                estimate_node(runs, kind, count, contours, sole, theta, share);
+                estimate_node(runs, kind, count, contours, sole, theta, share, by_class);
                 top = std::max_element(theta.begin(), theta.end()) - theta.begin();
                 is_sole = theta[top] >= SOLE;
                 if (!is_precise && !is_sole && n > 1) {

@@ -66,18 +66,65 @@ inline bool count_classes(ConstRows rows, Labels labels, Rows classes) {
     return true;
 }
 
-/// Write ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run, (runs, l).
-inline void share_out(Index runs, Kinds kind, ConstRealMatrix contours, ConstReals theta, RealMatrix share) {
-    const Index l = length(theta);
-    for (Index d = 0; d < runs; ++d) {
-        double total = 0.0;
-        for (Index c = 0; c < l; ++c) {
-            share(d, c) = theta[c] * contours(kind[d], c);
-            total += share(d, c);
+/// The shares of the classes in runs, one class after the other: loops over runs take several at once.
+class ByClass {
+    Index runs = 0, l;
+    OwnedMatrix<double> contour;
+    std::vector<double> number, total;
+
+   public:
+    OwnedMatrix<double> share;  // (l, most), of which the first `runs` columns count
+    std::vector<double> mass;   // (l,) numbers of rows times shares
+
+    /// Make room for at most so many runs.
+    ByClass(Index most, Index l) : l(l), contour(l, most), number(most), total(most), share(l, most), mass(l) {}
+
+    /// Take the contours and counts of the runs of a node.
+    void read(Index runs_here, Kinds kind, ConstInts count, ConstRealMatrix contours) {
+        runs = runs_here;
+        for (Index d = 0; d < runs; ++d) {
+            number[d] = static_cast<double>(count[d]);
+            for (Index c = 0; c < l; ++c) contour(c, d) = contours(kind[d], c);
         }
-        for (Index c = 0; c < l; ++c) share(d, c) /= total;
     }
-}
+
+    /// Set ``s_ic = θ_c pl_ic / Σ_k θ_k pl_ik`` of each run.
+    void share_out(ConstReals theta) {
+        double* __restrict sum = total.data();
+        std::fill_n(sum, runs, 0.0);
+        for (Index c = 0; c < l; ++c) {
+            double* __restrict mine = share[c].data();
+            const double* __restrict given = contour[c].data();
+            const double chance = theta[c];
+            for (Index d = 0; d < runs; ++d) {
+                mine[d] = chance * given[d];
+                sum[d] += mine[d];
+            }
+        }
+        for (Index c = 0; c < l; ++c) {
+            double* __restrict mine = share[c].data();
+            for (Index d = 0; d < runs; ++d) mine[d] /= sum[d];
+        }
+        for (Index first = 0; first < l; first += 4) add_up(first);
+    }
+
+   private:
+    /// Add up the masses of four classes, each in the order of the runs; the last class stands in for missing ones.
+    void add_up(Index first) {
+        const double* one[4];
+        for (Index c = 0; c < 4; ++c) one[c] = share[std::min(first + c, l - 1)].data();
+        double a = 0.0, b = 0.0, c = 0.0, e = 0.0;
+        for (Index d = 0; d < runs; ++d) {
+            const double n = number[d];
+            a += n * one[0][d];
+            b += n * one[1][d];
+            c += n * one[2][d];
+            e += n * one[3][d];
+        }
+        const double found[4] = {a, b, c, e};
+        std::copy_n(found, std::min<Index>(4, l - first), mass.begin() + first);
+    }
+};
 
 /// Give the likeliest class probability 1 if that is the only maximiser: all other ``g_c < 1``.
 inline bool at_vertex(
@@ -105,7 +152,8 @@ inline bool at_vertex(
 /// E2M begins with equal probabilities, so that among many maximisers it finds one that prefers no class without
 /// reason. E2M approaches a maximiser at a vertex ever more slowly; its KKT condition proves it instead.
 inline bool estimate_node(
-    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share
+    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share,
+    ByClass& by_class
 ) {
     const Index l = contours.columns;
     double total = 0.0;
@@ -120,22 +168,23 @@ inline bool estimate_node(
         return true;
     }
     std::fill(theta.begin(), theta.end(), 1.0 / l);
+    by_class.read(runs, kind, count, contours);
     for (int step = 0; step < NODE_STEPS; ++step) {
         if (step == VERTEX_STEP && at_vertex(runs, kind, count, contours, theta, total)) break;
-        share_out(runs, kind, contours, theta, share);
+        by_class.share_out(theta);
         double excess = 0.0;
         for (Index c = 0; c < l; ++c) {
             if (!(theta[c] > 0.0)) continue;
-            double mass = 0.0;
-            for (Index d = 0; d < runs; ++d) mass += count[d] * share(d, c);
-            mass /= total;
+            const double mass = by_class.mass[c] / total;
             excess = std::max(excess, mass / theta[c] - 1.0);
             theta[c] = mass;
         }
         if (excess <= EXCESS) break;
     }
     at_vertex(runs, kind, count, contours, theta, total);
-    share_out(runs, kind, contours, theta, share);
+    by_class.share_out(theta);
+    for (Index d = 0; d < runs; ++d)
+        for (Index c = 0; c < l; ++c) share(d, c) = by_class.share(c, d);
     return false;
 }
 
@@ -204,29 +253,34 @@ inline int64_t draw_test(Column column, Index n, bool named, Extent extent, uint
     return varies ? draw_names(column, n, key) : NONE;
 }
 
-/// Write the number of rows of each run that go left.
-inline void count_left(
-    Column column, Index runs, ConstInts count, bool named, int64_t test, uint64_t key, Ints left
-) {
+/// Turn the codes of names into codes of a number: 0 of those that go left, 1 of the others. Return the test of these.
+inline int64_t number_names(Column column, Index n, int64_t high, uint64_t key) {
+    if (high >= n) {
+        for (Index i = 0; i < n; ++i) column[i] = !is_heads(derived_key(key, column[i]));
+    } else {  // each name is hashed once
+        std::vector<uint8_t> side(high + 1);
+        for (int64_t code = 0; code <= high; ++code) side[code] = !is_heads(derived_key(key, code));
+        for (Index i = 0; i < n; ++i) column[i] = side[column[i]];
+    }
+    return 1;
+}
+
+/// Write the number of rows of each run that go left by the test of a number.
+inline void count_left(Vector<const uint16_t> column, Index runs, ConstInts count, int64_t test, Ints left) {
+    const Cut cut(test);
     Index i = 0;
     for (Index d = 0; d < runs; ++d) {
         int64_t on_left = 0;
-        for (const Index end = i + count[d]; i < end; ++i) on_left += goes_left(column[i], named, test, key);
+        for (const Index end = i + count[d]; i < end; ++i) on_left += cut.goes_left(column[i]);
         left[d] = on_left;
     }
 }
 
-/// Write the number of rows of each class that go left; `label` (n,) are their classes.
-inline void count_left_of_classes(
-    Vector<const uint16_t> column, Labels label, Index n, bool named, int64_t test, uint64_t key, Rows left
-) {
+/// Write the number of rows of each class that go left by the test of a number; `label` (n,) are their classes.
+inline void count_left_of_classes(Vector<const uint16_t> column, Labels label, Index n, int64_t test, Rows left) {
     const Index l = length(left);
-    std::fill(left.begin(), left.end(), 0);
-    if (named) {
-        for (Index i = 0; i < n; ++i) left[label[i]] += is_heads(derived_key(key, column[i]));
-        return;
-    }
     const Cut cut(test);
+    std::fill(left.begin(), left.end(), 0);
     if (l > FEW_CLASSES || n < FEW_OF_EACH * l) {
         for (Index i = 0; i < n; ++i) left[label[i]] += cut.goes_left(column[i]);
         return;
@@ -276,14 +330,16 @@ inline double purity(Index runs, ConstInts count, ConstInts left, ConstRealMatri
         on_right += count[d] - left[d];
     }
     pure -= n_log_n(on_left, table) + n_log_n(on_right, table);
-    for (Index c = 0; c < share.columns; ++c) {
-        double mine = 0.0, other = 0.0;
-        for (Index d = 0; d < runs; ++d) {
-            mine += left[d] * share(d, c);
-            other += (count[d] - left[d]) * share(d, c);
+    const Index l = share.columns;
+    std::vector<double> mine(l), other(l);
+    for (Index d = 0; d < runs; ++d) {
+        const auto here = static_cast<double>(left[d]), there = static_cast<double>(count[d] - left[d]);
+        for (Index c = 0; c < l; ++c) {
+            mine[c] += here * share(d, c);
+            other[c] += there * share(d, c);
         }
-        pure += n_log_n(mine, table) + n_log_n(other, table);
     }
+    for (Index c = 0; c < l; ++c) pure += n_log_n(mine[c], table) + n_log_n(other[c], table);
     return pure;
 }
 
@@ -336,9 +392,11 @@ inline Test choose_test(
     for (Index place = 0; place < A; ++place) {
         const int64_t j = draw_order(order, place, key), k = varying[j];
         const uint64_t mine = derived_key(key, PLACES + A + j);
-        const int64_t test = draw_test(column, n, named[k], read_column(codes, rows, k, column), mine);
+        const Extent extent = read_column(codes, rows, k, column);
+        const int64_t test = draw_test(column, n, named[k], extent, mine);
         if (test == NONE) continue;
-        count_left(column, runs, count, named[k], test, derived_key(mine, test), left);
+        const int64_t numeric = named[k] ? number_names(column, n, extent.high, derived_key(mine, test)) : test;
+        count_left(column, runs, count, numeric, left);
         const double pure = purity(runs, count, left, share, table);
         if (pure > best + PURITY_TIE) {
             best = pure;
@@ -376,7 +434,8 @@ inline Test choose_test_of_classes(
         const uint64_t mine = derived_key(key, PLACES + A + j);
         const int64_t test = draw_test(column, n, named[k], extent, mine);
         if (test == NONE) continue;
-        count_left_of_classes(column, label, n, named[k], test, derived_key(mine, test), left[0]);
+        const int64_t numeric = named[k] ? number_names(column, n, extent.high, derived_key(mine, test)) : test;
+        count_left_of_classes(column, label, n, numeric, left[0]);
         const double pure = purity_of_classes(classes, left[0], table);
         if (pure > best + PURITY_TIE) {
             best = pure;

@@ -20,7 +20,7 @@ inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, cons
         if (by_name && named[k]) on_left = goes_left(code, true, test, names_key(key, test));
         else on_left = Cut(test).goes_left(code);
         if (by_name) key = derived_key(key, on_left ? LEFT : RIGHT);
-        node += on_left ? 1 : at[SKIP];
+        node += step_of(at, on_left);
     }
     return node;
 }
@@ -66,23 +66,25 @@ inline void add_opinions(
 /// Of each number the greatest one over the classes is left out, which tells no class from another. So a number far
 /// from all classes does not drown what others say, and one that is as dense under all adds nothing to the last bit.
 inline void add_densities(ConstRealMatrix values, ConstRealMatrix means, ConstRealMatrix deviations, RealMatrix logs) {
-    const Index l = logs.columns;
-    OwnedMatrix<double> constant(deviations.rows, l);
-    std::vector<double> own(l);
-    for (Index k = 0; k < deviations.rows; ++k)
-        for (Index c = 0; c < l; ++c) constant(k, c) = std::log(deviations(k, c)) + LOG_SQRT_2PI;
-    for (Index i = 0; i < values.rows; ++i) {
-        for (Index k = 0; k < values.columns; ++k) {
-            const double x = values(i, k);
-            if (std::isnan(x)) continue;
-            double least = std::numeric_limits<double>::infinity();
-            for (Index c = 0; c < l; ++c) {
-                const double z = (x - means(k, c)) / deviations(k, c);
-                own[c] = 0.5 * std::min(z * z, FARTHEST) + constant(k, c);
-                least = std::min(least, own[c]);
+    const Index l = logs.columns, m = values.rows;
+    OwnedMatrix<double> own(l, m);  // many rows at a time, of one attribute after the other
+    std::vector<double> column(m), least(m);
+    for (Index k = 0; k < values.columns; ++k) {
+        for (Index i = 0; i < m; ++i) column[i] = values(i, k);
+        std::fill(least.begin(), least.end(), std::numeric_limits<double>::infinity());
+        for (Index c = 0; c < l; ++c) {
+            const double mean = means(k, c), deviation = deviations(k, c);
+            const double constant = std::log(deviation) + LOG_SQRT_2PI;
+            double* __restrict mine = own[c].data();
+            double* __restrict lowest = least.data();
+            for (Index i = 0; i < m; ++i) {
+                const double z = (column[i] - mean) / deviation, square = z * z;
+                mine[i] = 0.5 * (square < FARTHEST ? square : FARTHEST) + constant;
+                lowest[i] = mine[i] < lowest[i] ? mine[i] : lowest[i];
             }
-            for (Index c = 0; c < l; ++c) logs(i, c) -= own[c] - least;
         }
+        for (Index i = 0; i < m; ++i)
+            for (Index c = 0; c < l && !std::isnan(column[i]); ++c) logs(i, c) -= own(c, i) - least[i];
     }
 }
 

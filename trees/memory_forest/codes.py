@@ -1,11 +1,13 @@
 """Values as codes: bins between quantile cuts, and names; 0 for a missing value."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.kernels.forest import codes_of
 from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.splits import midpoints
 
@@ -13,7 +15,6 @@ Codes = NDArray[np.uint16]
 
 NUMBER_CUTS = 200  # of a number, at most
 SETTLED_ROWS = 1_000  # from which on the cuts change only when the rows have doubled
-LAST_NAME = 0xFFFE  # that has a separate code
 
 
 def rows_that_cut(rows: int) -> int:
@@ -64,15 +65,14 @@ class Codebook(WritableArrays):
 
     def codes(self, values: Floats) -> Codes:
         """Return the codes (n, K) of values (n, K)."""
-        codes = np.zeros(values.shape, np.uint16)
-        for k, cuts in enumerate(self.cuts):
-            column = values[:, k]
-            known = ~np.isnan(column)
-            if self.named[k]:
-                codes[known, k] = np.minimum(column[known].astype(np.int64), LAST_NAME) + 1
-            else:
-                codes[known, k] = np.searchsorted(cuts, column[known], side="right") + 1
-        return codes
+        return codes_of(np.ascontiguousarray(values), self.named, *self._joined_cuts)
+
+    @cached_property
+    def _joined_cuts(self) -> tuple[Floats, Ints]:
+        """The cuts of all attributes, one after the other, and the number of each attribute's (K,)."""
+        return np.concatenate([np.empty(0), *self.cuts]), np.array(
+            [len(cuts) for cuts in self.cuts], np.int64
+        )
 
     def bin_counts(self) -> NDArray[np.int64]:
         """Return the number of bins of each number, 0 for names: (K,)."""

@@ -41,7 +41,7 @@ def served_members(forest: MemoryForest) -> ServedMembers:
         keys=np.array([tree.key for tree in trees], dtype=np.uint64),
         node_counts=np.array([len(tree) for tree in trees], dtype=np.int64),
         opinion_counts=np.array([len(tree.opinions) for tree in trees], dtype=np.int64),
-        nodes=nodes_of(trees),
+        nodes=np.ascontiguousarray(nodes_of(trees).T),
         opinions=np.concatenate([np.empty((0, 3, l)), *(tree.opinions for tree in trees)]),
         bayes=tuple(_bayes_table(each) for each in distinct.values()),
         bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),

@@ -1,6 +1,6 @@
-"""The served form of the forest: its members as columns, and their predictions without compiled code (theory §10.4).
+"""The served form of the forest: its members as columns, and their predictions (theory §10.4).
 
-A process that only predicts needs neither Numba nor the rows that the members were grown from.
+A process that only predicts does not need the rows that the members were grown from.
 """
 
 import math
@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.kernels.forest import FARTHEST, LOG_SQRT_2PI
+from quercus.kernels.forest import name_masks, served_predictions
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import MAX_ALTERNATIVES
@@ -23,13 +24,11 @@ from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.hashes import ATTEMPTS, LEFT, PLACES, RIGHT, coin_tosses, derived_keys
-from quercus.trees.memory_forest.share_bounds import share_bounds
+from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.flat import FlatTree
 
 Keys = NDArray[np.uint64]
 
-OPINIONS_AT_ONCE = 1 << 20  # numbers of opinions that are put together at once
 POINTS = 9  # of a range of values
 
 
@@ -55,26 +54,6 @@ class BayesTable:
     deviations: Floats
     frequencies: tuple[Floats, ...]
 
-    def theta(self, values: Floats, named: Bools) -> Floats:
-        """Return the probabilities (m, l) of rows of values (m, K)."""
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.prior)[np.newaxis].repeat(len(values), axis=0)
-        for column, means, deviations in zip(values[:, ~named].T, self.means, self.deviations, strict=True):
-            known = np.flatnonzero(~np.isnan(column))
-            with np.errstate(over="ignore"):  # beyond `FARTHEST` in any case
-                z = (column[known, np.newaxis] - means) / deviations
-                z *= z
-            own = 0.5 * np.minimum(z, FARTHEST) + np.log(deviations) + LOG_SQRT_2PI
-            logs[known] -= own - own.min(axis=1, keepdims=True)
-        for column, table in zip(values[:, named].T, self.frequencies, strict=True):
-            known = np.flatnonzero(~np.isnan(column))
-            logs[known] += table[np.minimum(column[known].astype(np.int64), len(table) - 1)]
-        logs -= np.maximum(logs.max(axis=1, keepdims=True), -np.finfo(np.float64).max)
-        joint = np.exp(logs)
-        total = joint.sum(axis=1, keepdims=True)
-        theta: Floats = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), self.prior)
-        return theta
-
 
 @dataclass(frozen=True, eq=False)
 class ServedMembers:
@@ -89,7 +68,7 @@ class ServedMembers:
     keys, node_counts, opinion_counts
         (T,) of each tree the key of its root, and how many nodes and opinions it has.
     nodes, opinions
-        (4, nodes), (opinions, 3, l) of all trees, see `grow` in `kernels/forest/growing.hpp`.
+        (nodes, 4), (opinions, 3, l) of all trees, see `grow` in `kernels/forest/growing.hpp`.
     bayes, bayes_numbers
         Naive-Bayes members that differ, and which of these each one is.
     weights
@@ -115,84 +94,64 @@ class ServedMembers:
 
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""
-        predicted = np.zeros((len(values), 3, self.size))
         if not self.labelled:
+            predicted = np.zeros((len(values), 3, self.size))
             predicted[:, 0], predicted[:, 2] = 1.0 / self.size, 1.0
             return opinion_predictions(predicted, 0, self.size)
-        codes = self.book.codes(values)
-        step = max(1, OPINIONS_AT_ONCE // (len(self.keys) * 3 * self.size))
-        for start in range(0, len(values), step):
-            predicted[start : start + step] = self._of_trees(codes[start : start + step])
-        shares = np.bincount(self.bayes_numbers, self.weights[len(self.keys) :], len(self.bayes))
-        for each, share in zip(self.bayes, shares, strict=True):
-            theta = each.theta(values, self.book.named)
-            predicted += share * np.stack([theta, *share_bounds(theta, each.weight, self.level)], axis=1)
-        return opinion_predictions(predicted, self.labelled, self.size)
-
-    def _of_trees(self, codes: NDArray[np.uint16]) -> Floats:
-        leaves = self._row_leaves(codes)
-        opinions = self._opinion_table[self._opinion_numbers[leaves]]  # (T, m, 3, l)
-        weights, doubt = self.weights[: len(self.keys)], self._doubts[leaves]
-        means: Floats = np.einsum("t,tmkc->mkc", weights, opinions)
-        means[:, 1] -= np.einsum("t,tm,tmc->mc", weights, doubt, opinions[:, :, 0])
-        means[:, 2] += np.einsum("t,tm,tmc->mc", weights, doubt, 1.0 - opinions[:, :, 0])
-        return means
-
-    def _row_leaves(self, codes: NDArray[np.uint16]) -> Ints:
-        """Return the leaf (T, m) of each row in each tree."""
-        attribute, test, skip, _ = self.nodes
-        at = np.repeat(self._tree_roots, len(codes))
-        row = np.tile(np.arange(len(codes)), len(self._tree_roots))
-        going = np.flatnonzero(attribute[at] >= 0)
-        while going.size:
-            node = at[going]
-            k = attribute[node]
-            code = codes[row[going], k].astype(np.int64)
-            left = np.where(code == 0, (test[node] & 1) == 1, code <= test[node] >> 1)
-            by_name = np.flatnonzero(self.book.named[k])
-            left[by_name] = coin_tosses(derived_keys(self._name_masks[node[by_name]], code[by_name]))
-            node = node + np.where(left, 1, skip[node])
-            at[going] = node
-            going = going[attribute[node] >= 0]
-        return at.reshape(len(self._tree_roots), len(codes))
+        values = np.ascontiguousarray(values, np.float64)
+        reliable = self.labelled / (self.labelled + self.size)
+        return Predictions(
+            *served_predictions(*self._prepared, values, self.book.codes(values), reliable, TIE)
+        )
 
     @cached_property
-    def _tree_roots(self) -> Ints:
-        roots: Ints = np.cumsum(self.node_counts) - self.node_counts
-        return roots
+    def _prepared(self) -> tuple[NDArray[Any], ...]:
+        """The members as `served_predictions` takes them."""
+        named, trees, l = self.book.named, len(self.keys), self.size
+        roots = np.cumsum(self.node_counts) - self.node_counts
+        leaf_sizes = self.nodes[self.nodes[:, 0] < 0, 3]
+        with np.errstate(divide="ignore"):
+            doubts = 1.0 - self.level ** (1.0 / np.arange(leaf_sizes.max(initial=0) + 1.0))
+        return (
+            named,
+            self.nodes,
+            roots,
+            name_masks(self.nodes, roots, self.keys) if named.any() else np.empty(0, np.uint64),
+            self.opinions.reshape(len(self.opinions), 3 * l),
+            np.cumsum(self.opinion_counts) - self.opinion_counts,
+            self.weights[:trees],
+            doubts,
+            *bayes_columns(self.bayes, l),
+            np.array([_cut_depth(self.level, each.weight) for each in self.bayes], np.float64),
+            np.bincount(self.bayes_numbers, self.weights[trees:], len(self.bayes)),
+        )
 
-    @cached_property
-    def _name_masks(self) -> Keys:
-        """(nodes,) keys of the names that go left, where names do."""
-        attribute, test, skip, _ = self.nodes
-        key = np.zeros(attribute.size, np.uint64)
-        key[self._tree_roots] = self.keys
-        level = self._tree_roots[attribute[self._tree_roots] >= 0]
-        while level.size:
-            left, right = level + 1, level + skip[level]
-            key[left], key[right] = derived_keys(key[level], LEFT), derived_keys(key[level], RIGHT)
-            level = np.concatenate([left, right])
-            level = level[attribute[level] >= 0]
-        return derived_keys(derived_keys(key, PLACES + test // ATTEMPTS), test % ATTEMPTS)
 
-    @cached_property
-    def _opinion_numbers(self) -> Ints:
-        """(nodes,) number in the table of the opinion of a leaf; of others no matter."""
-        before = np.cumsum(self.opinion_counts) - self.opinion_counts
-        own = self.nodes[2].astype(np.int64)
-        opinion: Ints = np.where(own < self.size, own, own + np.repeat(before, self.node_counts))
-        return np.where(self.nodes[0] < 0, opinion, 0)
+def bayes_columns(bayes: Sequence[BayesTable], l: int) -> tuple[NDArray[Any], ...]:
+    """Return naive-Bayes members as columns.
 
-    @cached_property
-    def _doubts(self) -> Floats:
-        """(nodes,) what the cut of a leaf of one class leaves to the other classes at most; 0 of others."""
-        attribute, _, own, size = self.nodes
-        doubt: Floats = np.where((attribute < 0) & (own < self.size), 1.0 - self.level ** (1.0 / size), 0.0)
-        return doubt
+    These are priors and their logarithms (members, l); means, deviations and logarithms of these (members numbers, l);
+    log-frequencies (names, l), one table after the other, and the number of names in each table.
+    """
+    priors = np.array([each.prior for each in bayes], np.float64).reshape(-1, l)
+    deviations = np.concatenate([np.empty((0, l)), *(each.deviations for each in bayes)])
+    tables = [table for each in bayes for table in each.frequencies]
+    with np.errstate(divide="ignore"):
+        log_priors = np.log(priors)
+    return (
+        priors,
+        log_priors,
+        np.concatenate([np.empty((0, l)), *(each.means for each in bayes)]),
+        deviations,
+        np.log(deviations),
+        np.concatenate([np.empty((0, l)), *tables]),
+        np.array([len(table) for table in tables], np.int64),
+    )
 
-    @cached_property
-    def _opinion_table(self) -> Floats:
-        return np.concatenate([np.repeat(np.eye(self.size)[:, np.newaxis], 3, axis=1), self.opinions])
+
+def _cut_depth(level: float, weight: float) -> float:
+    """Return the log-likelihood at the cut below that of the estimate, as a share of what the labels weigh."""
+    return math.log(level) / weight if level > 0.0 else -math.inf
 
 
 def opinion_predictions(opinions: Floats, labelled: int, size: int) -> Predictions:

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.kernels.forest import check_served_trees
 from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.groves import FIELDS
 from quercus.trees.memory_forest.served import BayesTable, ServedMembers
 
 Columns = Mapping[str, NDArray[Any]]
@@ -23,7 +25,7 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
         "forest_keys": members.keys,
         "forest_node_counts": members.node_counts,
         "forest_opinion_counts": members.opinion_counts,
-        "forest_nodes": members.nodes,
+        "forest_nodes": np.ascontiguousarray(members.nodes.T),
         "forest_opinions": members.opinions,
         "forest_bayes_weights": np.array([each.weight for each in members.bayes], dtype=np.float64),
         "forest_priors": np.array([each.prior for each in members.bayes]).reshape(-1, l),
@@ -39,16 +41,30 @@ def columns_of(members: ServedMembers) -> dict[str, NDArray[Any]]:
 
 
 def members_of(columns: Columns, size: int) -> ServedMembers:
-    """Return the members that `columns_of` was made of; `size` is the number of classes."""
-    named = columns["forest_named"]
+    """Return the members that `columns_of` was made of; `size` is the number of classes.
+
+    Raises
+    ------
+    ValueError
+        When the columns do not fit together.
+    """
+    columns = {
+        name: np.require(column, requirements="CA")
+        for name, column in columns.items()
+        if name.startswith("forest_")
+    }
+    named, nodes = columns["forest_named"], np.ascontiguousarray(columns["forest_nodes"].T)
+    node_counts, opinion_counts = columns["forest_node_counts"], columns["forest_opinion_counts"]
+    _check_shapes(columns, size)
+    check_served_trees(nodes, node_counts, opinion_counts, len(columns["forest_opinions"]), len(named), size)
     cuts = np.split(columns["forest_cuts"], np.cumsum(columns["forest_cut_counts"])[:-1])
     return ServedMembers(
         book=Codebook(named, tuple(cuts), np.empty(0, np.int64)),
         size=size,
         keys=columns["forest_keys"],
-        node_counts=columns["forest_node_counts"],
-        opinion_counts=columns["forest_opinion_counts"],
-        nodes=columns["forest_nodes"],
+        node_counts=node_counts,
+        opinion_counts=opinion_counts,
+        nodes=nodes,
         opinions=columns["forest_opinions"],
         bayes=_bayes_tables(columns, int((~named).sum()), int(named.sum())),
         bayes_numbers=columns["forest_bayes"],
@@ -56,6 +72,34 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
         level=columns["forest_level"].item(),
         labelled=columns["forest_told"].item(),
     )
+
+
+def _check_shapes(columns: Columns, size: int) -> None:
+    """Raise `ValueError` where compiled code would look beyond an array."""
+    named, cuts, names = columns["forest_named"], columns["forest_cut_counts"], columns["forest_name_counts"]
+    trees, bayes, members = (len(columns[f"forest_{name}"]) for name in ("keys", "bayes_weights", "bayes"))
+    numbers = int((~named).sum())
+    shapes = {
+        "cut_counts": (len(named),),
+        "cuts": (cuts.sum(),),
+        "node_counts": (trees,),
+        "opinion_counts": (trees,),
+        "nodes": (FIELDS, columns["forest_node_counts"].sum()),
+        "opinions": (columns["forest_opinion_counts"].sum(), 3, size),
+        "priors": (bayes, size),
+        "means": (bayes * numbers, size),
+        "deviations": (bayes * numbers, size),
+        "name_counts": (bayes * (len(named) - numbers),),
+        "frequencies": (names.sum(), size),
+    }
+    if trees:  # before a row is labelled there are weights alone
+        shapes["weights"] = (trees + members,)
+    for name, shape in shapes.items():
+        found = columns[f"forest_{name}"].shape
+        if found != shape:
+            raise ValueError(f"column forest_{name} has the shape {found}, must be {shape}")
+    if cuts.min(initial=0) < 0 or names.min(initial=1) < 1:
+        raise ValueError("an attribute of the forest has fewer cuts or names than it can have")
 
 
 def _bayes_tables(columns: Columns, numbers: int, names: int) -> tuple[BayesTable, ...]:

@@ -1,4 +1,4 @@
-"""Arrays that come back from a pickle, ready for compiled code."""
+"""Arrays that come back from a pickle, ready to be written to and for compiled code."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,16 +7,15 @@ import numpy as np
 
 
 class WritableArrays:
-    """Base of classes whose arrays are writable after unpickling.
+    """Base of classes whose arrays are writable and aligned after unpickling.
 
-    joblib maps the arrays of a pickle into memory read-only. Numba gives read-only arrays another type, for which
-    kernels would be compiled again, for seconds.
+    joblib maps the arrays of a pickle into memory, read-only and at any place.
     """
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(
             {
-                name: np.require(value, requirements="W") if isinstance(value, np.ndarray) else value
+                name: np.require(value, requirements="WA") if isinstance(value, np.ndarray) else value
                 for name, value in state.items()
             }
         )
