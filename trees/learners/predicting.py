@@ -160,6 +160,14 @@ class TreeModel(LearnedModel):
             belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
         return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
 
+    def nodes_of(self, cells: UncertainValues) -> tuple[Ints, Ints]:
+        """Return the node where each row ends, (n,), and the rows that may end at several: the last common one."""
+        nodes, open_rows = self._end_nodes(cells)
+        if open_rows.size:
+            rows, ends, _ = row_shares(self.branch_values, cells.take(open_rows))
+            nodes[open_rows] = last_common_node(self.flat, rows, ends, len(open_rows))
+        return nodes, open_rows
+
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
         if self.flat.has_masses:

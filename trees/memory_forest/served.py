@@ -202,8 +202,8 @@ class ServedForest(LearnedModel):
             When a row has more than 4,096 combinations of values.
         """
         predicted = predict_possible(self.members.predict, cells, self.members.book.cuts)
-        in_tree = self.tree.predict_cells(cells)
-        return replace(predicted, nodes=in_tree.nodes, several=in_tree.several)
+        nodes, several = self.tree.nodes_of(cells)
+        return replace(predicted, nodes=nodes, several=several)
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass; at most 16 classes."""
