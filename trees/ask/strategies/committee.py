@@ -2,9 +2,9 @@
 
 Each member is grown (`kernels/forest/members.hpp`) from the rows of which something is known, drawn with replacement,
 and looks at ``⌈√K⌉`` random attributes in a node. A row's doubt is the entropy of the mean of the members' class
-probabilities, as a share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities in place
-of votes, so that members who all think two classes equally likely are in doubt and not of one mind). Members think of what is still
-plausible of the row, so nobody is asked about what its own label settles.
+probabilities, as a share of ``log2 l`` (query by committee; Seung, Opper, Sompolinsky 1992; with probabilities in
+place of votes, so that members who all think two classes equally likely are in doubt and not of one mind). Members
+think of what is still plausible of the row, so nobody is asked about what its own label settles.
 
 Doubt says nothing where nothing is known, and little where members were taught the same few rows. So a row is
 also worth what it covers: by how much it brings the other rows nearer to one that was asked about or is known, summed
