@@ -150,10 +150,11 @@ struct Book {
         group.push_back(static_cast<int32_t>(of_group));
         cell.push_back(static_cast<int32_t>(number));
         size.push_back(static_cast<int32_t>(rows));
+        const Index room = std::min(length(ids), length(counts));
         Index n = start.back();
-        if (n + d > length(ids) || n + d > length(counts)) throw std::length_error("cells have more entries than room");
         for (Index j = 0; j < d; ++j) {
             if (of_contours[j] <= 0) continue;
+            if (n == room) throw std::length_error("cells have more entries than there is room for");
             ids[n] = held[j];
             counts[n] = of_contours[j];
             ++n;
