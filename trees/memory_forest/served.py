@@ -100,9 +100,8 @@ class ServedMembers:
             return opinion_predictions(predicted, 0, self.size)
         values = np.ascontiguousarray(values, np.float64)
         reliable = self.labelled / (self.labelled + self.size)
-        codes = self.book.codes(values)
-        said = served_predictions(*self._prepared, values=values, codes=codes, reliable=reliable, tie=TIE)
-        return Predictions(*said)
+        rows = (values, self.book.codes(values), reliable, TIE)
+        return Predictions(*served_predictions(*(*self._prepared, *rows)))
 
     @cached_property
     def _prepared(self) -> tuple[Any, ...]:
