@@ -100,12 +100,11 @@ class ServedMembers:
             return opinion_predictions(predicted, 0, self.size)
         values = np.ascontiguousarray(values, np.float64)
         reliable = self.labelled / (self.labelled + self.size)
-        return Predictions(
-            *served_predictions(*self._prepared, values, self.book.codes(values), reliable, TIE)
-        )
+        rows = (values, self.book.codes(values), reliable, TIE)
+        return Predictions(*served_predictions(*(*self._prepared, *rows)))
 
     @cached_property
-    def _prepared(self) -> tuple[NDArray[Any], ...]:
+    def _prepared(self) -> tuple[Any, ...]:
         """The members as `served_predictions` takes them."""
         named, trees, l = self.book.named, len(self.keys), self.size
         roots = np.cumsum(self.node_counts) - self.node_counts

@@ -49,7 +49,7 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
         When the columns do not fit together.
     """
     columns = {
-        name: np.require(column, requirements="CA")
+        name: np.require(column, requirements=["C", "A"])
         for name, column in columns.items()
         if name.startswith("forest_")
     }

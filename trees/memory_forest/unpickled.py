@@ -15,7 +15,7 @@ class WritableArrays:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(
             {
-                name: np.require(value, requirements="WA") if isinstance(value, np.ndarray) else value
+                name: np.require(value, requirements=["W", "A"]) if isinstance(value, np.ndarray) else value
                 for name, value in state.items()
             }
         )
