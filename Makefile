@@ -23,7 +23,7 @@ demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, tw
 	$(BIN)/quercus demo $(ARGS)
 
 checks: $(STAMP)
-	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/clang-format --dry-run -Werror $(wildcard kernels/*.?pp kernels/*/*.hpp) && $(BIN)/mypy && $(BIN)/lint-imports
 
 # Tests wait for other processes, slow ones most of all: more workers than the machine has cores keep the cores busy. Each
 # costs 11 seconds of CPU: it imports all tests, and has servers of its own.

@@ -45,7 +45,9 @@ class OwnedMatrix {
     T& operator()(Index i, Index j) { return values[i * columns + j]; }
     const T& operator()(Index i, Index j) const { return values[i * columns + j]; }
     Vector<T> operator[](Index i) { return {values.data() + i * columns, static_cast<std::size_t>(columns)}; }
-    Vector<const T> operator[](Index i) const { return {values.data() + i * columns, static_cast<std::size_t>(columns)}; }
+    Vector<const T> operator[](Index i) const {
+        return {values.data() + i * columns, static_cast<std::size_t>(columns)};
+    }
     operator Matrix<T>() { return {values.data(), rows, columns}; }
     operator Matrix<const T>() const { return {values.data(), rows, columns}; }
 };

@@ -51,73 +51,61 @@ void bind_forest(nb::module_ module) {
     module.attr("TINY") = TINY;
 
     module.def("derived_key", &derived_key, "key"_a, "number"_a, "Return the key of what a number names below a key.");
-    module.def(
-        "number_between", &number_between, "key"_a, "low"_a, "high"_a, "Return the number of a key in [low, high)."
-    );
+    module.def("number_between", &number_between, "key"_a, "low"_a, "high"_a,
+               "Return the number of a key in [low, high).");
     module.def("member_key", &member_key, "seed"_a, "member"_a, "Return the key of a member's root.");
     module.def("names_key", &names_key, "key"_a, "test"_a, "Return the key of the names of a test, of a node's key.");
-    module.def(
-        "goes_left", &goes_left, "code"_a, "named"_a, "test"_a, "key"_a, "Return whether a code goes left by a test."
-    );
+    module.def("goes_left", &goes_left, "code"_a, "named"_a, "test"_a, "key"_a,
+               "Return whether a code goes left by a test.");
     module.def(
         "estimate_node",
-        [](Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share) {
+        [](Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta,
+           RealMatrix share) {
             ByClass by_class(runs, contours.columns);
             return estimate_node(runs, kind, count, contours, sole, theta, share, by_class);
         },
         "runs"_a, "kind"_a, "count"_a, "contours"_a, "sole"_a, "theta"_a, "share"_a,
-        "Write the estimate of a node, and the shares of the classes in each run unless all labels are precise."
-    );
+        "Write the estimate of a node, and the shares of the classes in each run unless all labels are precise.");
     module.def(
         "grow",
         [](Codes codes, Bools named, ConstInts varying, Kinds kinds, Labels labels, ConstRealMatrix contours,
            Kinds sole, ConstInts rank, Vector<const uint64_t> keys, Matrix<const int32_t> nodes, ConstRows rows,
            ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstRows come, ConstRows go, Bools gone) {
-            const GrownTrees grown = grow(
-                codes, named, varying, kinds, labels, contours, sole, rank, keys, nodes, rows, opinions, counts, come,
-                go, gone
-            );
+            const GrownTrees grown = grow(codes, named, varying, kinds, labels, contours, sole, rank, keys, nodes, rows,
+                                          opinions, counts, come, go, gone);
             const Index held = (length(rows) / length(keys) + length(come) - length(go)) * length(keys);
             const int32_t* mine = grown.rows.get();
-            return std::tuple(
-                array_of(grown.nodes.get(), grown.node_count, FIELDS), std::vector<int32_t>(mine, mine + held),
-                array_of(grown.opinions.get(), grown.opinion_count, 3 * contours.columns), grown.counts
-            );
+            return std::tuple(array_of(grown.nodes.get(), grown.node_count, FIELDS),
+                              std::vector<int32_t>(mine, mine + held),
+                              array_of(grown.opinions.get(), grown.opinion_count, 3 * contours.columns), grown.counts);
         },
-        "codes"_a, "named"_a, "varying"_a, "kinds"_a, "labels"_a, "contours"_a, "sole"_a, "rank"_a, "keys"_a,
-        "nodes"_a, "rows"_a, "opinions"_a, "counts"_a, "come"_a, "go"_a, "gone"_a,
-        "Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts."
-    );
-    module.def(
-        "add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a,
-        "weights"_a, "level"_a, "predicted"_a, "Add the trees' predictions of rows to `predicted` (m, 3 l) or (m, l)."
-    );
-    module.def(
-        "add_densities", &add_densities, "values"_a, "means"_a, "deviations"_a, "logs"_a,
-        "Add the log densities of rows, without missing values, to `logs` (m, l)."
-    );
+        "codes"_a, "named"_a, "varying"_a, "kinds"_a, "labels"_a, "contours"_a, "sole"_a, "rank"_a, "keys"_a, "nodes"_a,
+        "rows"_a, "opinions"_a, "counts"_a, "come"_a, "go"_a, "gone"_a,
+        "Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts.");
+    module.def("add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a,
+               "weights"_a, "level"_a, "predicted"_a,
+               "Add the trees' predictions of rows to `predicted` (m, 3 l) or (m, l).");
+    module.def("add_densities", &add_densities, "values"_a, "means"_a, "deviations"_a, "logs"_a,
+               "Add the log densities of rows, without missing values, to `logs` (m, l).");
     module.def(
         "fit_densities",
-        [](ConstRealMatrix values, ConstInts rows, ConstInts columns, Kinds klass, ConstRealMatrix contours, double free) {
+        [](ConstRealMatrix values, ConstInts rows, ConstInts columns, Kinds klass, ConstRealMatrix contours,
+           double free) {
             Densities found = fit_densities(values, rows, columns, klass, contours, free);
             return std::pair(std::move(found.means), std::move(found.deviations));
         },
         "values"_a, "rows"_a, "columns"_a, "klass"_a, "contours"_a, "free"_a,
-        "Return means and deviations (k, l) of the classes of numbers."
-    );
+        "Return means and deviations (k, l) of the classes of numbers.");
     module.def(
         "fit_mixture",
         [](ConstRealMatrix x, ConstRealMatrix w, ConstReals centre, ConstReals floor, ConstRealMatrix log_pl,
            ConstRealMatrix plain, ConstRealMatrix beyond, double epsilon, int64_t max_steps) {
             Fits found = fit_mixture(x, w, centre, floor, log_pl, plain, beyond, epsilon, max_steps);
-            return std::tuple(
-                std::move(found.proportions), std::move(found.means), std::move(found.deviations),
-                std::move(found.likelihood), std::move(found.steps)
-            );
+            return std::tuple(std::move(found.proportions), std::move(found.means), std::move(found.deviations),
+                              std::move(found.likelihood), std::move(found.steps));
         },
         "x"_a, "w"_a, "centre"_a, "floor"_a, "log_pl"_a, "plain"_a, "beyond"_a, "epsilon"_a, "max_steps"_a,
-        "Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures."
-    );
+        "Return proportions, means and deviations (K, l), log-likelihoods (K,) and steps made (K,) of mixtures.");
     module.def(
         "codes_of",
         [](ConstRealMatrix values, Bools named, ConstReals cuts, ConstInts cut_counts) {
@@ -125,29 +113,25 @@ void bind_forest(nb::module_ module) {
             write_codes(values, named, cuts, cut_counts, codes);
             return array;
         },
-        "values"_a, "named"_a, "cuts"_a, "cut_counts"_a, "Return the codes (m, K) of values (m, K), NaN where missing."
-    );
-    module.def(
-        "name_masks", &name_masks, "nodes"_a, "roots"_a, "keys"_a,
-        "Return the keys of the names that go left in each node (nodes,)."
-    );
-    module.def(
-        "check_served_trees", &check_served_trees, "nodes"_a, "node_counts"_a, "opinion_counts"_a, "opinions"_a, "K"_a,
-        "l"_a, "Raise `ValueError` unless every way down each tree ends in a leaf with an opinion."
-    );
+        "values"_a, "named"_a, "cuts"_a, "cut_counts"_a,
+        "Return the codes (m, K) of values (m, K), NaN where missing.");
+    module.def("name_masks", &name_masks, "nodes"_a, "roots"_a, "keys"_a,
+               "Return the keys of the names that go left in each node (nodes,).");
+    module.def("check_served_trees", &check_served_trees, "nodes"_a, "node_counts"_a, "opinion_counts"_a, "opinions"_a,
+               "K"_a, "l"_a, "Raise `ValueError` unless every way down each tree ends in a leaf with an opinion.");
     module.def(
         "bayes_estimates",
         [](Bools named, ConstRealMatrix priors, ConstRealMatrix log_priors, ConstRealMatrix means,
            ConstRealMatrix deviations, ConstRealMatrix log_deviations, ConstRealMatrix frequencies,
            ConstInts name_counts, ConstRealMatrix values) {
-            const ServedBayes bayes{priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, {}, {}};
+            const ServedBayes bayes{priors,      log_priors,  means, deviations, log_deviations,
+                                    frequencies, name_counts, {},    {}};
             auto [array, theta] = empty_array<double>(priors.rows * values.rows, priors.columns);
             write_bayes_estimates(bayes, values, named, theta);
             return array;
         },
         "named"_a, "priors"_a, "log_priors"_a, "means"_a, "deviations"_a, "log_deviations"_a, "frequencies"_a,
-        "name_counts"_a, "values"_a, "Return the probabilities (B m, l) of rows by each naive-Bayes member."
-    );
+        "name_counts"_a, "values"_a, "Return the probabilities (B m, l) of rows by each naive-Bayes member.");
     module.def(
         "served_predictions",
         [](Bools named, Matrix<const int32_t> nodes, ConstInts roots, Vector<const uint64_t> masks,
@@ -163,15 +147,13 @@ void bind_forest(nb::module_ module) {
             served_predictions(
                 {named, nodes, roots, masks, opinions, first_opinions, weights, doubts},
                 {priors, log_priors, means, deviations, log_deviations, frequencies, name_counts, depths, shares},
-                values, codes, reliable, tie, klass, theta, belief, plausibility
-            );
+                values, codes, reliable, tie, klass, theta, belief, plausibility);
             return std::tuple(std::move(klass), theta_array, belief_array, plausibility_array);
         },
         "named"_a, "nodes"_a, "roots"_a, "masks"_a, "opinions"_a, "first_opinions"_a, "weights"_a, "doubts"_a,
         "priors"_a, "log_priors"_a, "means"_a, "deviations"_a, "log_deviations"_a, "frequencies"_a, "name_counts"_a,
         "depths"_a, "shares"_a, "values"_a, "codes"_a, "reliable"_a, "tie"_a,
-        "Return classes (m,), probabilities, beliefs and plausibilities (m, l) of rows by a served forest."
-    );
+        "Return classes (m,), probabilities, beliefs and plausibilities (m, l) of rows by a served forest.");
     module.def(
         "distances",
         [](Matrix<const int16_t> rows, Matrix<const int16_t> others, ConstInts ordered) {
@@ -179,36 +161,25 @@ void bind_forest(nb::module_ module) {
             distances(rows, others, ordered, far);
             return array;
         },
-        "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows (n, K) from others (m, K)."
-    );
-    module.def(
-        "nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
-        "Return the distance (n,) of each row from the nearest of the others."
-    );
-    module.def(
-        "covering_gains", &covering_gains, "far"_a, "near"_a,
-        "Return each candidate's reduction of the rows' distances from known ones."
-    );
-    module.def(
-        "estimate_shares", &estimate_shares, "rows"_a, "weights"_a, "labels"_a, "share"_a,
-        "Return the estimate of the classes of rows by E2M, and write each row's share."
-    );
+        "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows (n, K) from others (m, K).");
+    module.def("nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
+               "Return the distance (n,) of each row from the nearest of the others.");
+    module.def("covering_gains", &covering_gains, "far"_a, "near"_a,
+               "Return each candidate's reduction of the rows' distances from known ones.");
+    module.def("estimate_shares", &estimate_shares, "rows"_a, "weights"_a, "labels"_a, "share"_a,
+               "Return the estimate of the classes of rows by E2M, and write each row's share.");
     module.def(
         "grow_member",
         [](Matrix<const int16_t> codes, ConstRealMatrix labels, ConstReals weights, ConstInts ordered,
            ConstInts arities, int64_t tries, int64_t seed) {
             Member grown = grow_member(codes, labels, weights, ordered, arities, tries, seed);
-            return std::tuple(
-                std::move(grown.attribute), std::move(grown.code), std::move(grown.first), std::move(grown.theta)
-            );
+            return std::tuple(std::move(grown.attribute), std::move(grown.code), std::move(grown.first),
+                              std::move(grown.theta));
         },
         "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a, "tries"_a, "seed"_a,
-        "Grow one tree of a committee: attribute, code, first child and estimate of each node."
-    );
-    module.def(
-        "mean_probabilities", &mean_probabilities, "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a,
-        "tries"_a, "pool"_a, "known"_a, "Return the members' mean estimate of the class of each row of a pool."
-    );
+        "Grow one tree of a committee: attribute, code, first child and estimate of each node.");
+    module.def("mean_probabilities", &mean_probabilities, "codes"_a, "labels"_a, "weights"_a, "ordered"_a, "arities"_a,
+               "tries"_a, "pool"_a, "known"_a, "Return the members' mean estimate of the class of each row of a pool.");
 }
 
 }  // namespace quercus

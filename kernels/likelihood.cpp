@@ -27,18 +27,24 @@ namespace quercus {
 /// Bind the kernels that take cells, whose counts are whole numbers, or weights.
 template <class Count>
 static void bind_cells(nb::module_& module) {
-    module.def("solve_precise", &solve_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "l"_a, "alpha"_a, "keys"_a,
-               "values"_a, "kinds"_a, "ends"_a,
-               "Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones; return the "
+    module.def("solve_precise", &solve_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "l"_a, "alpha"_a,
+               "keys"_a, "values"_a, "kinds"_a, "ends"_a,
+               "Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones; "
+               "return the "
                "number of a malformed cell, or -1.");
-    module.def("estimate_precise", &estimate_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "kinds"_a, "theta"_a,
-               "unique"_a, "Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return as solve_precise.");
-    module.def("bound_precise", &bound_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "alpha"_a, "kinds"_a, "lower"_a,
-               "upper"_a, "Write kinds and class bounds (m, l) of all cells but the general ones; return as solve_precise.");
-    module.def("merge_cells", &merge_cells<Count>, "start"_a, "ids"_a, "counts"_a, "wanted"_a, "column"_a, "out_start"_a,
-               "out_columns"_a, "out_counts"_a, "Rewrite cells over the table of informative contours: numbers rising, each once.");
-    module.def("bound_maxima", &bound_maxima<Count>, "start"_a, "ids"_a, "counts"_a, "contours"_a, "theta"_a, "reached"_a, "bound"_a,
-               "classes"_a, "weights"_a, "Write the fields of LikelihoodMaxima, (m,) each, from estimates (m, l).");
+    module.def(
+        "estimate_precise", &estimate_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "kinds"_a, "theta"_a,
+        "unique"_a,
+        "Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return as solve_precise.");
+    module.def("bound_precise", &bound_precise<Count>, "start"_a, "ids"_a, "counts"_a, "klass"_a, "alpha"_a, "kinds"_a,
+               "lower"_a, "upper"_a,
+               "Write kinds and class bounds (m, l) of all cells but the general ones; return as solve_precise.");
+    module.def("merge_cells", &merge_cells<Count>, "start"_a, "ids"_a, "counts"_a, "wanted"_a, "column"_a,
+               "out_start"_a, "out_columns"_a, "out_counts"_a,
+               "Rewrite cells over the table of informative contours: numbers rising, each once.");
+    module.def("bound_maxima", &bound_maxima<Count>, "start"_a, "ids"_a, "counts"_a, "contours"_a, "theta"_a,
+               "reached"_a, "bound"_a, "classes"_a, "weights"_a,
+               "Write the fields of LikelihoodMaxima, (m,) each, from estimates (m, l).");
 }
 
 void bind_likelihood(nb::module_ module) {
@@ -56,17 +62,20 @@ void bind_likelihood(nb::module_ module) {
         },
         "P"_a, "w"_a, "Return the maximum evidential likelihood estimate and its KKT excess.");
 
-    module.def("loglik", &loglik, "P"_a, "w"_a, "theta"_a, "Return the log-likelihood of a point; minus infinity where it is impossible.");
+    module.def("loglik", &loglik, "P"_a, "w"_a, "theta"_a,
+               "Return the log-likelihood of a point; minus infinity where it is impossible.");
     module.def("kkt_excess", &kkt_excess, "P"_a, "w"_a, "theta"_a, "g"_a,
                "Return the KKT excess of a point of the simplex; write the gradient divided by the weight into g.");
     module.def(
         "minimise_over_cut",
-        [](ConstRealMatrix P, ConstReals w, double c, ConstReals q, ConstReals a, ConstReals b, Reals theta, double enough) {
+        [](ConstRealMatrix P, ConstReals w, double c, ConstReals q, ConstReals a, ConstReals b, Reals theta,
+           double enough) {
             const auto [bound, multiplier] = minimise_over_cut(P, w, c, q, a, b, theta, enough);
             return std::pair(bound, multiplier);
         },
         "P"_a, "w"_a, "c"_a, "q"_a, "a"_a, "b"_a, "theta"_a, "enough"_a,
-        "Move theta to the minimiser of linear costs (or, without costs, of minus the entropy) over a level set in a box; return a "
+        "Move theta to the minimiser of linear costs (or, without costs, of minus the entropy) over a level set in a "
+        "box; return a "
         "proven bound and the multiplier.");
 
     module.def("entropy", &entropy, "theta"_a, "Return the Shannon entropy in nats.");
@@ -74,7 +83,8 @@ void bind_likelihood(nb::module_ module) {
                "Write the last member of a level set on the ray from a member through another point.");
     module.def("newton_stationary", &newton_stationary, "P"_a, "w"_a, "c"_a, "x"_a, "mu"_a,
                "Move x to the stationary point of the entropy near it; return the multiplier, 0 where that fails.");
-    module.def("multiplier_at", &multiplier_at, "P"_a, "w"_a, "x"_a, "Return the multiplier that fits a stationary point best.");
+    module.def("multiplier_at", &multiplier_at, "P"_a, "w"_a, "x"_a,
+               "Return the multiplier that fits a stationary point best.");
     module.def(
         "descend",
         [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals centre, Reals theta) {
@@ -87,10 +97,12 @@ void bind_likelihood(nb::module_ module) {
     module.def("largest_move", &largest_move, "p"_a, "x"_a, "Return how far above 1 a row's probability may be.");
     module.def("outer_box", &outer_box, "P"_a, "w"_a, "c"_a, "theta"_a, "worst"_a, "a"_a, "b"_a, "top"_a,
                "Write a box that contains a level set, and upper bounds of its rows' probabilities.");
-    module.def("tighten", &tighten, "a"_a, "b"_a, "Shrink a box to its intersection with the simplex; false if that is empty.");
+    module.def("tighten", &tighten, "a"_a, "b"_a,
+               "Shrink a box to its intersection with the simplex; false if that is empty.");
     module.def("nearest", &nearest, "a"_a, "b"_a, "x"_a, "y"_a, "Write a point of simplex and box near x into y.");
 
-    module.def("rounding", &rounding, "l"_a, "Return a bound of the effect of rounding on a log-likelihood, relative to the weight.");
+    module.def("rounding", &rounding, "l"_a,
+               "Return a bound of the effect of rounding on a log-likelihood, relative to the weight.");
     module.def("plain_sums", &plain_sums, "n"_a, "l"_a,
                "Return a bound of the relative effect of rounding on a plainly summed gradient.");
     module.def("sure_excess", &sure_excess, "P"_a, "w"_a, "theta"_a, "worst"_a, "c"_a,
@@ -106,28 +118,32 @@ void bind_likelihood(nb::module_ module) {
     module.def("box_entropy_error", &box_entropy_error, "P"_a, "w"_a, "theta"_a, "slack"_a, "widest"_a,
                "Return the same by the narrow sides of a box alone, as one number.");
 
-    module.def("least_curvature", &least_curvature, "y"_a, "a"_a, "Return the least curvature with which an envelope touches at y.");
+    module.def("least_curvature", &least_curvature, "y"_a, "a"_a,
+               "Return the least curvature with which an envelope touches at y.");
     module.def(
         "envelope",
         [](double f, double y, double a, double b) {
             const auto [value, slope] = envelope(f, y, a, b);
             return std::pair(value, slope);
         },
-        "f"_a, "y"_a, "a"_a, "b"_a, "Return value and slope at y of the convex envelope of an entropy term with some curvature.");
+        "f"_a, "y"_a, "a"_a, "b"_a,
+        "Return value and slope at y of the convex envelope of an entropy term with some curvature.");
     module.def("classes_by_plausibility", &classes_by_plausibility, "P"_a,
                "Return the classes of each row in falling order of plausibility.");
     module.def(
         "bound_in_box",
-        [](ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, ConstReals top, Reals a, Reals b, ConstReals x, double mu,
-           Reals y, double enough, double limit) {
+        [](ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, ConstReals top, Reals a, Reals b,
+           ConstReals x, double mu, Reals y, double enough, double limit) {
             const auto [bound, cut, at, multiplier] = bound_in_box(P, w, order, c, top, a, b, x, mu, y, enough, limit);
             return std::tuple(bound, cut, at, multiplier);
         },
         "P"_a, "w"_a, "order"_a, "c"_a, "top"_a, "a"_a, "b"_a, "x"_a, "mu"_a, "y"_a, "enough"_a, "limit"_a,
-        "Return a lower bound of the entropy over a level set in a box, where and at which value to cut it, and a multiplier.");
+        "Return a lower bound of the entropy over a level set in a box, where and at which value to cut it, and a "
+        "multiplier.");
     module.def(
         "least_entropy",
-        [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta, double worst, double tolerance, Index effort) {
+        [](ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta, double worst, double tolerance,
+           Index effort) {
             const auto [bound, reached, examined] = least_entropy(P, w, c, inner_c, theta, worst, tolerance, effort);
             return std::tuple(bound, reached, examined);
         },
@@ -139,7 +155,8 @@ void bind_likelihood(nb::module_ module) {
             const auto [bound, reached] = greatest_entropy(P, w, c, inner_c, theta);
             return std::pair(bound, reached);
         },
-        "P"_a, "w"_a, "c"_a, "inner_c"_a, "theta"_a, "Return the greatest entropy over a level set: proven bound and reached value.");
+        "P"_a, "w"_a, "c"_a, "inner_c"_a, "theta"_a,
+        "Return the greatest entropy over a level set: proven bound and reached value.");
 
     module.def(
         "least_entropy_of_counts",
@@ -169,7 +186,8 @@ void bind_likelihood(nb::module_ module) {
     module.def(
         "estimate_counts",
         [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
-           Vector<const int64_t> wanted, RealMatrix found) { estimate_counts({table, start, columns, counts}, wanted, found); },
+           Vector<const int64_t> wanted,
+           RealMatrix found) { estimate_counts({table, start, columns, counts}, wanted, found); },
         "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "found"_a,
         "Write the maximisers of problems, their KKT excess, and 1 where one is certainly the only one (m, l + 2).");
     module.def(
@@ -179,8 +197,10 @@ void bind_likelihood(nb::module_ module) {
            Vector<int8_t> states) {
             solve_counts({table, start, columns, counts}, wanted, estimates, alpha, tight, ends, states);
         },
-        "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "tight"_a, "ends"_a, "states"_a,
-        "Write lower bound, reached least, reached greatest entropy and upper bound (nats) of problems (m, 4), and states (m,).");
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "tight"_a, "ends"_a,
+        "states"_a,
+        "Write lower bound, reached least, reached greatest entropy and upper bound (nats) of problems (m, 4), and "
+        "states (m,).");
     module.def(
         "search_counts",
         [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
@@ -188,40 +208,47 @@ void bind_likelihood(nb::module_ module) {
             return search_counts({table, start, columns, counts}, wanted, estimates, alpha, effort, ends);
         },
         "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "effort"_a, "ends"_a,
-        "Write lower bound and reached least entropy of problems that solve_counts left to a search; return the boxes examined.");
+        "Write lower bound and reached least entropy of problems that solve_counts left to a search; return the boxes "
+        "examined.");
     module.def(
         "bound_counts",
         [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
-           Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, RealMatrix bounds) {
-            bound_counts({table, start, columns, counts}, wanted, estimates, alpha, bounds);
-        },
+           Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha,
+           RealMatrix bounds) { bound_counts({table, start, columns, counts}, wanted, estimates, alpha, bounds); },
         "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "bounds"_a,
-        "Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of problems.");
+        "Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of "
+        "problems.");
 
     module.def("rescale_rows", &rescale_rows, "P"_a, "theta"_a, "Return the rows divided by p . theta.");
     module.def(
         "take_problem",
-        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts, Index problem) {
+        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
+           Index problem) {
             auto [P, w] = take_problem({table, start, columns, counts}, problem);
             return std::pair(std::move(P), std::move(w));
         },
-        "table"_a, "start"_a, "columns"_a, "counts"_a, "problem"_a, "Return the contours of one problem (n, l) and their counts (n,).");
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "problem"_a,
+        "Return the contours of one problem (n, l) and their counts (n,).");
 
     module.def("quadratic_start", &quadratic_start, "P"_a, "w"_a, "c"_a, "theta"_a, "j"_a, "sign"_a, "y"_a,
-               "Write the least point of a class in the quadratic model of a cut into y; return its multiplier, 0 if there is none.");
-    module.def("newton", &newton, "P"_a, "w"_a, "c"_a, "j"_a, "sign"_a, "y"_a, "mu"_a,
-               "Return a proven lower bound of sign theta_j over a cut, from a start with its multiplier, or minus infinity.");
+               "Write the least point of a class in the quadratic model of a cut into y; return its multiplier, 0 if "
+               "there is none.");
+    module.def(
+        "newton", &newton, "P"_a, "w"_a, "c"_a, "j"_a, "sign"_a, "y"_a, "mu"_a,
+        "Return a proven lower bound of sign theta_j over a cut, from a start with its multiplier, or minus infinity.");
     module.def("least_at_vertex", &least_at_vertex, "P"_a, "w"_a, "c"_a, "a"_a, "j"_a, "sign"_a, "g"_a,
                "Return the same where class a has all the probability at the maximiser.");
     module.def("least_of_class", &least_of_class, "P"_a, "w"_a, "c"_a, "theta"_a, "j"_a, "sign"_a, "y"_a,
                "Return a proven lower bound of sign theta_j over a cut.");
 
-    module.def("highest_without", &highest_without, "P"_a, "w"_a, "theta"_a, "worst"_a, "tops"_a,
-               "Write upper bounds of the greatest likelihood without one row of each contour; infinity if none is known.");
+    module.def(
+        "highest_without", &highest_without, "P"_a, "w"_a, "theta"_a, "worst"_a, "tops"_a,
+        "Write upper bounds of the greatest likelihood without one row of each contour; infinity if none is known.");
     module.def("known_ends", &known_ends, "P"_a, "w"_a, "c"_a, "theta"_a, "tops"_a, "low"_a, "high"_a,
                "Write the ends without one row of each contour that are known without search.");
     module.def("move_into_cut", &move_into_cut, "P"_a, "w"_a, "c"_a, "x"_a, "mu"_a, "tops"_a, "highest"_a, "ends"_a,
-               "Move a stationary point into the cut without one row of each contour; keep the greatest or least entropy reached.");
+               "Move a stationary point into the cut without one row of each contour; keep the greatest or least "
+               "entropy reached.");
 
     module.def("enter_cells", &enter_cells, "start"_a, "columns"_a, "counts"_a, "slots"_a, "hashes"_a, "pool_start"_a,
                "pool_columns"_a, "pool_counts"_a, "size"_a, "entries"_a,

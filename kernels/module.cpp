@@ -1,8 +1,8 @@
 // The extension `quercus.kernels.compiled`: one submodule for each group of kernels.
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#include "python.hpp"
-
 #include <numpy/arrayobject.h>
+
+#include "python.hpp"
 
 namespace quercus {
 
@@ -12,7 +12,9 @@ static constexpr int TYPES[] = {NPY_BOOL,  NPY_INT8,   NPY_UINT8, NPY_INT16,  NP
 bool read_array(PyObject* object, Kind kind, int dimensions, bool written, void** data, Index* shape) noexcept {
     if (!PyArray_Check(object)) return false;
     auto* array = reinterpret_cast<PyArrayObject*>(object);
-    if (PyArray_NDIM(array) != dimensions || !PyArray_IS_C_CONTIGUOUS(array) || PyArray_ISBYTESWAPPED(array)) return false;
+    if (PyArray_NDIM(array) != dimensions || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISALIGNED(array) ||
+        PyArray_ISBYTESWAPPED(array))
+        return false;
     if (!PyArray_EquivTypenums(PyArray_TYPE(array), TYPES[static_cast<int>(kind)])) return false;
     if (written && !PyArray_ISWRITEABLE(array)) return false;
     *data = PyArray_DATA(array);

@@ -89,7 +89,8 @@ struct type_caster<quercus::Matrix<T>> {
     bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
         void* data;
         quercus::Index shape[2];
-        if (!quercus::read_array(source.ptr(), quercus::kind_of<T>(), 2, !std::is_const_v<T>, &data, shape)) return false;
+        if (!quercus::read_array(source.ptr(), quercus::kind_of<T>(), 2, !std::is_const_v<T>, &data, shape))
+            return false;
         value = {static_cast<T*>(data), shape[0], shape[1]};
         return true;
     }

@@ -25,9 +25,8 @@ inline Index count_up_to(ConstReals cuts, double x) {
 ///
 /// `named` (K,) tells the attributes whose values are indices of names; `cuts` are those of all attributes, one after
 /// the other, of which each has `cut_counts` (K,).
-inline void write_codes(
-    ConstRealMatrix values, Bools named, ConstReals cuts, ConstInts cut_counts, Matrix<uint16_t> codes
-) {
+inline void write_codes(ConstRealMatrix values, Bools named, ConstReals cuts, ConstInts cut_counts,
+                        Matrix<uint16_t> codes) {
     if (values.columns != length(named) || values.columns != length(cut_counts))
         throw std::invalid_argument("rows have more or fewer values than there are attributes");
     Index first = 0;

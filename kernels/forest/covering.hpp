@@ -54,19 +54,20 @@ class Distances {
         if (missing > 1 && x < missing) {
             uint16_t* __restrict table = apart.data();
             for (Index y = 0; y < length(apart); ++y)
-                table[y] = static_cast<uint16_t>(y < missing ? std::abs(x - y) * DISTANCE_UNIT / (missing - 1) : DISTANCE_UNIT);
+                table[y] = static_cast<uint16_t>(y < missing ? std::abs(x - y) * DISTANCE_UNIT / (missing - 1)
+                                                             : DISTANCE_UNIT);
             for (Index j = 0; j < m; ++j) to[j] = static_cast<uint16_t>(to[j] + table[column[j]]);
         } else {
             const auto same = static_cast<uint16_t>(x);
-            for (Index j = 0; j < m; ++j) to[j] = static_cast<uint16_t>(to[j] + (column[j] != same ? DISTANCE_UNIT : 0));
+            for (Index j = 0; j < m; ++j)
+                to[j] = static_cast<uint16_t>(to[j] + (column[j] != same ? DISTANCE_UNIT : 0));
         }
     }
 };
 
 /// Write the distances (n, m) of `rows` (n, K) from `others` (m, K) into `far`.
-inline void distances(
-    Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered, Matrix<int64_t> far
-) {
+inline void distances(Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered,
+                      Matrix<int64_t> far) {
     Distances from(others, ordered);
     std::vector<int32_t> line(others.rows);
     for (Index i = 0; i < rows.rows; ++i) {
@@ -76,9 +77,8 @@ inline void distances(
 }
 
 /// Return the distance (n,) of each of `rows` (n, K) from the nearest of `others` (m, K); the maximum if m = 0.
-inline std::vector<int64_t> nearest_distances(
-    Matrix<const int16_t> rows, Matrix<const int16_t> others, Vector<const int64_t> ordered
-) {
+inline std::vector<int64_t> nearest_distances(Matrix<const int16_t> rows, Matrix<const int16_t> others,
+                                              Vector<const int64_t> ordered) {
     std::vector<int64_t> near(rows.rows);
     Distances from(others, ordered);
     std::vector<int32_t> line(others.rows);

@@ -22,9 +22,8 @@ struct ColumnSummary {
 /// `klass` (n,) is the class of a row, -1 if it is uncertain. The origin is the first known number, and all that is
 /// computed of the column counts from there: far from zero sums would lose the digits that distinguish rows, and
 /// classes would differ by rounding in a column in which rows do not.
-inline ColumnSummary read_numbers(
-    ConstRealMatrix values, ConstInts rows, Index k, Reals x, Kinds klass, RealMatrix moments
-) {
+inline ColumnSummary read_numbers(ConstRealMatrix values, ConstInts rows, Index k, Reals x, Kinds klass,
+                                  RealMatrix moments) {
     double origin = 0.0, known = 0.0, total = 0.0, largest = 0.0;
     std::fill_n(moments.data, 3 * moments.columns, 0.0);
     for (Index i = 0; i < length(rows); ++i) {
@@ -62,9 +61,8 @@ inline ColumnSummary read_numbers(
 /// Write the best proportions, means and deviations (3, l) for the shares t (l, u) of the `u` uncertain rows.
 ///
 /// A class without a share keeps its mean and deviation.
-inline void maximise_density(
-    ConstReals x, Index u, ConstRealMatrix t, ConstRealMatrix moments, double floor, RealMatrix parameters
-) {
+inline void maximise_density(ConstReals x, Index u, ConstRealMatrix t, ConstRealMatrix moments, double floor,
+                             RealMatrix parameters) {
     const Index l = moments.columns;
     double total = 0.0;
     for (Index c = 0; c < l; ++c) {
@@ -86,9 +84,8 @@ inline void maximise_density(
 }
 
 /// Write the shares t (l, u) of `u` uncertain rows, of contours (u, l); return the log-likelihood of all rows.
-inline double share_by_density(
-    ConstReals x, Index u, ConstRealMatrix contours, ConstRealMatrix moments, ConstRealMatrix parameters, RealMatrix t
-) {
+inline double share_by_density(ConstReals x, Index u, ConstRealMatrix contours, ConstRealMatrix moments,
+                               ConstRealMatrix parameters, RealMatrix t) {
     constexpr double INFINITE = std::numeric_limits<double>::infinity();
     const Index l = moments.columns;
     std::vector<double> logs(l);
@@ -149,9 +146,8 @@ struct Densities {
 /// klass : (n,) the class of a row, -1 if it is uncertain
 /// contours : (uncertain rows, l) contours of the uncertain rows, in order
 /// free : mean over the rows of ``min pl / max pl``, see `quercus.trees.learners.mixture.column_floor`
-inline Densities fit_densities(
-    ConstRealMatrix values, ConstInts rows, ConstInts columns, Kinds klass, ConstRealMatrix contours, double free
-) {
+inline Densities fit_densities(ConstRealMatrix values, ConstInts rows, ConstInts columns, Kinds klass,
+                               ConstRealMatrix contours, double free) {
     const Index l = contours.columns;
     Densities found{{length(columns), l}, {length(columns), l}};
     OwnedMatrix<double> moments(3, l), parameters(3, l);

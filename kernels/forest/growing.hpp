@@ -51,10 +51,10 @@ struct Evidence {
 
 /// A node that waits to be grown.
 struct Waiting {
-    Index parent;           // if it is a right child, else `NONE`
-    Index start;            // of its rows
-    Index old, first;       // its earlier node and the start of that one's rows; `NONE` if it is grown from scratch,
-                            // when its rows are in place, up to `out_end`
+    Index parent;              // if it is a right child, else `NONE`
+    Index start;               // of its rows
+    Index old, first;          // its earlier node and the start of that one's rows; `NONE` if it is grown from scratch,
+                               // when its rows are in place, up to `out_end`
     Index in_first, in_end;    // rows that come
     Index out_first, out_end;  // rows that go
     uint64_t key;
@@ -102,10 +102,8 @@ class Grower {
     };
 
     /// Write a tree to `grown` (nodes, 4), `mine` and `new_opinions` (opinions, 3 l). `come` and `go` are reordered.
-    Counts grow_tree(
-        uint64_t key, const Trees& old_tree, Rows come, Rows go, Matrix<int32_t> grown, Rows mine,
-        RealMatrix new_opinions
-    ) {
+    Counts grow_tree(uint64_t key, const Trees& old_tree, Rows come, Rows go, Matrix<int32_t> grown, Rows mine,
+                     RealMatrix new_opinions) {
         const auto& [codes, named, varying, kinds, labels, contours, sole, rank, gone] = evidence;
         const auto& [nodes, rows, opinions] = old_tree;
         stack.clear();
@@ -115,7 +113,8 @@ class Grower {
         while (!stack.empty()) {
             const Waiting at = stack.back();
             stack.pop_back();
-            const Index node = made, old = at.old, come_count = at.in_end - at.in_first, go_count = at.out_end - at.out_first;
+            const Index node = made, old = at.old, come_count = at.in_end - at.in_first,
+                        go_count = at.out_end - at.out_first;
             if (at.parent >= 0) grown(at.parent, SKIP) = static_cast<int32_t>(node - at.parent);
             if (old >= 0 && come_count == 0 && go_count == 0) {
                 copy_subtree(old_tree, old, at.first, grown, mine, new_opinions, at.start, made, opined);
@@ -124,10 +123,8 @@ class Grower {
             Index end = at.start + come_count;
             if (old >= 0) {
                 end += nodes(old, SIZE) - go_count;
-                gather_rows(
-                    part(rows, at.first, at.first + nodes(old, SIZE)), gone, part(come, at.in_first, at.in_end), mine,
-                    at.start
-                );
+                gather_rows(part(rows, at.first, at.first + nodes(old, SIZE)), gone, part(come, at.in_first, at.in_end),
+                            mine, at.start);
             } else if (come_count > 0) {
                 std::copy_n(come.begin() + at.in_first, end - at.start, mine.begin() + at.start);
             } else {  // rows of a node that is grown from scratch are in place
@@ -147,9 +144,8 @@ class Grower {
                 top = std::max_element(classes.begin(), classes.end()) - classes.begin();
                 is_sole = classes[top] == n;
                 if (!is_sole) {
-                    chosen = choose_test_of_classes(
-                        codes, named, varying, here, at.key, classes, labels, table, same, order, parts, label, column
-                    );
+                    chosen = choose_test_of_classes(codes, named, varying, here, at.key, classes, labels, table, same,
+                                                    order, parts, label, column);
                 }
             }
             if (!is_precise || (chosen.attribute == NONE && !is_sole)) {
@@ -159,9 +155,8 @@ class Grower {
                 top = std::max_element(theta.begin(), theta.end()) - theta.begin();
                 is_sole = theta[top] >= SOLE;
                 if (!is_precise && !is_sole && n > 1) {
-                    chosen = choose_test(
-                        codes, named, varying, here, at.key, runs, count, share, table, order, left, column
-                    );
+                    chosen = choose_test(codes, named, varying, here, at.key, runs, count, share, table, order, left,
+                                         column);
                 }
             }
             const auto [k, test] = chosen;
@@ -184,7 +179,8 @@ class Grower {
             const uint64_t right_key = derived_key(at.key, RIGHT), left_key = derived_key(at.key, LEFT);
             if (stays) {
                 const Index in_middle = at.in_first + partition_rows(part(come, at.in_first, at.in_end), k, test, mask);
-                const Index out_middle = at.out_first + partition_rows(part(go, at.out_first, at.out_end), k, test, mask);
+                const Index out_middle =
+                    at.out_first + partition_rows(part(go, at.out_first, at.out_end), k, test, mask);
                 const Index size = nodes(old + 1, SIZE);
                 const Index middle = at.start + size + (in_middle - at.in_first) - (out_middle - at.out_first);
                 push_node({node, middle, old + nodes(old, SKIP), at.first + size, in_middle, at.in_end, out_middle,
@@ -214,10 +210,8 @@ class Grower {
     }
 
     /// Copy a node with everything below it.
-    void copy_subtree(
-        const Trees& tree, Index old, Index first, Matrix<int32_t> grown, Rows mine, RealMatrix new_opinions,
-        Index start, Index& made, Index& opined
-    ) const {
+    void copy_subtree(const Trees& tree, Index old, Index first, Matrix<int32_t> grown, Rows mine,
+                      RealMatrix new_opinions, Index start, Index& made, Index& opined) const {
         const auto& [nodes, rows, opinions] = tree;
         Index last = old;
         while (nodes(last, ATTRIBUTE) >= 0) last += nodes(last, SKIP);
@@ -322,41 +316,36 @@ class Grower {
 ///
 /// Returns
 /// -------
-/// nodes : (nodes, 4) attribute, test, skip and size of each node in pre-order, one tree after the other. The left child
+/// nodes : (nodes, 4) attribute, test, skip and size of each node in pre-order, one tree after the other. The left
+/// child
 ///     follows its parent, the right one stands `skip` further on. A leaf has attribute -1, and in `skip` the number of
 ///     its opinion; below l that is a class alone
 /// rows : (trees n,) in the order of the leaves
 /// opinions : (opinions, 3 l), of each tree from number l on: of each leaf whose labels are not one class alone, the
 ///     estimate; belief and plausibility are those of the earlier state, or NaN until they are solved
 /// counts : (trees, 2) of each tree the numbers of nodes and opinions
-inline GrownTrees grow(
-    Codes codes, Bools named, ConstInts varying, Kinds kinds, Labels labels, ConstRealMatrix contours, Kinds sole,
-    ConstInts rank, Vector<const uint64_t> keys, Matrix<const int32_t> nodes, ConstRows rows, ConstRealMatrix opinions,
-    Matrix<const int64_t> counts, ConstRows come, ConstRows go, Bools gone
-) {
+inline GrownTrees grow(Codes codes, Bools named, ConstInts varying, Kinds kinds, Labels labels,
+                       ConstRealMatrix contours, Kinds sole, ConstInts rank, Vector<const uint64_t> keys,
+                       Matrix<const int32_t> nodes, ConstRows rows, ConstRealMatrix opinions,
+                       Matrix<const int64_t> counts, ConstRows come, ConstRows go, Bools gone) {
     const Index trees = length(keys), l = contours.columns;
     const Index had = length(rows) / trees, n = had + length(come) - length(go);
     const Evidence evidence{codes, named, varying, kinds, labels, contours, sole, rank, gone};
     Grower grower(evidence, n, std::max({n, length(come), length(go)}));
-    GrownTrees found{
-        buffer_of<int32_t>(2 * n * trees * FIELDS), buffer_of<int32_t>(n * trees + 1),
-        buffer_of<double>(n * trees * 3 * l), OwnedMatrix<int64_t>(trees, 2)
-    };
+    GrownTrees found{buffer_of<int32_t>(2 * n * trees * FIELDS), buffer_of<int32_t>(n * trees + 1),
+                     buffer_of<double>(n * trees * 3 * l), OwnedMatrix<int64_t>(trees, 2)};
     std::vector<int32_t> coming(come.size()), going(go.size());
     Index node = 0, opinion = 0, made = 0, opined = 0;
     for (Index m = 0; m < trees; ++m) {
         std::copy(come.begin(), come.end(), coming.begin());
         std::copy(go.begin(), go.end(), going.begin());
-        const Trees old{
-            {nodes.data + node * FIELDS, nodes.rows - node, FIELDS},
-            part(rows, m * had, length(rows)),
-            {opinions.data + opinion * 3 * l, opinions.rows - opinion, 3 * l}
-        };
-        const auto [grown_nodes, grown_opinions] = grower.grow_tree(
-            keys[m], old, coming, going, {found.nodes.get() + made * FIELDS, 2 * n, FIELDS},
-            {found.rows.get() + m * n, static_cast<std::size_t>(n) + 1},
-            {found.opinions.get() + opined * 3 * l, n, 3 * l}
-        );
+        const Trees old{{nodes.data + node * FIELDS, nodes.rows - node, FIELDS},
+                        part(rows, m * had, length(rows)),
+                        {opinions.data + opinion * 3 * l, opinions.rows - opinion, 3 * l}};
+        const auto [grown_nodes, grown_opinions] =
+            grower.grow_tree(keys[m], old, coming, going, {found.nodes.get() + made * FIELDS, 2 * n, FIELDS},
+                             {found.rows.get() + m * n, static_cast<std::size_t>(n) + 1},
+                             {found.opinions.get() + opined * 3 * l, n, 3 * l});
         found.counts(m, 0) = grown_nodes;
         found.counts(m, 1) = grown_opinions;
         if (had > 0) {

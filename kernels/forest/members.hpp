@@ -15,12 +15,12 @@
 
 namespace quercus::forest {
 
-constexpr int MEMBER_STEPS = 100;    // of E2M at a node, at most
-constexpr double STILL = 1e-6;       // a step that moves no probability by more is the last
-constexpr double SURE = 1 - 1e-9;    // a node with such a class is a leaf
-constexpr double GAIN_TIE = 1e-12;   // bits; a gain must exceed the best so far by more
-constexpr double LITTLE = 1e-6;      // probability of every class in every node: plausible classes remain that `theta`
-                                     // excludes
+constexpr int MEMBER_STEPS = 100;   // of E2M at a node, at most
+constexpr double STILL = 1e-6;      // a step that moves no probability by more is the last
+constexpr double SURE = 1 - 1e-9;   // a node with such a class is a leaf
+constexpr double GAIN_TIE = 1e-12;  // bits; a gain must exceed the best so far by more
+constexpr double LITTLE = 1e-6;     // probability of every class in every node: plausible classes remain that `theta`
+                                    // excludes
 
 /// Return a number in [0, `below`) and move the generator's `state` on: splitmix64.
 inline int64_t random_below(uint64_t& state, int64_t below) {
@@ -33,9 +33,8 @@ inline int64_t random_below(uint64_t& state, int64_t below) {
 }
 
 /// Estimate the classes of rows by E2M (theory §2.2): return ``θ`` (l,), and write each row's `share` (n, l).
-inline std::vector<double> estimate_shares(
-    Vector<const int64_t> rows, ConstReals weights, ConstRealMatrix labels, RealMatrix share
-) {
+inline std::vector<double> estimate_shares(Vector<const int64_t> rows, ConstReals weights, ConstRealMatrix labels,
+                                           RealMatrix share) {
     const Index l = labels.columns;
     std::vector<double> theta(l, 1.0 / l), found(l);
     for (int step = 0; step < MEMBER_STEPS; ++step) {
@@ -106,10 +105,9 @@ struct MemberTest {
 };
 
 /// Return attribute and code of the best test among `tries` attributes that can split; -1, -1 if none can.
-inline MemberTest choose_test(
-    Vector<const int64_t> rows, Matrix<const int16_t> codes, ConstRealMatrix share, Vector<const int64_t> ordered,
-    Vector<const int64_t> arities, int64_t tries, uint64_t& state
-) {
+inline MemberTest choose_test(Vector<const int64_t> rows, Matrix<const int16_t> codes, ConstRealMatrix share,
+                              Vector<const int64_t> ordered, Vector<const int64_t> arities, int64_t tries,
+                              uint64_t& state) {
     const Index K = codes.columns, l = share.columns;
     std::vector<Index> order(K);
     std::iota(order.begin(), order.end(), Index{0});
@@ -162,10 +160,8 @@ inline bool is_inside(int16_t code, int64_t test, bool is_ordered) { return is_o
 /// -------
 /// attribute, code, first : (nodes,) test of each node, -1 for a leaf, and its first child; the second follows it
 /// theta : (nodes, l)
-inline Member grow_member(
-    Matrix<const int16_t> codes, ConstRealMatrix labels, ConstReals weights, Vector<const int64_t> ordered,
-    Vector<const int64_t> arities, int64_t tries, int64_t seed
-) {
+inline Member grow_member(Matrix<const int16_t> codes, ConstRealMatrix labels, ConstReals weights,
+                          Vector<const int64_t> ordered, Vector<const int64_t> arities, int64_t tries, int64_t seed) {
     std::vector<int64_t> rows, others(weights.size());
     for (Index i = 0; i < length(weights); ++i)
         if (weights[i] > 0.0) rows.push_back(i);
@@ -218,10 +214,10 @@ inline Member grow_member(
 /// Returns
 /// -------
 /// (p, l) probabilities, with sum 1
-inline OwnedMatrix<double> mean_probabilities(
-    Matrix<const int16_t> codes, ConstRealMatrix labels, ConstRealMatrix weights, Vector<const int64_t> ordered,
-    Vector<const int64_t> arities, int64_t tries, Matrix<const int16_t> pool, ConstRealMatrix known
-) {
+inline OwnedMatrix<double> mean_probabilities(Matrix<const int16_t> codes, ConstRealMatrix labels,
+                                              ConstRealMatrix weights, Vector<const int64_t> ordered,
+                                              Vector<const int64_t> arities, int64_t tries, Matrix<const int16_t> pool,
+                                              ConstRealMatrix known) {
     const Index l = labels.columns;
     OwnedMatrix<double> mean(pool.rows, l);
     std::vector<double> worth(l);

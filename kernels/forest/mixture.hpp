@@ -72,10 +72,9 @@ struct Fits {
 ///
 /// `x`, `w` (K, n). The start fits the shares `beyond` (l, n) best; the proportions, and the classes without such a
 /// share, start from `plain`; classes without either from `centre` (K,) and `floor` (K,).
-inline Fits fit_mixture(
-    ConstRealMatrix x, ConstRealMatrix w, ConstReals centre, ConstReals floor, ConstRealMatrix log_pl,
-    ConstRealMatrix plain, ConstRealMatrix beyond, double epsilon, int64_t max_steps
-) {
+inline Fits fit_mixture(ConstRealMatrix x, ConstRealMatrix w, ConstReals centre, ConstReals floor,
+                        ConstRealMatrix log_pl, ConstRealMatrix plain, ConstRealMatrix beyond, double epsilon,
+                        int64_t max_steps) {
     const Index K = x.rows, l = log_pl.rows;
     Fits found{{K, l}, {K, l}, {K, l}, std::vector<double>(K), std::vector<int64_t>(K)};
     OwnedMatrix<double> t(l, log_pl.columns), parameters(3, l);

@@ -4,8 +4,8 @@
 // are adjacent: *runs*. Sums over a run are counts times shares, and the runs are ordered by contour, so a sum does not
 // depend on the order of the rows.
 //
-// Codes (rows, K) are 0 for a missing value, else a bin or the index of a name, counted from 1. A column holds the codes
-// of one attribute, of the rows of a node. Labels are classes, `NONE` where a label is not precise.
+// Codes (rows, K) are 0 for a missing value, else a bin or the index of a name, counted from 1. A column holds the
+// codes of one attribute, of the rows of a node. Labels are classes, `NONE` where a label is not precise.
 #pragma once
 
 #include <cmath>
@@ -15,20 +15,20 @@
 
 namespace quercus::forest {
 
-constexpr int NONE = -1;              // in place of an index
-constexpr int ATTEMPTS = 64;          // to draw a subset of the names that divides the rows of a node
+constexpr int NONE = -1;               // in place of an index
+constexpr int ATTEMPTS = 64;           // to draw a subset of the names that divides the rows of a node
 constexpr uint16_t ALL_KNOWN = 65535;  // cut of a test that separates known numbers from missing ones
-constexpr double SOLE = 1.0 - 1e-9;   // a class with this much probability is the only one
-constexpr double PURITY_TIE = 1e-9;   // nats; a gain, times the rows, must exceed the best so far by more (theory §10.2)
-constexpr int NODE_STEPS = 300;       // of E2M at a node, at most
-constexpr double EXCESS = 1e-7;       // KKT excess (theory §2.2) at which E2M stops
-constexpr int VERTEX_STEP = 4;        // at which a vertex is tried
-constexpr int TABLED = 4096;          // whole numbers below it have n ln n in a table
-constexpr int FEW_CLASSES = 8;        // are counted one after the other, many rows at a time,
-constexpr int FEW_OF_EACH = 8;        // where there are that many of each
-constexpr int BLOCK_OF_ROWS = 65528;  // whose count fits 16 bits
+constexpr double SOLE = 1.0 - 1e-9;    // a class with this much probability is the only one
+constexpr double PURITY_TIE = 1e-9;  // nats; a gain, times the rows, must exceed the best so far by more (theory §10.2)
+constexpr int NODE_STEPS = 300;      // of E2M at a node, at most
+constexpr double EXCESS = 1e-7;      // KKT excess (theory §2.2) at which E2M stops
+constexpr int VERTEX_STEP = 4;       // at which a vertex is tried
+constexpr int TABLED = 4096;         // whole numbers below it have n ln n in a table
+constexpr int FEW_CLASSES = 8;       // are counted one after the other, many rows at a time,
+constexpr int FEW_OF_EACH = 8;       // where there are that many of each
+constexpr int BLOCK_OF_ROWS = 65528;       // whose count fits 16 bits
 constexpr double PARTED = PURITY_TIE / 4;  // a purity above minus this is 0 but for rounding: the classes are separated
-constexpr int BITS = 64;              // attributes of which a node remembers whether they are known not to vary
+constexpr int BITS = 64;                   // attributes of which a node remembers whether they are known not to vary
 
 using Codes = Matrix<const uint16_t>;
 using Column = Vector<uint16_t>;
@@ -127,9 +127,7 @@ class ByClass {
 };
 
 /// Give the likeliest class probability 1 if that is the only maximiser: all other ``g_c < 1``.
-inline bool at_vertex(
-    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Reals theta, double total
-) {
+inline bool at_vertex(Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Reals theta, double total) {
     const Index l = length(theta);
     Index a = 0;
     for (Index c = 0; c < l; ++c)
@@ -151,10 +149,8 @@ inline bool at_vertex(
 /// If every contour leaves one class (`sole`), θ̂ are frequencies, no shares are written, and the result is true. Else
 /// E2M begins with equal probabilities, so that among many maximisers it finds one that prefers no class without
 /// reason. E2M approaches a maximiser at a vertex ever more slowly; its KKT condition proves it instead.
-inline bool estimate_node(
-    Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta, RealMatrix share,
-    ByClass& by_class
-) {
+inline bool estimate_node(Index runs, Kinds kind, ConstInts count, ConstRealMatrix contours, Kinds sole, Reals theta,
+                          RealMatrix share, ByClass& by_class) {
     const Index l = contours.columns;
     double total = 0.0;
     bool precise = true;
@@ -216,8 +212,8 @@ inline Extent read_column(Codes codes, ConstRows rows, Index k, Column column) {
     const Index n = length(rows);
     const uint16_t* __restrict source = codes.data + k;
     for (Index i = 0; i < n; ++i) column[i] = source[rows[i] * codes.columns];
-    // Signed numbers of 16 bits have a least and a greatest in every vector unit: a code less 2^15 in place of the code.
-    // Less 1, a missing code is above all others.
+    // Signed numbers of 16 bits have a least and a greatest in every vector unit: a code less 2^15 in place of the
+    // code. Less 1, a missing code is above all others.
     int16_t low = 32767, high = -32768, last = -32768;
     for (Index i = 0; i < n; ++i) {
         const auto code = static_cast<int16_t>(column[i] ^ 0x8000u);
@@ -380,10 +376,9 @@ struct Test {
 /// The key draws an order of the attributes that vary in the log (A of them, numbered among themselves); the first
 /// ``⌈√A⌉`` that vary here get a test. The first of tests with equal gains is chosen. The test of a number is as in
 /// `goes_left`; that of names is the attempt, plus 64 times the number of the draw, by which `names_key` finds them.
-inline Test choose_test(
-    Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key, Index runs, ConstInts count,
-    ConstRealMatrix share, const double* table, Ints order, Ints left, Column column
-) {
+inline Test choose_test(Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key, Index runs,
+                        ConstInts count, ConstRealMatrix share, const double* table, Ints order, Ints left,
+                        Column column) {
     const Index A = length(varying), n = length(rows);
     for (Index j = 0; j < A; ++j) order[j] = j;
     double best = -std::numeric_limits<double>::infinity();
@@ -412,10 +407,9 @@ inline Test choose_test(
 /// `same` has a bit for each of the first 64 attributes that is known not to vary; more are known then. No test is
 /// better than one that separates the classes, so the first such test ends the search. At the end, the second line of
 /// `left` (2, l) has the number of rows of each class that go left by the chosen test.
-inline Test choose_test_of_classes(
-    Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key, Kinds classes, Labels labels,
-    const double* table, uint64_t& same, Ints order, Matrix<int32_t> left, Vector<int16_t> label, Column column
-) {
+inline Test choose_test_of_classes(Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key,
+                                   Kinds classes, Labels labels, const double* table, uint64_t& same, Ints order,
+                                   Matrix<int32_t> left, Vector<int16_t> label, Column column) {
     const Index A = length(varying), n = length(rows);
     for (Index j = 0; j < A; ++j) order[j] = j;
     for (Index i = 0; i < n; ++i) label[i] = labels[rows[i]];

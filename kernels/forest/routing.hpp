@@ -30,10 +30,9 @@ inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, cons
 /// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l). Of a leaf whose n rows
 /// have one class, the cut at `level` leaves this class ``level^(1/n)`` at least. A tree of weight 0 is skipped. See
 /// `grow`.
-inline void add_opinions(
-    Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes, ConstRealMatrix opinions,
-    Matrix<const int64_t> counts, ConstReals weights, double level, RealMatrix predicted
-) {
+inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
+                         ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstReals weights, double level,
+                         RealMatrix predicted) {
     const Index l = opinions.columns / 3;
     const bool by_name = any_named(named), with_bounds = predicted.columns > l;
     Index first = 0, first_opinion = 0;

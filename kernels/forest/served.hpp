@@ -8,33 +8,33 @@
 
 namespace quercus::forest {
 
-constexpr int LANES = 8;                    // ways down trees that are taken at the same time
-constexpr Index ROWS_AT_ONCE = 64;          // whose sums stay in the nearest memory
-constexpr int BOUND_STEPS = 50;             // of Newton's method, at most; 4 to 8 are usual
-constexpr double BOUND_STILL = 1e-13;       // a step of the log-odds, relative to them, after which the end is found
-constexpr double BOUND_ROUNDING = 4e-16;    // of an end
+constexpr int LANES = 8;                     // ways down trees that are taken at the same time
+constexpr Index ROWS_AT_ONCE = 64;           // whose sums stay in the nearest memory
+constexpr int BOUND_STEPS = 50;              // of Newton's method, at most; 4 to 8 are usual
+constexpr double BOUND_STILL = 1e-13;        // a step of the log-odds, relative to them, after which the end is found
+constexpr double BOUND_ROUNDING = 4e-16;     // of an end
 constexpr double NONE_TO_SPEAK_OF = 1e-100;  // a share below it moves no end by as much as rounding does
 
 /// The trees of a served forest.
 struct ServedTrees {
-    Bools named;                     // (K,) whether an attribute is nominal
-    Matrix<const int32_t> nodes;     // (nodes, 4) of all trees, see `grow`
-    ConstInts roots;                 // (T,) of each tree
-    Vector<const uint64_t> masks;    // (nodes,) keys of the names that go left, see `name_masks`; empty without names
-    ConstRealMatrix opinions;        // (opinions, 3 l) of all trees
-    ConstInts first_opinions;        // (T,) of each tree
-    ConstReals weights;              // (T,)
+    Bools named;                   // (K,) whether an attribute is nominal
+    Matrix<const int32_t> nodes;   // (nodes, 4) of all trees, see `grow`
+    ConstInts roots;               // (T,) of each tree
+    Vector<const uint64_t> masks;  // (nodes,) keys of the names that go left, see `name_masks`; empty without names
+    ConstRealMatrix opinions;      // (opinions, 3 l) of all trees
+    ConstInts first_opinions;      // (T,) of each tree
+    ConstReals weights;            // (T,)
     ConstReals doubts;  // by the number of rows of a leaf of one class, what its cut leaves to other classes at most
 };
 
 /// The naive-Bayes members of a served forest that differ, B of them.
 struct ServedBayes {
-    ConstRealMatrix priors, log_priors;              // (B, l) of the classes
+    ConstRealMatrix priors, log_priors;                 // (B, l) of the classes
     ConstRealMatrix means, deviations, log_deviations;  // (B numbers, l) of each numeric attribute
-    ConstRealMatrix frequencies;                     // (names, l) logarithms, one table after the other
-    ConstInts name_counts;                           // (B nominals,) lines of each table, the last for an unseen name
-    ConstReals depths;                               // (B,) of the cut: its log level, as a share of the labels' weight
-    ConstReals shares;                               // (B,) the weight of each
+    ConstRealMatrix frequencies;                        // (names, l) logarithms, one table after the other
+    ConstInts name_counts;  // (B nominals,) lines of each table, the last for an unseen name
+    ConstReals depths;      // (B,) of the cut: its log level, as a share of the labels' weight
+    ConstReals shares;      // (B,) the weight of each
 };
 
 /// Return the keys of the names that go left in each node (nodes,); of no use where a number is tested.
@@ -51,16 +51,16 @@ inline std::vector<uint64_t> name_masks(Matrix<const int32_t> nodes, ConstInts r
 }
 
 /// Raise `ValueError` unless every way down a tree of K attributes ends in a leaf with an opinion.
-inline void check_served_trees(
-    Matrix<const int32_t> nodes, ConstInts node_counts, ConstInts opinion_counts, Index opinions, Index K, Index l
-) {
+inline void check_served_trees(Matrix<const int32_t> nodes, ConstInts node_counts, ConstInts opinion_counts,
+                               Index opinions, Index K, Index l) {
     Index first = 0, held = 0;
     for (Index t = 0; t < length(node_counts); ++t) {
         const Index end = first + node_counts[t], own = opinion_counts[t];
         if (end <= first || end > nodes.rows || own < 0) throw std::invalid_argument("a tree has no nodes");
         for (Index node = first; node < end; ++node) {
             const Index k = nodes(node, ATTRIBUTE), skip = nodes(node, SKIP);
-            if (k < NONE || k >= K || nodes(node, SIZE) < 0) throw std::invalid_argument("a node is no test, and no leaf");
+            if (k < NONE || k >= K || nodes(node, SIZE) < 0)
+                throw std::invalid_argument("a node is no test, and no leaf");
             if (k == NONE ? skip < 0 || skip >= l + own : skip < 2 || node + skip >= end)
                 throw std::invalid_argument("a node leads out of its tree");
         }
@@ -164,9 +164,8 @@ inline double greatest_share(double p, double depth) {
 }
 
 /// Write the probabilities (l,) of a row by naive-Bayes member `b`; `logs` (l,) and `own` (l,) are overwritten.
-inline void write_bayes(
-    const ServedBayes& bayes, Index b, ConstReals row, Bools named, Reals logs, Reals own, Reals theta
-) {
+inline void write_bayes(const ServedBayes& bayes, Index b, ConstReals row, Bools named, Reals logs, Reals own,
+                        Reals theta) {
     const Index l = length(theta), nominals = length(bayes.name_counts) / bayes.priors.rows;
     std::copy_n(bayes.log_priors[b].begin(), l, logs.begin());
     Index line = b * (length(row) - nominals);
@@ -239,10 +238,9 @@ inline void add_bayes(const ServedBayes& bayes, ConstRealMatrix values, Bools na
 /// tie : probabilities no further below the greatest are equal to it
 /// klass : (m,) the first of the likeliest classes
 /// theta, belief, plausibility : (m, l)
-inline void served_predictions(
-    const ServedTrees& trees, const ServedBayes& bayes, ConstRealMatrix values, Codes codes, double reliable, double tie,
-    Vector<int64_t> klass, RealMatrix theta, RealMatrix belief, RealMatrix plausibility
-) {
+inline void served_predictions(const ServedTrees& trees, const ServedBayes& bayes, ConstRealMatrix values, Codes codes,
+                               double reliable, double tie, Vector<int64_t> klass, RealMatrix theta, RealMatrix belief,
+                               RealMatrix plausibility) {
     const Index l = theta.columns, m = values.rows;
     if (codes.rows != m || codes.columns != values.columns) throw std::invalid_argument("codes are of other rows");
     OwnedMatrix<double> sums(std::min(m, ROWS_AT_ONCE), 3 * l);

@@ -4,10 +4,10 @@
 // before; meanwhile the box is reduced by the parts that cannot contain less than the entropy already reached.
 //
 // If the box contains a local minimum `x` with its multiplier, the bound is intended to be exact. Two things prevent
-// this. Across the boundary of the level set, along `g(x)`, the entropy may bend more than the likelihood, by far where a
-// class has little probability: then slabs `lo <= s <= hi` of the box are bounded one by one (`bound_in_slabs`), of which
-// the first is as thin as the third inequality needs. Or a side of the box reaches so far below `x_j` that its envelope
-// touches `h` at `x_j` only with twice the curvature of `h`: then it is cut there (`cut_below`).
+// this. Across the boundary of the level set, along `g(x)`, the entropy may bend more than the likelihood, by far where
+// a class has little probability: then slabs `lo <= s <= hi` of the box are bounded one by one (`bound_in_slabs`), of
+// which the first is as thin as the third inequality needs. Or a side of the box reaches so far below `x_j` that its
+// envelope touches `h` at `x_j` only with twice the curvature of `h`: then it is cut there (`cut_below`).
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,10 @@
 
 namespace quercus {
 
-constexpr int ROUNDS = 4;        // quadratics tried in a box, at successive minimisers and multipliers
-constexpr int SLABS = 10;        // slabs tried,
-constexpr int FAILURES = 3;      // of which at most this many may be halved: boxes that are proved in the end rarely need more
+constexpr int ROUNDS = 4;  // quadratics tried in a box, at successive minimisers and multipliers
+constexpr int SLABS = 10;  // slabs tried,
+constexpr int FAILURES =
+    3;  // of which at most this many may be halved: boxes that are proved in the end rarely need more
 constexpr double SHRUNK = 0.15;  // a side that lost this part of its width justifies another round
 
 /// Return the classes of each row (n, l) in falling order of plausibility.
@@ -46,8 +47,8 @@ struct Ranges {
 };
 
 /// Write upper bounds of `P t` in the box into `V`; return the range of `s`.
-inline Ranges ranges(ConstRealMatrix P, Matrix<const int8_t> order, double c, double at_x, ConstReals x, ConstReals gx, ConstReals a,
-                     ConstReals b, ConstReals top, Reals V) {
+inline Ranges ranges(ConstRealMatrix P, Matrix<const int8_t> order, double c, double at_x, ConstReals x, ConstReals gx,
+                     ConstReals a, ConstReals b, ConstReals top, Reals V) {
     const Index n = P.rows, l = P.columns;
     double left = 1.0;
     for (Index j = 0; j < l; ++j) left -= a[j];
@@ -70,9 +71,10 @@ inline Ranges ranges(ConstRealMatrix P, Matrix<const int8_t> order, double c, do
 
 /// Shrink the box by two inequalities that hold where the entropy is below `limit`; false if nothing is left.
 ///
-/// The tangent of the quadratic, `above + q . (t - z) <= limit`, and that of the likelihood, `g . (t - y) >= -spare` with
-/// `spare = l(y) - c`. `q` is overwritten.
-inline bool discard(Reals q, double above, ConstReals g, double spare, ConstReals y, ConstReals z, double limit, Reals a, Reals b) {
+/// The tangent of the quadratic, `above + q . (t - z) <= limit`, and that of the likelihood, `g . (t - y) >= -spare`
+/// with `spare = l(y) - c`. `q` is overwritten.
+inline bool discard(Reals q, double above, ConstReals g, double spare, ConstReals y, ConstReals z, double limit,
+                    Reals a, Reals b) {
     for (Index j = 0; j < length(y); ++j) {
         above -= q[j] * z[j];
         spare -= g[j] * y[j];
@@ -87,8 +89,9 @@ inline bool discard(Reals q, double above, ConstReals g, double spare, ConstReal
 /// Across the boundary of the level set the entropy may bend more than the likelihood; in a thin slab the third
 /// inequality makes up for that. Minus infinity where that proves less than `enough`. `Q` is `P` `padded`; on entry
 /// `scratch` is as `bound_at` left it at `x`.
-inline double bound_in_slabs(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b, ConstReals x,
-                             ConstReals gx, double origin, double s_lo, double s_hi, double m, double enough, Workspace& scratch) {
+inline double bound_in_slabs(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b,
+                             ConstReals x, ConstReals gx, double origin, double s_lo, double s_hi, double m,
+                             double enough, Workspace& scratch) {
     auto& [K, M, A, e, f, g, r, z, q] = scratch;
     const Index l = length(x);
     double width = s_hi - s_lo;
@@ -119,7 +122,8 @@ inline double bound_in_slabs(ConstRealMatrix Q, ConstReals w, double c, ConstRea
             }
             double best = -INFINITE;
             for (int round = 0; round < (exact ? 1 : ROUNDS - 1); ++round) {
-                const QuadraticBound here = bound_at(Q, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, scratch);
+                const QuadraticBound here =
+                    bound_at(Q, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, scratch);
                 best = std::max(best, here.bound);
                 if (best >= enough || exact || here.value == -INFINITE) break;
                 m = next_multiplier(A, r, g, K, c - here.value, m, slab_a, slab_b, y, z, q);
@@ -156,8 +160,8 @@ struct BoxBound {
 /// - `x`, `mu`: (l,) a local minimum and its multiplier; if the box contains `x`, the bound is intended to be exact
 /// - `y`: (l,) a point of simplex and box to start from; receives the best guess of the minimiser
 /// - `enough`: a larger bound has no further value
-inline BoxBound bound_in_box(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, ConstReals top, Reals a, Reals b,
-                             ConstReals x, double mu, Reals y, double enough, double limit) {
+inline BoxBound bound_in_box(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, ConstReals top,
+                             Reals a, Reals b, ConstReals x, double mu, Reals y, double enough, double limit) {
     const Index n = P.rows, l = P.columns;
     const bool own = contains(a, b, x);
     std::vector<double> best_y(y.begin(), y.end());

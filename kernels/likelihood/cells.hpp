@@ -1,8 +1,8 @@
 // Whole cells, as they come, and those of precise labels solved at once (theory §2.9).
 //
 // A cell is a sparse vector of counts over a table of contours (`quercus.trees.likelihood.cells`). `klass` has for each
-// contour the one class that it leaves (precise), or `CONSTANT` (vacuous), or `OTHER`. Cells that need more than the class
-// counts are marked in `kinds` and left to the caller. `Count` is the type of counts: whole numbers, or weights.
+// contour the one class that it leaves (precise), or `CONSTANT` (vacuous), or `OTHER`. Cells that need more than the
+// class counts are marked in `kinds` and left to the caller. `Count` is the type of counts: whole numbers, or weights.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace quercus {
 
-constexpr int8_t CONSTANT = -1, OTHER = -2;         // of a contour that leaves more than one class
+constexpr int8_t CONSTANT = -1, OTHER = -2;          // of a contour that leaves more than one class
 enum CellKind { EMPTY, VACUOUS, PRECISE, GENERAL };  // by the most informative of the labels of a cell
 constexpr int MALFORMED = -1;
 constexpr double TIGHT = 1e-11;  // nats; the gap of precise labels
@@ -24,9 +24,8 @@ constexpr double TIGHT = 1e-11;  // nats; the gap of precise labels
 ///
 /// It is `MALFORMED` if a number is out of range or not above the one before, or a count is not above 0.
 template <class Count>
-inline int tally(
-    Index first, Index last, Vector<const int32_t> ids, Vector<const Count> counts, Vector<const int8_t> klass, Reals n
-) {
+inline int tally(Index first, Index last, Vector<const int32_t> ids, Vector<const Count> counts,
+                 Vector<const int8_t> klass, Reals n) {
     std::fill(n.begin(), n.end(), 0.0);
     int kind = EMPTY;
     Index before = -1;
@@ -98,22 +97,20 @@ inline bool interval_of_counts(ConstReals n, Index free, double c, Reals found) 
     const double gap = std::max(std::max(ends[1] - ends[0], ends[3] - ends[2]), 0.0);
     const bool settled = gap <= 2.0 * TIGHT;
     found[0] = (settled ? ends[1] : ends[0]) / bit;
-    found[1] = std::max(
-        found[0], std::min((settled ? ends[2] : ends[3]) / bit, std::log2(static_cast<double>(l + free)))
-    );
+    found[1] =
+        std::max(found[0], std::min((settled ? ends[2] : ends[3]) / bit, std::log2(static_cast<double>(l + free))));
     found[2] = gap / bit;
     return true;
 }
 
 /// Write kinds (m,), and lower end, upper end and gap in bits (3, m) of all cells but the general ones.
 ///
-/// `keys` (e, l) and `values` (e, 3) are a cache of solutions; each row keeps the last. Returns the number of a malformed
-/// cell, or -1.
+/// `keys` (e, l) and `values` (e, 3) are a cache of solutions; each row keeps the last. Returns the number of a
+/// malformed cell, or -1.
 template <class Count>
-inline Index solve_precise(
-    Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts, Vector<const int8_t> klass, Index l,
-    double alpha, RealMatrix keys, RealMatrix values, Vector<int8_t> kinds, RealMatrix ends
-) {
+inline Index solve_precise(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
+                           Vector<const int8_t> klass, Index l, double alpha, RealMatrix keys, RealMatrix values,
+                           Vector<int8_t> kinds, RealMatrix ends) {
     std::vector<double> n(l), sorted(l);
     double scratch[4];
     const double bit = std::log(2.0);
@@ -157,10 +154,8 @@ inline Index solve_precise(
 
 /// Write kinds, theta (m, l) and uniqueness (m,) of all cells but the general ones; return as `solve_precise`.
 template <class Count>
-inline Index estimate_precise(
-    Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts, Vector<const int8_t> klass,
-    Vector<int8_t> kinds, RealMatrix theta, Vector<bool> unique
-) {
+inline Index estimate_precise(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
+                              Vector<const int8_t> klass, Vector<int8_t> kinds, RealMatrix theta, Vector<bool> unique) {
     const Index l = theta.columns;
     std::vector<double> n(l);
     for (Index i = 0; i < length(start) - 1; ++i) {
@@ -177,10 +172,9 @@ inline Index estimate_precise(
 
 /// Write kinds (m,) and class bounds (m, l) of all cells but the general ones; return as `solve_precise`.
 template <class Count>
-inline Index bound_precise(
-    Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts, Vector<const int8_t> klass,
-    double alpha, Vector<int8_t> kinds, RealMatrix lower, RealMatrix upper
-) {
+inline Index bound_precise(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
+                           Vector<const int8_t> klass, double alpha, Vector<int8_t> kinds, RealMatrix lower,
+                           RealMatrix upper) {
     const Index l = lower.columns;
     std::vector<double> n(l);
     for (Index i = 0; i < length(start) - 1; ++i) {

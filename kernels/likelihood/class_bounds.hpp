@@ -17,9 +17,8 @@ constexpr double LEAST_DEPTH = 1e-9;  // nats; least depth of a cut whose extent
 /// Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of `wanted`.
 ///
 /// `estimates` (m, l + 2) are those of `estimate_counts`.
-inline void bound_counts(
-    const Problems& problems, Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, RealMatrix bounds
-) {
+inline void bound_counts(const Problems& problems, Vector<const int64_t> wanted, ConstRealMatrix estimates,
+                         double alpha, RealMatrix bounds) {
     const Index l = problems.table.columns;
     std::vector<double> point(l);
     for (Index i = 0; i < length(wanted); ++i) {
@@ -34,8 +33,7 @@ inline void bound_counts(
         const OwnedMatrix<double> P = rescale_rows(given, theta);
         // if the cut contains only the many maximisers, a slightly deeper cut keeps the programs away from rounding
         const double c = std::min(
-            std::log(alpha) - sum_of(w) * (estimates(i, l) + plain_sums(length(w), l) + rounding(l)), -LEAST_DEPTH
-        );
+            std::log(alpha) - sum_of(w) * (estimates(i, l) + plain_sums(length(w), l) + rounding(l)), -LEAST_DEPTH);
         for (Index j = 0; j < l; ++j) {
             lower[j] = std::min(std::max(least_of_class(P, w, c, theta, j, 1.0, point), 0.0), theta[j]);
             upper[j] = std::max(std::min(-least_of_class(P, w, c, theta, j, -1.0, point), 1.0), theta[j]);

@@ -1,8 +1,8 @@
 // Proven bounds of the probability of one class over the likelihood cut (theory §2.12).
 //
-// The least value of `q . theta` over `{theta in the simplex : l(theta) >= c}` has `q = mu g + nu` on its support, `g` the
-// gradient of `l`. Newton's method finds it from the quadratic model of `l` at its maximiser. At any point, the tangent of
-// `l` proves a bound: `l(t) <= l(y) + g . t - W`, so for every `mu >= 0`
+// The least value of `q . theta` over `{theta in the simplex : l(theta) >= c}` has `q = mu g + nu` on its support, `g`
+// the gradient of `l`. Newton's method finds it from the quadratic model of `l` at its maximiser. At any point, the
+// tangent of `l` proves a bound: `l(t) <= l(y) + g . t - W`, so for every `mu >= 0`
 //
 //     `q . t >= min_k (q_k - mu g_k) + mu (W + c - l(y))`  on the whole cut.
 //
@@ -38,9 +38,8 @@ inline void project(ConstRealMatrix A, ConstReals one, Reals x) {
 ///
 /// With `a = W - g` and `H` the negative Hessian, both at `theta`, the model is `a . d + d' H d / 2 <= -c`. Returns the
 /// multiplier `mu`, 0 if the model has none.
-inline double quadratic_start(
-    ConstRealMatrix P, ConstReals w, double c, ConstReals theta, Index j, double sign, Reals y
-) {
+inline double quadratic_start(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, Index j, double sign,
+                              Reals y) {
     const Index l = length(theta);
     std::vector<Index> keep;
     for (Index k = 0; k < l; ++k)
@@ -85,7 +84,8 @@ inline double quadratic_start(
     return 1.0 / scale;
 }
 
-/// Return a proven lower bound of `sign theta_j` over the cut, from a start `y` with multiplier `mu`, or minus infinity.
+/// Return a proven lower bound of `sign theta_j` over the cut, from a start `y` with multiplier `mu`, or minus
+/// infinity.
 inline double newton(ConstRealMatrix P, ConstReals w, double c, Index j, double sign, Reals y, double mu) {
     const Index l = length(y);
     const double W = sum_of(w);
@@ -195,9 +195,8 @@ inline double edge_end(ConstRealMatrix P, ConstReals w, double c, Index k) {
 }
 
 /// Return the bound of `sign theta_j` that the tangent at `(1 - t) e_a + t e_k` proves; `g` (l,) is scratch.
-inline double proven_at_edge(
-    ConstRealMatrix P, ConstReals w, double c, Index a, Index k, double t, Index j, double sign, Reals g
-) {
+inline double proven_at_edge(ConstRealMatrix P, ConstReals w, double c, Index a, Index k, double t, Index j,
+                             double sign, Reals g) {
     const Index l = P.columns;
     double W = 0.0, value = 0.0;
     for (Index m = 0; m < l; ++m) g[m] = 0.0;
@@ -243,7 +242,8 @@ inline double least_at_vertex(ConstRealMatrix P, ConstReals w, double c, Index a
 /// Return a proven lower bound of `sign theta_j` over the cut (`sign` 1: the least, -1: the greatest probability).
 ///
 /// `P @ theta` must be 1 in every row, `theta` the maximiser; `y` is scratch (l,).
-inline double least_of_class(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, Index j, double sign, Reals y) {
+inline double least_of_class(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, Index j, double sign,
+                             Reals y) {
     const Index l = length(theta);
     if (sign > 0.0) {
         if (theta[j] <= 0.0) return 0.0;

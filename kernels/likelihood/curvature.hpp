@@ -16,7 +16,8 @@ constexpr double NEAR_MINIMUM = 0.8;  // of a minimum; a nearer side needs littl
 constexpr double LEAST_CONCESSION = 1e-2;  // least part tried of the concession that is certainly enough,
 constexpr int HALVINGS = 5;                // with this many halvings (of ratios) in between
 constexpr int NEWTON = 30;                 // steps to where the line from a touches, at the most; 3 to 5 are usual
-constexpr double STEEPEST = 4.0;           // over b_j: greatest curvature wanted away from a local minimum; touches h at half of [0, b_j]
+constexpr double STEEPEST =
+    4.0;  // over b_j: greatest curvature wanted away from a local minimum; touches h at half of [0, b_j]
 
 /// Return the least `f` for which `h(t) + f (t - y)^2 / 2` is above its tangent at `y` for all `t >= a`.
 ///
@@ -89,8 +90,8 @@ inline void give_way(ConstReals e, double tau, ConstReals a, ConstReals b, Reals
 ///
 /// The concession is 0 if `M - diag(e)` is convex; else the least `tau` of `give_way`, found by bisection; infinity if
 /// that exceeds `most`, or if none is allowed (`exact`).
-inline double affordable_curvature(ConstRealMatrix M, ConstReals e, ConstReals a, ConstReals b, bool exact, double most, Reals f,
-                                   RealMatrix A) {
+inline double affordable_curvature(ConstRealMatrix M, ConstReals e, ConstReals a, ConstReals b, bool exact, double most,
+                                   Reals f, RealMatrix A) {
     const Index l = length(e);
     if (most < INFINITE && !exact) {
         give_way(e, most, a, b, f);
@@ -115,8 +116,8 @@ inline double affordable_curvature(ConstRealMatrix M, ConstReals e, ConstReals a
 
 /// Write into `e` the curvatures with which the envelopes touch at `y`, or nearly.
 ///
-/// At a local minimum (`exact`) a class without probability needs what makes the slope of its envelope at 0 no less than
-/// the common slope of the others, `h(t) + e t^2 / 2 >= slope t` on `[0, b]`.
+/// At a local minimum (`exact`) a class without probability needs what makes the slope of its envelope at 0 no less
+/// than the common slope of the others, `h(t) + e t^2 / 2 >= slope t` on `[0, b]`.
 inline void wanted_curvature(ConstReals y, ConstReals a, ConstReals b, double mu, ConstReals g, bool exact, Reals e) {
     const Index l = length(y);
     double slope = 0.0;
@@ -142,8 +143,8 @@ struct Concession {
 /// Choose `phi` and `kappa`: write the curvature before `diag(f)` into `M`, and `f` (see `quadratic.hpp`).
 ///
 /// `width` is `s_hi - s_lo`; `exact` as in `affordable_curvature`.
-inline Concession choose_curvature(double mu, ConstRealMatrix K, ConstReals gx, double width, ConstReals e, ConstReals a,
-                                   ConstReals b, bool exact, RealMatrix M, Reals f, RealMatrix A) {
+inline Concession choose_curvature(double mu, ConstRealMatrix K, ConstReals gx, double width, ConstReals e,
+                                   ConstReals a, ConstReals b, bool exact, RealMatrix M, Reals f, RealMatrix A) {
     const Index l = length(e);
     Concession best{INFINITE, 0.0, 0.0};
     OwnedMatrix<double> T(l, l);
@@ -167,8 +168,10 @@ inline Concession choose_curvature(double mu, ConstRealMatrix K, ConstReals gx, 
 /// Return the class at which to cut the box below its probability in `y`; -1 for none.
 ///
 /// This applies if it suffices that the envelopes touch near the local minimum `y`, which `M` allows: in the direction
-/// `v` in which `M - diag(e)` is least convex one class needs too much curvature, because its side reaches too far down.
-inline Index cut_below(ConstRealMatrix M, ConstReals e, ConstReals y, ConstReals a, ConstReals b, Reals f, RealMatrix A, Reals v) {
+/// `v` in which `M - diag(e)` is least convex one class needs too much curvature, because its side reaches too far
+/// down.
+inline Index cut_below(ConstRealMatrix M, ConstReals e, ConstReals y, ConstReals a, ConstReals b, Reals f, RealMatrix A,
+                       Reals v) {
     const Index l = length(e);
     affordable_curvature(M, e, a, b, false, INFINITE, f, A);
     is_convex(M, f, A);

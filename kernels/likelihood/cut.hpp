@@ -42,8 +42,8 @@ inline double least_linear(ConstReals q, ConstReals a, ConstReals b) {
 ///
 /// Weak duality with the tangent of the concave `l` at the guess: for every `lambda >= 0` the minimum is at least
 /// `min over simplex and box of (q - lambda g) . t + lambda (c - l(theta) + g . theta)`.
-inline double linear_bound(ConstRealMatrix P, ConstReals w, double c, ConstReals q, ConstReals a, ConstReals b, ConstReals theta,
-                           double multiplier) {
+inline double linear_bound(ConstRealMatrix P, ConstReals w, double c, ConstReals q, ConstReals a, ConstReals b,
+                           ConstReals theta, double multiplier) {
     const Index l = length(q);
     std::vector<double> g(l);
     double bound = c - gradient(P, w, theta, g);

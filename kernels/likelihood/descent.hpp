@@ -1,6 +1,7 @@
 // Local minima of the entropy over a level set of the likelihood (theory §2.7).
 //
-// Notation as in `loglik.hpp`. Frank-Wolfe steps find the neighbourhood, Newton's method the minimum and its multiplier.
+// Notation as in `loglik.hpp`. Frank-Wolfe steps find the neighbourhood, Newton's method the minimum and its
+// multiplier.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +52,8 @@ inline void to_boundary(ConstRealMatrix P, ConstReals w, double c, ConstReals in
         slope[i] = rise;
     }
     double lo = 0.0, hi = reach, t = reach, back = 1e-15;
-    for (int step = 0; step < 100; ++step) {  // Newton's method on a concave function, from the right; bisection if that fails
+    for (int step = 0; step < 100;
+         ++step) {  // Newton's method on a concave function, from the right; bisection if that fails
         double value = -c, rate = 0.0;
         for (Index i = 0; i < n; ++i) {
             const double v = here[i] + t * slope[i];
@@ -123,8 +125,8 @@ inline std::vector<Index> present_classes(ConstReals theta) {
 
 /// Find a stationary point of the entropy on `l = c` near `x` by Newton's method, on the face of `x`.
 ///
-/// Solves `-ln x_j - 1 - mu g_j = nu` for `x_j > 0`, `l(x) = c`, `sum x = 1`. Returns the multiplier `mu`: positive at a
-/// minimum, from a positive start `mu`; negative at a maximum, from a negative start; 0, with `x` unchanged, if the
+/// Solves `-ln x_j - 1 - mu g_j = nu` for `x_j > 0`, `l(x) = c`, `sum x = 1`. Returns the multiplier `mu`: positive at
+/// a minimum, from a positive start `mu`; negative at a maximum, from a negative start; 0, with `x` unchanged, if the
 /// method fails.
 inline double newton_stationary(ConstRealMatrix P, ConstReals w, double c, Reals x, double mu) {
     const Index l = length(x);

@@ -33,13 +33,13 @@ inline double largest_move(ConstReals p, double x) {
 /// with `u_i = p_i . t - 1`, `omega(u) = u - ln(1 + u)`, `g` the gradient at `theta`, and the sum over the classes with
 /// `g_j < W`. `worst` is the KKT excess of `theta`.
 ///
-/// `A` receives the Cholesky factor of `A` plus a multiple of `11'`, which changes nothing on the simplex. If `A` is too
-/// flat to be factored, the result is -1, and only the box is valid.
+/// `A` receives the Cholesky factor of `A` plus a multiple of `11'`, which changes nothing on the simplex. If `A` is
+/// too flat to be factored, the result is -1, and only the box is valid.
 ///
 /// Rounding (theory §2.8), with `u = 2^-53`: `g_j` is a sum of `n` positive terms with `l + 3` roundings each. Its
-/// relative error is at most `(n + l + 3) u`, and `W - g_j` is taken for smaller by as much. The form `d' A d`, computed
-/// with the factor, has the relative error `l (n + 6 l + 3) u / rho`, where `rho` is the least pivot divided by its
-/// diagonal entry. `square` is enlarged by as much.
+/// relative error is at most `(n + l + 3) u`, and `W - g_j` is taken for smaller by as much. The form `d' A d`,
+/// computed with the factor, has the relative error `l (n + 6 l + 3) u / rho`, where `rho` is the least pivot divided
+/// by its diagonal entry. `square` is enlarged by as much.
 ///
 /// - `P`, `w`: (n, l), (n,) contours and weights; `P theta` must be 1 in every row
 /// - `c`: the level, at most 0
@@ -48,8 +48,8 @@ inline double largest_move(ConstReals p, double x) {
 /// - `a`, `b`: (l,) written: the first box
 /// - `top`: (n,) written: upper bounds of `P t`
 /// - `A`: (l, l) written
-inline double ellipsoid(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, double worst, Reals a, Reals b, Reals top,
-                        RealMatrix A) {
+inline double ellipsoid(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, double worst, Reals a, Reals b,
+                        Reals top, RealMatrix A) {
     const Index n = P.rows, l = P.columns;
     const double W = sum_of(w);
     const double delta = -c + W * worst;
@@ -95,7 +95,8 @@ inline double ellipsoid(ConstRealMatrix P, ConstReals w, double c, ConstReals th
     return square / (1.0 - std::min(l * (n + 6.0 * l + 3.0) * UNIT_ROUNDOFF / rho, 0.5));
 }
 
-/// Solve `L L' X = B` in place of `B`, as `solve` each column: one after the other each step would wait for the one before.
+/// Solve `L L' X = B` in place of `B`, as `solve` each column: one after the other each step would wait for the one
+/// before.
 inline void solve_columns(ConstRealMatrix L, RealMatrix B) {
     const Index l = L.rows, m = B.columns;
     const auto take_off = [&](double factor, Index k, Index i) {
@@ -117,7 +118,8 @@ inline void solve_columns(ConstRealMatrix L, RealMatrix B) {
 /// Write a box `[a, b]` that provably contains the level set, and upper bounds `top` of `P t` over it.
 ///
 /// `P theta` must be 1 in every row. The box is that of `ellipsoid`.
-inline void outer_box(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, double worst, Reals a, Reals b, Reals top) {
+inline void outer_box(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, double worst, Reals a, Reals b,
+                      Reals top) {
     const Index n = P.rows, l = P.columns;
     OwnedMatrix<double> A(l, l);
     const double square = ellipsoid(P, w, c, theta, worst, a, b, top, A);

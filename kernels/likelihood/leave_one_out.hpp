@@ -53,9 +53,8 @@ inline bool invert(RealMatrix A) {
 /// Write the inverse of the bordered matrix of the conditions of optimality at `x`; return `l(x)`.
 ///
 /// See `move_into_cut`. The result is NaN if the matrix is singular.
-inline double optimality(
-    ConstRealMatrix P, ConstReals w, ConstReals x, double mu, Vector<const Index> face, RealMatrix K, RealMatrix H, Reals g
-) {
+inline double optimality(ConstRealMatrix P, ConstReals w, ConstReals x, double mu, Vector<const Index> face,
+                         RealMatrix K, RealMatrix H, Reals g) {
     const Index m = length(face);
     const double value = derivatives(P, w, x, g, H);
     for (Index r = 0; r < m; ++r) {
@@ -140,9 +139,8 @@ inline double length_of_step(double level, double rise, double slope, double aa,
 /// Move `x`, near which the entropy is stationary on `l = c` with multiplier `mu`, into the cut without each row.
 ///
 /// `ends` (n,) keeps the greatest (`highest`) or the least entropy (nats) of the points reached so far.
-inline void move_into_cut(
-    ConstRealMatrix P, ConstReals w, double c, ConstReals x, double mu, ConstReals tops, bool highest, Reals ends
-) {
+inline void move_into_cut(ConstRealMatrix P, ConstReals w, double c, ConstReals x, double mu, ConstReals tops,
+                          bool highest, Reals ends) {
     const Index n = P.rows, l = P.columns;
     const std::vector<Index> face = present_classes(x);
     const Index m = length(face);
@@ -200,19 +198,16 @@ inline void move_into_cut(
 }
 
 /// Write the ends known without search into `low` and `high` (n,): a vertex, the uniform point or `theta`.
-inline void known_ends(
-    ConstRealMatrix P, ConstReals w, double c, ConstReals theta, ConstReals tops, Reals low, Reals high
-) {
+inline void known_ends(ConstRealMatrix P, ConstReals w, double c, ConstReals theta, ConstReals tops, Reals low,
+                       Reals high) {
     const Index n = P.rows, l = P.columns;
     const double at_theta = entropy(theta);
     const double uniform = loglik(P, w, std::vector<double>(l, 1.0 / l));
     std::vector<double> at_vertex(l), barred(l);
     for (Index i = 0; i < n; ++i) {
         for (Index j = 0; j < l; ++j) {
-            if (P(i, j) > 0.0)
-                at_vertex[j] += w[i] * std::log(P(i, j));
-            else
-                barred[j] += w[i];
+            if (P(i, j) > 0.0) at_vertex[j] += w[i] * std::log(P(i, j));
+            else barred[j] += w[i];
         }
     }
     for (Index k = 0; k < n; ++k) {

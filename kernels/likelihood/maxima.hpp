@@ -20,10 +20,9 @@ constexpr double OCCURS = 1e-6;  // probability from which a class counts as one
 /// theta : (m, l) estimates
 /// reached, bound, classes, weights : (m,) written
 template <class Count>
-inline void bound_maxima(
-    Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts, ConstRealMatrix contours,
-    ConstRealMatrix theta, Reals reached, Reals bound, Vector<uint64_t> classes, Reals weights
-) {
+inline void bound_maxima(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
+                         ConstRealMatrix contours, ConstRealMatrix theta, Reals reached, Reals bound,
+                         Vector<uint64_t> classes, Reals weights) {
     const Index l = contours.columns;
     std::vector<double> score(l);  // of each class; none is above the weight where theta is a maximiser (theory §2.2)
     for (Index i = 0; i < length(reached); ++i) {

@@ -1,10 +1,10 @@
 // Least entropy over the likelihood cut of three classes by a shrinking polygon (theory §2.10).
 //
-// The cut is a convex set of the plane, so tangents of `l` leave a polygon around it; entropy is concave, so over a polygon
-// it is least at a corner, and the least corner bounds it from below. That corner is cut off by the tangent where the way
-// to it from the maximiser leaves the cut, which is a point reached. Where the least entropy lies on a side of the simplex
-// the corner there comes to it as in Newton's method; where it lies on the smooth part of the border, every second cut or
-// so quarters the gap.
+// The cut is a convex set of the plane, so tangents of `l` leave a polygon around it; entropy is concave, so over a
+// polygon it is least at a corner, and the least corner bounds it from below. That corner is cut off by the tangent
+// where the way to it from the maximiser leaves the cut, which is a point reached. Where the least entropy lies on a
+// side of the simplex the corner there comes to it as in Newton's method; where it lies on the smooth part of the
+// border, every second cut or so quarters the gap.
 #pragma once
 
 #include <algorithm>
@@ -72,9 +72,8 @@ inline bool clip(std::vector<Corner>& corners, ConstReals g, double least) {
 /// theta : (3,) a maximiser
 /// outer, inner : level of the cut for which the bound is valid, and of the one that contains the reached point
 /// tolerance : sufficient distance in nats between bound and reached entropy
-inline EntropyEnd least_in_polygon(
-    ConstRealMatrix P, ConstReals w, ConstReals theta, double outer, double inner, double tolerance
-) {
+inline EntropyEnd least_in_polygon(ConstRealMatrix P, ConstReals w, ConstReals theta, double outer, double inner,
+                                   double tolerance) {
     const double W = sum_of(w);
     const double dust = 2.0 * W * (rounding(3) + plain_sums(P.rows, 3));  // of a tangent
     std::vector<Corner> corners{{{1.0, 0.0, 0.0}, 0.0}, {{0.0, 1.0, 0.0}, 0.0}, {{0.0, 0.0, 1.0}, 0.0}};

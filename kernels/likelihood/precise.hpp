@@ -16,8 +16,8 @@
 // `theta_1 >= theta_1(1)`: the cut holds none of it when the profile likelihood of `theta_1` says so, which it does but
 // for small counts and ties (otherwise: `vertex.hpp`).
 //
-// *Greatest entropy.* The same with the opposite sign of the multiplier `lambda`: `s_j + ln s_j = kappa + ln n_j`, where
-// classes without labels have `theta_j = exp(-kappa) / Z`, `lambda = 1 / Z`. The point of the curve maximises the
+// *Greatest entropy.* The same with the opposite sign of the multiplier `lambda`: `s_j + ln s_j = kappa + ln n_j`,
+// where classes without labels have `theta_j = exp(-kappa) / Z`, `lambda = 1 / Z`. The point of the curve maximises the
 // Lagrangian `H + lambda l` over the simplex, so `H + lambda (l - c)` is an upper bound wherever it is taken.
 //
 // Far out both curves are straight in `1 / sqrt(-l)`, which is therefore what Newton's method works on.
@@ -34,10 +34,11 @@
 
 namespace quercus {
 
-constexpr int CURVE_STEPS = 100;           // evaluations of a curve, at most; 3 to 6 are usual
-constexpr double LOG_ROUNDING = 2.3e-16;   // of one logarithm of the likelihood, times k + 4 for k classes; part of its weight
-constexpr double SHARP_PRECISE = 32.0;     // rounding errors; the curves are not used for a level nearer to 1
-constexpr double FLATTEST = -40.0;         // kappa; there the point is uniform to the last digit
+constexpr int CURVE_STEPS = 100;  // evaluations of a curve, at most; 3 to 6 are usual
+constexpr double LOG_ROUNDING =
+    2.3e-16;  // of one logarithm of the likelihood, times k + 4 for k classes; part of its weight
+constexpr double SHARP_PRECISE = 32.0;  // rounding errors; the curves are not used for a level nearer to 1
+constexpr double FLATTEST = -40.0;      // kappa; there the point is uniform to the last digit
 
 /// A place on either curve.
 struct Place {
@@ -182,9 +183,8 @@ inline EntropyEnd least_entropy_of_counts(ConstReals n, double c, double inner_c
 /// n : (l,) positive counts, l >= 1
 /// free : number of further classes, without labels
 /// c, inner_c, tolerance, most : see `least_entropy_of_counts`
-inline EntropyEnd greatest_entropy_of_counts(
-    ConstReals n, Index free, double c, double inner_c, double tolerance, int most
-) {
+inline EntropyEnd greatest_entropy_of_counts(ConstReals n, Index free, double c, double inner_c, double tolerance,
+                                             int most) {
     const Index l = length(n);
     const double N = sum_of(n);
     const double top = std::log(static_cast<double>(l + free));
@@ -196,7 +196,8 @@ inline EntropyEnd greatest_entropy_of_counts(
     if (l == 1) {
         const double outer = std::exp(c / N), inner = std::exp(inner_c / N);
         const double scale = std::log(static_cast<double>(free));
-        return {std::min(binary_entropy(outer) + (1.0 - outer) * scale, top), binary_entropy(inner) + (1.0 - inner) * scale};
+        return {std::min(binary_entropy(outer) + (1.0 - outer) * scale, top),
+                binary_entropy(inner) + (1.0 - inner) * scale};
     }
     std::vector<double> s(l);
     double lo = FLATTEST, hi = INFINITE;

@@ -1,8 +1,8 @@
 // Whole entropy-interval problems, one after another, without Python in between (theory §2.3).
 //
-// A problem is a count vector over a table of distinct contours, scaled to maximum 1, none of them constant. Simple cases
-// come first: a vertex inside the level set makes the minimum 0, and the uniform point inside it the maximum `ln l`;
-// precise labels have a solution with one parameter (`precise.hpp`).
+// A problem is a count vector over a table of distinct contours, scaled to maximum 1, none of them constant. Simple
+// cases come first: a vertex inside the level set makes the minimum 0, and the uniform point inside it the maximum `ln
+// l`; precise labels have a solution with one parameter (`precise.hpp`).
 #pragma once
 
 #include <algorithm>
@@ -24,16 +24,19 @@
 
 namespace quercus {
 
-constexpr double TOLERANCE = 2e-10;       // nats; the proof is driven to this unless the effort is spent first
-constexpr double SHARP_GENERAL = 8.0;     // rounding errors; a cut nearer to the maximum is searched no further than its ellipsoid
-constexpr double NEAR_MAXIMUM = 1e-3;     // part of the weight, nats at most; a nearer cut gets few boxes if they prove enough
-constexpr double BLURRED = 1e4;           // rounding errors of the likelihood; a nearer cut gets no more boxes in any case
-constexpr Index FEW_BOXES = 100;        // boxes; more of them fight rounding
-constexpr double FINE = 1e-14;            // KKT excess of a maximiser in closed form that is good enough
-constexpr double ALMOST_ACTIVE = 1e-6;    // below 1, of `g_j`; such a class may carry probability in some maximiser
+constexpr double TOLERANCE = 2e-10;  // nats; the proof is driven to this unless the effort is spent first
+constexpr double SHARP_GENERAL =
+    8.0;  // rounding errors; a cut nearer to the maximum is searched no further than its ellipsoid
+constexpr double NEAR_MAXIMUM =
+    1e-3;                         // part of the weight, nats at most; a nearer cut gets few boxes if they prove enough
+constexpr double BLURRED = 1e4;   // rounding errors of the likelihood; a nearer cut gets no more boxes in any case
+constexpr Index FEW_BOXES = 100;  // boxes; more of them fight rounding
+constexpr double FINE = 1e-14;    // KKT excess of a maximiser in closed form that is good enough
+constexpr double ALMOST_ACTIVE = 1e-6;  // below 1, of `g_j`; such a class may carry probability in some maximiser
 
-/// What is known of a problem: its ends; or these but the least entropy, which is left to `search_counts`; or too little,
-/// since there may be many maximisers and the cut is so near to them that only `maximisers` (in Python) can decide.
+/// What is known of a problem: its ends; or these but the least entropy, which is left to `search_counts`; or too
+/// little, since there may be many maximisers and the cut is so near to them that only `maximisers` (in Python) can
+/// decide.
 enum State { SOLVED, SEARCH, MAXIMISERS };
 
 /// Return whether, in simple cases, no other maximiser exists (false: unknown).
@@ -66,11 +69,10 @@ inline bool is_certainly_unique(ConstRealMatrix P, ConstReals w, ConstReals thet
 /// Return a lower bound of the entropy over the level set from one box around it, and an entropy reached (nats).
 ///
 /// If both agree, no search is needed, as in most problems with 30 labels or more. `x` is the maximiser, `Q @ x` 1 in
-/// every row; `outer` and `inner` enclose `ln alpha`; `worst` is the KKT excess of `x`. A guess that Newton's method cannot
-/// mend is used only if `tight`.
-inline EntropyEnd first_bound(
-    ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst, bool tight
-) {
+/// every row; `outer` and `inner` enclose `ln alpha`; `worst` is the KKT excess of `x`. A guess that Newton's method
+/// cannot mend is used only if `tight`.
+inline EntropyEnd first_bound(ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst,
+                              bool tight) {
     const Index n = Q.rows, l = Q.columns;
     for (Index j = 0; j < l; ++j) {
         double value = 0.0;
@@ -86,9 +88,9 @@ inline EntropyEnd first_bound(
     if (!(mu > 0.0) && tight) mu = multiplier_at(Q, w, y);
     if (!(mu > 0.0)) return {0.0, reached};
     std::vector<double> point = y;
-    const double bound = bound_in_box(
-        Q, w, classes_by_plausibility(Q), outer, top, a, b, y, mu, point, reached - TOLERANCE, reached + SHRINK_MARGIN
-    ).bound;
+    const double bound = bound_in_box(Q, w, classes_by_plausibility(Q), outer, top, a, b, y, mu, point,
+                                      reached - TOLERANCE, reached + SHRINK_MARGIN)
+                             .bound;
     return {std::min(std::max(bound, 0.0), reached), reached};
 }
 
@@ -100,12 +102,12 @@ inline bool is_set_valued(ConstRealMatrix P) {
 /// Do the same as `first_bound` for three classes and labels that are sets, which would often need a search.
 ///
 /// If no label names some class, the least entropy is often on a side of the simplex, where the polygon is fast.
-inline EntropyEnd least_of_sets(
-    ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst, bool tight
-) {
+inline EntropyEnd least_of_sets(ConstRealMatrix Q, ConstReals w, double outer, double inner, ConstReals x, double worst,
+                                bool tight) {
     std::array<bool, 3> named{};
     for (Index i = 0; i < Q.rows; ++i)
-        for (Index j = 0; j < 3; ++j) named[j] = named[j] || (Q(i, j) > 0.0 && Q(i, (j + 1) % 3) == 0.0 && Q(i, (j + 2) % 3) == 0.0);
+        for (Index j = 0; j < 3; ++j)
+            named[j] = named[j] || (Q(i, j) > 0.0 && Q(i, (j + 1) % 3) == 0.0 && Q(i, (j + 2) % 3) == 0.0);
     EntropyEnd least{0.0, INFINITE};
     if (named[0] && named[1] && named[2]) least = first_bound(Q, w, outer, inner, x, worst, tight);
     if (least.bound >= least.reached - TOLERANCE) return least;
@@ -117,9 +119,8 @@ inline EntropyEnd least_of_sets(
 /// Write lower bound, reached least, reached greatest entropy and upper bound (nats) into `ends`.
 ///
 /// The bounds are always valid. `worst` is the KKT excess of `theta`.
-inline State solve_problem(
-    ConstRealMatrix P, ConstReals w, ConstReals theta, double worst, double alpha, bool tight, Reals ends
-) {
+inline State solve_problem(ConstRealMatrix P, ConstReals w, ConstReals theta, double worst, double alpha, bool tight,
+                           Reals ends) {
     const Index l = P.columns;
     const double c = std::log(alpha);
     const bool all_precise = is_precise(P);
@@ -198,10 +199,8 @@ inline void estimate_counts(const Problems& problems, Vector<const int64_t> want
 }
 
 /// Solve the problems `wanted` into `ends` (m, 4) and `states` (m,), see `solve_problem`, from their `estimates`.
-inline void solve_counts(
-    const Problems& problems, Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, bool tight,
-    RealMatrix ends, Vector<int8_t> states
-) {
+inline void solve_counts(const Problems& problems, Vector<const int64_t> wanted, ConstRealMatrix estimates,
+                         double alpha, bool tight, RealMatrix ends, Vector<int8_t> states) {
     const Index l = problems.table.columns;
     for (Index i = 0; i < length(wanted); ++i) {
         const auto [P, w] = take_problem(problems, wanted[i]);
@@ -211,8 +210,7 @@ inline void solve_counts(
             states[i] = SOLVED;
         } else {
             states[i] = static_cast<int8_t>(
-                solve_problem(P, w, part(estimates[i], 0, l), estimates(i, l), alpha, tight, ends[i])
-            );
+                solve_problem(P, w, part(estimates[i], 0, l), estimates(i, l), alpha, tight, ends[i]));
         }
     }
 }
@@ -220,10 +218,8 @@ inline void solve_counts(
 /// Write lower bound and reached least entropy of problems that `solve_counts` left; return the boxes examined.
 ///
 /// At most `effort` boxes are examined for each.
-inline Index search_counts(
-    const Problems& problems, Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, Index effort,
-    RealMatrix ends
-) {
+inline Index search_counts(const Problems& problems, Vector<const int64_t> wanted, ConstRealMatrix estimates,
+                           double alpha, Index effort, RealMatrix ends) {
     const Index l = problems.table.columns;
     Index examined = 0;
     for (Index i = 0; i < length(wanted); ++i) {

@@ -1,7 +1,7 @@
 // A convex quadratic below the entropy, over a level set in a box (theory §2.6).
 //
-// Notation as in `loglik.hpp`; `h(t) = -t ln t`, so that the entropy is `H(t) = sum_j h(t_j)`. Around a point `y` of the
-// box, with a multiplier `mu >= 0`, three inequalities hold on the level set within the box (`d = t - y`):
+// Notation as in `loglik.hpp`; `h(t) = -t ln t`, so that the entropy is `H(t) = sum_j h(t_j)`. Around a point `y` of
+// the box, with a multiplier `mu >= 0`, three inequalities hold on the level set within the box (`d = t - y`):
 //
 // - `-l(t) >= -l(y) - g . d + d' K d / 2` with `K = sum_i w_i p_i p_i' / (v_i^2 (1 + 2/3 U_i))`, where `1 + U_i` bounds
 //   `p_i . t / v_i`: because `u - ln(1 + u) >= u^2 / (2 + 4/3 U)` for `u <= U`, `U >= 0`;
@@ -14,11 +14,11 @@
 //     sum_j h(t_j) - (1 - phi) mu (l(t) - c) + kappa (s - s_lo) (s - s_hi) >= base + r . d + d' A d / 2,
 //     A = (1 - phi) mu K + 2 kappa g(x) g(x)' - diag(f),
 //
-// a quadratic that is convex when `f` is small enough, so that its tangent at a near-minimiser is a proof. `E_j` touches
-// `h` at `y_j` itself as soon as `f_j >= least_curvature(y_j, a_j)`, which is at most `2 / y_j` however near 0 the box
-// reaches: where `y` is a local minimum with multiplier `mu` and A is then convex, the bound is the minimum itself. `phi`
-// moves curvature from the directions along the boundary of the level set, where a minimum has it to spare, to the one
-// across.
+// a quadratic that is convex when `f` is small enough, so that its tangent at a near-minimiser is a proof. `E_j`
+// touches `h` at `y_j` itself as soon as `f_j >= least_curvature(y_j, a_j)`, which is at most `2 / y_j` however near 0
+// the box reaches: where `y` is a local minimum with multiplier `mu` and A is then convex, the bound is the minimum
+// itself. `phi` moves curvature from the directions along the boundary of the level set, where a minimum has it to
+// spare, to the one across.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,11 @@ namespace quercus {
 
 /// Working space and results of `bound_at` for `l` classes, from which its callers continue.
 struct Workspace {
-    OwnedMatrix<double> K, M, A;  // (l, l) curvature of the likelihood; of the quadratic before `diag(f)`; of the quadratic
-    std::vector<double> e, f;     // (l,) wanted and affordable curvature of each class
-    std::vector<double> g, r;     // (l,) gradient of the likelihood, and of the quadratic, at `y`
-    std::vector<double> z, q;     // (l,) minimiser of the quadratic, and its gradient there
+    OwnedMatrix<double> K, M,
+        A;  // (l, l) curvature of the likelihood; of the quadratic before `diag(f)`; of the quadratic
+    std::vector<double> e, f;  // (l,) wanted and affordable curvature of each class
+    std::vector<double> g, r;  // (l,) gradient of the likelihood, and of the quadratic, at `y`
+    std::vector<double> z, q;  // (l,) minimiser of the quadratic, and its gradient there
 
     explicit Workspace(Index l) : K(l, l), M(l, l), A(l, l), e(l), f(l), g(l), r(l), z(l), q(l) {}
 };
@@ -120,8 +121,8 @@ inline void settle_in_box(ConstRealMatrix A, Reals g, ConstReals a, ConstReals b
 /// Move `z` to the minimum of `(r - push g) . d + d' A d / 2`, `d = z - y`, over simplex and box.
 ///
 /// `q` receives the gradient there.
-inline void minimise_quadratic(ConstRealMatrix A, ConstReals r, double push, ConstReals g, ConstReals a, ConstReals b, ConstReals y,
-                               Reals z, Reals q) {
+inline void minimise_quadratic(ConstRealMatrix A, ConstReals r, double push, ConstReals g, ConstReals a, ConstReals b,
+                               ConstReals y, Reals z, Reals q) {
     const Index l = length(r);
     const auto write_gradient = [&] {
         for (Index j = 0; j < l; ++j) {
@@ -139,8 +140,8 @@ inline void minimise_quadratic(ConstRealMatrix A, ConstReals r, double push, Con
 /// `z` moves from the minimiser of the quadratic to that with another multiplier. `shortfall` is `c - l(y)`; `l` is
 /// approximated by its expansion at `y`. This is only a guess: any multiplier gives a bound, and further steps gain
 /// little.
-inline double next_multiplier(ConstRealMatrix A, ConstReals r, ConstReals g, ConstRealMatrix K, double shortfall, double mu,
-                              ConstReals a, ConstReals b, ConstReals y, Reals z, Reals q) {
+inline double next_multiplier(ConstRealMatrix A, ConstReals r, ConstReals g, ConstRealMatrix K, double shortfall,
+                              double mu, ConstReals a, ConstReals b, ConstReals y, Reals z, Reals q) {
     const Index l = length(r);
     double gain = 0.0, target = shortfall;
     for (Index j = 0; j < l; ++j) {
@@ -159,8 +160,8 @@ inline double next_multiplier(ConstRealMatrix A, ConstReals r, ConstReals g, Con
 /// Write curvature `A` and gradient `r` at `y` of the quadratic; return the sum of the envelopes at `y`.
 ///
 /// `slope` and `push` are the factors of `g(y)` and `g(x)` in the gradient, `M` the curvature without `diag(f)`.
-inline double underestimate(ConstReals y, ConstReals a, ConstReals b, ConstReals f, ConstRealMatrix M, double slope, ConstReals g,
-                            double push, ConstReals gx, RealMatrix A, Reals r) {
+inline double underestimate(ConstReals y, ConstReals a, ConstReals b, ConstReals f, ConstRealMatrix M, double slope,
+                            ConstReals g, double push, ConstReals gx, RealMatrix A, Reals r) {
     double total = 0.0;
     for (Index j = 0; j < length(y); ++j) {
         const auto [here, rise] = envelope(f[j], y[j], a[j], b[j]);
@@ -181,8 +182,9 @@ struct QuadraticBound {
 /// Bound the entropy by one quadratic, around `y` and with multiplier `m`; `Q` is `P` `padded`.
 ///
 /// With `exact` the bound must not lose anything at `y`: it is minus infinity if no convex quadratic allows that.
-inline QuadraticBound bound_at(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b, ConstReals gx,
-                               double origin, double s_lo, double s_hi, ConstReals y, double m, bool exact, Workspace& scratch) {
+inline QuadraticBound bound_at(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b,
+                               ConstReals gx, double origin, double s_lo, double s_hi, ConstReals y, double m,
+                               bool exact, Workspace& scratch) {
     auto& [K, M, A, e, f, g, r, z, q] = scratch;
     const Index l = length(y);
     const double value = expand(Q, w, y, V, g, K);

@@ -13,8 +13,8 @@ namespace quercus {
 
 /// Return for each class the one that may replace it at a minimum: itself, unless another dominates it.
 ///
-/// Moving the probability of a class to one that is as plausible in every row (of equals, the first stays) does not reduce
-/// the likelihood and, since `-x ln x` is subadditive, does not raise the entropy.
+/// Moving the probability of a class to one that is as plausible in every row (of equals, the first stays) does not
+/// reduce the likelihood and, since `-x ln x` is subadditive, does not raise the entropy.
 inline std::vector<int64_t> dominating_classes(ConstRealMatrix P) {
     const Index n = P.rows, l = P.columns;
     std::vector<int64_t> heir(l);

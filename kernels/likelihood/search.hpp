@@ -1,9 +1,9 @@
 // Least and greatest entropy over a level set of the likelihood, with proof (theory §2.7).
 //
 // Notation as in `loglik.hpp`. The greatest entropy is one convex program. The least is a concave minimisation, solved
-// globally by branch and bound over boxes: Newton's method finds a local minimum, and a quadratic underestimator that is
-// exact there (`boxes.hpp`) mostly proves it at once, in one box that provably holds the whole level set; where it does
-// not, the box is shrunk to what may hold less, and cut.
+// globally by branch and bound over boxes: Newton's method finds a local minimum, and a quadratic underestimator that
+// is exact there (`boxes.hpp`) mostly proves it at once, in one box that provably holds the whole level set; where it
+// does not, the box is shrunk to what may hold less, and cut.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,11 @@
 
 namespace quercus {
 
-constexpr double ROUNDING_TOLERANCE = 5e-7;  // nats; greatest increase of the tolerance because of rounding in the likelihood
-constexpr double SHRINK_MARGIN = 1e-9;       // nats above the reached value that shrinking a box must leave in it
-constexpr double THIN_SIDE = 1e-6;           // part of the widest side: a side this short is not cut again after a cut without gain
+constexpr double ROUNDING_TOLERANCE =
+    5e-7;  // nats; greatest increase of the tolerance because of rounding in the likelihood
+constexpr double SHRINK_MARGIN = 1e-9;  // nats above the reached value that shrinking a box must leave in it
+constexpr double THIN_SIDE =
+    1e-6;  // part of the widest side: a side this short is not cut again after a cut without gain
 
 /// Return whether the level set contains a vertex of the simplex.
 inline bool has_vertex(ConstRealMatrix P, ConstReals w, double c) {
@@ -76,8 +78,8 @@ struct LocalMinimum {
 };
 
 /// Write a local minimum into `x`, and return its multiplier; shrink the box to the points that may be as good.
-inline double first_minimum(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, double inner_c, ConstReals top,
-                            Reals a, Reals b, ConstReals theta, Reals x) {
+inline double first_minimum(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, double inner_c,
+                            ConstReals top, Reals a, Reals b, ConstReals theta, Reals x) {
     double mu = guess_minimum(P, w, inner_c, theta, x);
     if (mu > 0.0) return mu;
     const double reached = entropy(x);
@@ -100,14 +102,14 @@ inline double first_minimum(ConstRealMatrix P, ConstReals w, Matrix<const int8_t
 }
 
 /// Bound the entropy in a box, shrink it, choose where to cut it, and look for a better minimum than `best` there.
-inline void examine(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, double inner_c, ConstReals theta,
-                    ConstReals top, LocalMinimum& best, double tolerance, Box& box) {
+inline void examine(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order, double c, double inner_c,
+                    ConstReals theta, ConstReals top, LocalMinimum& best, double tolerance, Box& box) {
     const Index l = length(best.x);
     const Reals a = box.a, b = box.b;
     std::vector<double> y(l), point(l);
     nearest(a, b, best.x, y);
-    auto [bound, cut, at, m] =
-        bound_in_box(P, w, order, c, top, a, b, best.x, best.mu, y, best.reached - tolerance, best.reached + SHRINK_MARGIN);
+    auto [bound, cut, at, m] = bound_in_box(P, w, order, c, top, a, b, best.x, best.mu, y, best.reached - tolerance,
+                                            best.reached + SHRINK_MARGIN);
     if (bound < best.reached - tolerance && !contains(a, b, best.x)) {
         at = std::min(std::max(y[cut], 0.8 * a[cut] + 0.2 * b[cut]), 0.2 * a[cut] + 0.8 * b[cut]);
         to_boundary(P, w, inner_c, theta, y, point);
@@ -118,9 +120,9 @@ inline void examine(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order,
             const double mu = newton_stationary(P, w, inner_c, point, m);
             if (mu > 0.0 && contains(a, b, point)) {
                 copy(point, y);
-                const double other =
-                    bound_in_box(P, w, order, c, top, a, b, point, mu, y, best.reached - tolerance, best.reached + SHRINK_MARGIN)
-                        .bound;
+                const double other = bound_in_box(P, w, order, c, top, a, b, point, mu, y, best.reached - tolerance,
+                                                  best.reached + SHRINK_MARGIN)
+                                         .bound;
                 bound = std::max(bound, other);
             }
         }
@@ -140,7 +142,7 @@ inline void examine(ConstRealMatrix P, ConstReals w, Matrix<const int8_t> order,
 }
 
 struct LeastEntropy {
-    double bound;    // proven
+    double bound;  // proven
     double reached;
     Index examined;  // boxes
 };
@@ -148,11 +150,11 @@ struct LeastEntropy {
 /// Return the least entropy over the level set, in nats: proven bound, reached value, boxes examined.
 ///
 /// Branch and bound over boxes, best bound first; stops when bound and reached value are within `tolerance`, or after
-/// `effort` boxes. `P theta` must be 1 in every row (`theta` the maximiser, `worst` its KKT excess). `c` defines the level
-/// set of the bound, `inner_c >= c` the one that contains the reached point: rounding in the maximum likelihood is
-/// accounted for between them.
-inline LeastEntropy least_entropy(ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta, double worst,
-                                  double tolerance, Index effort) {
+/// `effort` boxes. `P theta` must be 1 in every row (`theta` the maximiser, `worst` its KKT excess). `c` defines the
+/// level set of the bound, `inner_c >= c` the one that contains the reached point: rounding in the maximum likelihood
+/// is accounted for between them.
+inline LeastEntropy least_entropy(ConstRealMatrix P, ConstReals w, double c, double inner_c, ConstReals theta,
+                                  double worst, double tolerance, Index effort) {
     if (has_vertex(P, w, inner_c)) return {0.0, 0.0, 0};
     const Index l = P.columns;
     Box parent{0.0, 0, 0.0, std::vector<double>(l), std::vector<double>(l)};

@@ -1,7 +1,7 @@
 // Labels that name one class or exclude one: the maximiser has a closed form at a given price (theory §2.10).
 //
-// A contour that leaves one class is `theta_j`; one that excludes one and leaves all others alike is `1 - theta_j`. With
-// three classes that is every label that is a set. With `n_j` and `m_j` their weights,
+// A contour that leaves one class is `theta_j`; one that excludes one and leaves all others alike is `1 - theta_j`.
+// With three classes that is every label that is a set. With `n_j` and `m_j` their weights,
 //
 //     `l(theta) = sum_j f_j(theta_j)`,  `f_j(t) = n_j ln t + m_j ln(1 - t)`,
 //
@@ -83,8 +83,8 @@ inline bool maximise_separable(ConstReals n, ConstReals m, Reals theta) {
             mute = j;
         }
     }
-    double lo = -2.0 * W;   // there, two classes with labels have 1/2 or more each
-    double hi = said;       // there, no class has more than its part of these
+    double lo = -2.0 * W;  // there, two classes with labels have 1/2 or more each
+    double hi = said;      // there, no class has more than its part of these
     if (mutes > 0) {
         if (at_rest <= 1.0) {
             if (mutes > 1) return false;

@@ -40,18 +40,16 @@ inline void sort_entries(Vector<int32_t> columns, Reals counts) {
         [&](Index a, Index b) {
             std::swap(columns[a], columns[b]);
             std::swap(counts[a], counts[b]);
-        }
-    );
+        });
 }
 
 /// Rewrite the cells `wanted` over the table of informative contours: numbers rising, each once.
 ///
 /// `column` has the number there of each contour, -1 for constant ones. The output has room for as many entries.
 template <class Count>
-inline void merge_cells(
-    Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts, Vector<const int64_t> wanted,
-    Vector<const int32_t> column, Vector<int64_t> out_start, Vector<int32_t> out_columns, Reals out_counts
-) {
+inline void merge_cells(Vector<const int64_t> start, Vector<const int32_t> ids, Vector<const Count> counts,
+                        Vector<const int64_t> wanted, Vector<const int32_t> column, Vector<int64_t> out_start,
+                        Vector<int32_t> out_columns, Reals out_counts) {
     Index end = 0;
     for (Index w = 0; w < length(wanted); ++w) {
         const Index begin = end;
@@ -85,11 +83,9 @@ inline void merge_cells(
 /// Find or add cells in a hash table of `size` cells; write their numbers to `entries`, return the new size.
 ///
 /// `slots` (their number is a power of 2; -1: free) hold numbers of cells, which are consecutive in the pool.
-inline Index enter_cells(
-    Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts, Vector<int32_t> slots,
-    Vector<uint64_t> hashes, Vector<int64_t> pool_start, Vector<int32_t> pool_columns, Reals pool_counts, Index size,
-    Vector<int64_t> entries
-) {
+inline Index enter_cells(Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
+                         Vector<int32_t> slots, Vector<uint64_t> hashes, Vector<int64_t> pool_start,
+                         Vector<int32_t> pool_columns, Reals pool_counts, Index size, Vector<int64_t> entries) {
     const uint64_t mask = slots.size() - 1;
     for (Index i = 0; i < length(start) - 1; ++i) {
         const auto own_columns = part(columns, start[i], start[i + 1]);
@@ -152,10 +148,8 @@ inline int compare_rows(ConstRealMatrix P, Index a, Index b) {
 ///
 /// Problem `i` has the rows `first[i] .. first[i + 1] - 1` of `P` and `w`; the output has room for as many. `P` is
 /// overwritten. `empty` marks the problems in which no row has weight.
-inline void reduce_rows(
-    RealMatrix P, ConstReals w, Vector<const int64_t> first, RealMatrix out_P, Reals out_w, Vector<int64_t> out_start,
-    Vector<bool> empty
-) {
+inline void reduce_rows(RealMatrix P, ConstReals w, Vector<const int64_t> first, RealMatrix out_P, Reals out_w,
+                        Vector<int64_t> out_start, Vector<bool> empty) {
     const Index l = P.columns;
     std::vector<Index> order;
     Index end = 0;
@@ -177,8 +171,7 @@ inline void reduce_rows(
         }
         heap_sort(
             length(order), [&](Index a, Index b) { return compare_rows(P, order[a], order[b]) < 0; },
-            [&](Index a, Index b) { std::swap(order[a], order[b]); }
-        );
+            [&](Index a, Index b) { std::swap(order[a], order[b]); });
         for (Index k = 0; k < length(order); ++k) {
             if (k > 0 && compare_rows(P, order[k - 1], order[k]) == 0) {
                 out_w[end - 1] += w[order[k]];

@@ -1,9 +1,9 @@
 // Least entropy over the likelihood cut of precise labels: the part of the curve towards the vertex (theory §2.9).
 //
-// For `t < 1` the likelihood may rise again along the curve of `precise.hpp`. The roots of `l = c` there are enclosed by
-// bisection. A piece `[a, b]` of the curve needs no cutting where no point of it can lie on the edge of the cut; or where
-// the likelihood is monotone, so that there is one root at most. With `r_j = theta_j / theta_1` and `R` their sum, which
-// rise with `t`,
+// For `t < 1` the likelihood may rise again along the curve of `precise.hpp`. The roots of `l = c` there are enclosed
+// by bisection. A piece `[a, b]` of the curve needs no cutting where no point of it can lie on the edge of the cut; or
+// where the likelihood is monotone, so that there is one root at most. With `r_j = theta_j / theta_1` and `R` their
+// sum, which rise with `t`,
 //
 //     `l = sum_(j>1) n_j ln r_j - N ln(1 + R) + constant`  and  `dl/dt = sum_(j>1) r_j' (n_1 s_j / t - N theta_1)`,
 //
@@ -63,9 +63,8 @@ inline double entropy_of(ConstReals theta) {
 }
 
 /// Return the end `known` so far for `t >= 1`, updated for the part `t < 1`.
-inline EntropyEnd bound_beyond(
-    ConstReals n, ConstReals logs, double c, double inner_c, double tolerance, EntropyEnd known, int most
-) {
+inline EntropyEnd bound_beyond(ConstReals n, ConstReals logs, double c, double inner_c, double tolerance,
+                               EntropyEnd known, int most) {
     struct Piece {
         double lo, hi;
     };
@@ -108,12 +107,9 @@ inline EntropyEnd bound_beyond(
         const double change = (hi * (1.0 + r_hi) - lo * (1.0 + r_lo)) / (n[0] * (1.0 + r_lo) * (1.0 + r_hi));
         double low;
         if (monotone)  // the path to the edge of the cut is straight
-            low = std::max(
-                h_a + mu_lo * (c - l_lo) - change * std::abs(c - l_lo),
-                h_b + mu_hi * (c - l_hi) - change * std::abs(c - l_hi)
-            );
-        else
-            low = std::max(h_a + mu_lo * (c - l_lo), h_b + mu_hi * (c - l_hi)) - change * (total + fall);
+            low = std::max(h_a + mu_lo * (c - l_lo) - change * std::abs(c - l_lo),
+                           h_b + mu_hi * (c - l_hi) - change * std::abs(c - l_hi));
+        else low = std::max(h_a + mu_lo * (c - l_lo), h_b + mu_hi * (c - l_hi)) - change * (total + fall);
         if (low >= reached - tolerance || hi - lo <= 1e-15 * hi) {
             bound = std::min(bound, low);
             continue;
