@@ -1,8 +1,12 @@
 // What Python sees of the kernels of the likelihood.
 #include "likelihood/cells.hpp"
+#include "likelihood/class_bounds.hpp"
+#include "likelihood/class_extent.hpp"
+#include "likelihood/leave_one_out.hpp"
 #include "likelihood/loglik.hpp"
 #include "likelihood/maxima.hpp"
 #include "likelihood/precise.hpp"
+#include "likelihood/problem.hpp"
 #include "likelihood/reduction.hpp"
 #include "likelihood/sparse.hpp"
 #include "python.hpp"
@@ -64,6 +68,42 @@ void bind_likelihood(nb::module_ module) {
     bind_cells<int64_t>(module);
     bind_cells<double>(module);
 
+    module.attr("SOLVED") = int{SOLVED};
+    module.attr("SEARCH") = int{SEARCH};
+    module.attr("MAXIMISERS") = int{MAXIMISERS};
+    module.attr("FEW_BOXES") = FEW_BOXES;
+    module.def(
+        "estimate_counts",
+        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
+           Vector<const int64_t> wanted, RealMatrix found) { estimate_counts({table, start, columns, counts}, wanted, found); },
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "found"_a,
+        "Write the maximisers of problems, their KKT excess, and 1 where one is certainly the only one (m, l + 2).");
+    module.def(
+        "solve_counts",
+        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
+           Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, bool tight, RealMatrix ends,
+           Vector<int8_t> states) {
+            solve_counts({table, start, columns, counts}, wanted, estimates, alpha, tight, ends, states);
+        },
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "tight"_a, "ends"_a, "states"_a,
+        "Write lower bound, reached least, reached greatest entropy and upper bound (nats) of problems (m, 4), and states (m,).");
+    module.def(
+        "search_counts",
+        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
+           Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, Index effort, RealMatrix ends) {
+            return search_counts({table, start, columns, counts}, wanted, estimates, alpha, effort, ends);
+        },
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "effort"_a, "ends"_a,
+        "Write lower bound and reached least entropy of problems that solve_counts left to a search; return the boxes examined.");
+    module.def(
+        "bound_counts",
+        [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,
+           Vector<const int64_t> wanted, ConstRealMatrix estimates, double alpha, RealMatrix bounds) {
+            bound_counts({table, start, columns, counts}, wanted, estimates, alpha, bounds);
+        },
+        "table"_a, "start"_a, "columns"_a, "counts"_a, "wanted"_a, "estimates"_a, "alpha"_a, "bounds"_a,
+        "Write proven lower and upper bounds (m, 2 l) of the class probabilities over the likelihood cuts of problems.");
+
     module.def("rescale_rows", &rescale_rows, "P"_a, "theta"_a, "Return the rows divided by p . theta.");
     module.def(
         "take_problem",
@@ -72,6 +112,22 @@ void bind_likelihood(nb::module_ module) {
             return std::pair(std::move(P), std::move(w));
         },
         "table"_a, "start"_a, "columns"_a, "counts"_a, "problem"_a, "Return the contours of one problem (n, l) and their counts (n,).");
+
+    module.def("quadratic_start", &quadratic_start, "P"_a, "w"_a, "c"_a, "theta"_a, "j"_a, "sign"_a, "y"_a,
+               "Write the least point of a class in the quadratic model of a cut into y; return its multiplier, 0 if there is none.");
+    module.def("newton", &newton, "P"_a, "w"_a, "c"_a, "j"_a, "sign"_a, "y"_a, "mu"_a,
+               "Return a proven lower bound of sign theta_j over a cut, from a start with its multiplier, or minus infinity.");
+    module.def("least_at_vertex", &least_at_vertex, "P"_a, "w"_a, "c"_a, "a"_a, "j"_a, "sign"_a, "g"_a,
+               "Return the same where class a has all the probability at the maximiser.");
+    module.def("least_of_class", &least_of_class, "P"_a, "w"_a, "c"_a, "theta"_a, "j"_a, "sign"_a, "y"_a,
+               "Return a proven lower bound of sign theta_j over a cut.");
+
+    module.def("highest_without", &highest_without, "P"_a, "w"_a, "theta"_a, "worst"_a, "tops"_a,
+               "Write upper bounds of the greatest likelihood without one row of each contour; infinity if none is known.");
+    module.def("known_ends", &known_ends, "P"_a, "w"_a, "c"_a, "theta"_a, "tops"_a, "low"_a, "high"_a,
+               "Write the ends without one row of each contour that are known without search.");
+    module.def("move_into_cut", &move_into_cut, "P"_a, "w"_a, "c"_a, "x"_a, "mu"_a, "tops"_a, "highest"_a, "ends"_a,
+               "Move a stationary point into the cut without one row of each contour; keep the greatest or least entropy reached.");
 
     module.def("enter_cells", &enter_cells, "start"_a, "columns"_a, "counts"_a, "slots"_a, "hashes"_a, "pool_start"_a,
                "pool_columns"_a, "pool_counts"_a, "size"_a, "entries"_a,
