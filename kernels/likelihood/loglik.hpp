@@ -19,6 +19,7 @@ namespace quercus {
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double TO_BOUNDARY = 0.995;  // fraction of the way to the boundary that a step may take
 constexpr int INTERIOR_STEPS = 80;     // interior-point steps; 8 to 20 are usual
+constexpr double SUPPORT = 1e-7;       // a class with less probability counts as absent
 
 /// Return `l(theta)`; minus infinity if some `v_i` is 0.
 inline double loglik(ConstRealMatrix P, ConstReals w, ConstReals theta) {
