@@ -165,6 +165,7 @@ void bind_likelihood(nb::module_ module) {
     module.attr("SEARCH") = int{SEARCH};
     module.attr("MAXIMISERS") = int{MAXIMISERS};
     module.attr("FEW_BOXES") = FEW_BOXES;
+    module.attr("TOLERANCE") = TOLERANCE;
     module.def(
         "estimate_counts",
         [](ConstRealMatrix table, Vector<const int64_t> start, Vector<const int32_t> columns, ConstReals counts,

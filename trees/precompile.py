@@ -22,15 +22,15 @@ from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 from quercus.trees.likelihood.solver import stages
-from quercus.trees.likelihood.solver.reduction import dominating_classes
 from quercus.trees.likelihood.solver.turns import is_taken, take_turn
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.rules import choice
 
 
 def kernel_cache() -> str | None:
     """Return the folder of compiled kernels, one of several; None when no folder for them may be written."""
-    path: str | None = dominating_classes.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
+    path: str | None = choice._compare_splits.stats.cache_path  # type: ignore[attr-defined]  # of Numba's dispatcher
     return path
 
 

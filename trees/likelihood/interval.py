@@ -19,6 +19,7 @@ from quercus.kernels.likelihood import (
     CONSTANT,
     GENERAL,
     OTHER,
+    bound_counts,
     bound_maxima,
     bound_precise,
     estimate_precise,
@@ -32,7 +33,7 @@ from quercus.trees.likelihood.cell_cache import CellCache
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.likelihood.maximiser import Array, Estimate
-from quercus.trees.likelihood.solver import class_bounds, stages
+from quercus.trees.likelihood.solver import stages
 
 SETTLED_END = 5e-10  # bits; an end proved to this is reported as the value reached, else as the proven bound
 POINT = 1e-6  # bits; the same where alpha is 1, so that a unique maximiser is reported as a point
@@ -397,5 +398,5 @@ class IntervalSolver:
     def _compute_class_bounds(self, wanted: Ints, level: float) -> Array:
         bounds = np.empty((len(wanted), 2 * self.contours.shape[1]))
         problems = self._table, *self._memo.cells, wanted, self._recall_estimates(wanted)
-        class_bounds.bound_counts(*problems, level, bounds)
+        bound_counts(*problems, level, bounds)
         return bounds

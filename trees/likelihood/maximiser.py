@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.sums import weighted_sum
-from quercus.trees.likelihood.solver import kernels
+from quercus.kernels.likelihood import kkt_excess, loglik, maximise
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def estimate(contours: Array, weights: Array | None = None) -> Estimate:
     l = contours.shape[1]
     if len(w) == 0:
         return Estimate(np.full(l, 1.0 / l), likelihood_shift(contours, weights), 0.0, unique=False)
-    theta, _ = kernels.maximise(P, w)
+    theta, _ = maximise(P, w)
     return certify(contours, weights, theta, is_unique(P, w, theta))
 
 
@@ -71,8 +71,8 @@ def certify(contours: Array, weights: Array, theta: Array, unique: bool) -> Esti
     P, w = distinct_contours(contours, weights)
     if len(w) == 0:
         return Estimate(theta, likelihood_shift(contours, weights), 0.0, unique)
-    value = kernels.loglik(P, w, theta) + likelihood_shift(contours, weights)
-    gap = float(w.sum() * kernels.kkt_excess(P, w, theta, np.empty_like(theta)))
+    value = loglik(P, w, theta) + likelihood_shift(contours, weights)
+    gap = float(w.sum() * kkt_excess(P, w, theta, np.empty_like(theta)))
     return Estimate(theta, value, gap, unique)
 
 

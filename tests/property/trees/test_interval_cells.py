@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from quercus.kernels.likelihood import greatest_entropy, greatest_entropy_of_counts, least_entropy_of_counts
 from quercus.trees.likelihood.interval import Cells, IntervalSolver
-from quercus.trees.likelihood.solver import search
-from quercus.trees.likelihood.solver.precise import greatest_entropy_of_counts, least_entropy_of_counts
 
 LEVELS = (0.01, 0.05, 0.3, 0.8, 0.9, 0.99, 0.999)
 
@@ -84,7 +83,7 @@ def test_the_curve_of_greatest_entropy_finds_what_the_convex_program_finds(seed)
     bound, reached = greatest_entropy_of_counts(n, free, c, c, 1e-11, 100)
     rough, _ = greatest_entropy_of_counts(n, free, c, c, 1e-11, 1)
     theta = np.concatenate([n / n.sum(), np.zeros(free)])
-    slow_bound, slow = search.greatest_entropy(np.eye(l, l + free) / theta[:l, None], n, c, c, theta)
+    slow_bound, slow = greatest_entropy(np.eye(l, l + free) / theta[:l, None], n, c, c, theta)
     assert reached <= bound <= min(reached + 2e-11, rough + 1e-14)
     assert slow - 1e-9 <= reached <= slow_bound + 1e-9
 

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from quercus.trees.likelihood.solver import kernels, reduction
-from quercus.trees.likelihood.solver.class_extent import (
+from quercus.kernels.likelihood import (
     least_at_vertex,
     least_of_class,
+    loglik,
+    maximise,
+    minimise_over_cut,
     newton,
     quadratic_start,
+    rescale_rows,
+    rounding,
 )
-from quercus.trees.likelihood.solver.cut import minimise_over_cut
-from quercus.trees.likelihood.solver.rounding_bounds import rounding
 
 SETS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1.0]])
 
@@ -27,9 +29,9 @@ def cut(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         P = np.where(rng.random((n, l)) < 0.4, 0.0, rng.random((n, l)))
         P[np.arange(n), rng.integers(0, l, n)] = 1.0
     w = np.ceil(rng.random(len(P)) * 10 ** rng.uniform(0, 4))
-    theta, worst = kernels.maximise(np.ascontiguousarray(P), w)
+    theta, worst = maximise(np.ascontiguousarray(P), w)
     level = np.log(rng.choice([0.3, 0.8, 0.99])) - w.sum() * (worst + rounding(P.shape[1]))
-    return reduction.rescale_rows(P, theta), w, theta, float(level)
+    return rescale_rows(P, theta), w, theta, float(level)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -53,7 +55,7 @@ def test_no_point_of_the_cut_is_beyond(seed: int) -> None:
     rng = np.random.default_rng(seed)
     corners = rng.dirichlet(np.full(len(theta), 0.5), 2_000)
     near = theta + rng.random((2_000, 1)) ** 3 * (corners - theta)
-    inside = np.array([x for x in near if kernels.loglik(P, w, x) >= level])
+    inside = np.array([x for x in near if loglik(P, w, x) >= level])
     for j in range(len(theta)):
         least = least_of_class(P, w, level, theta, j, 1.0, np.empty(len(theta)))
         most = -least_of_class(P, w, level, theta, j, -1.0, np.empty(len(theta)))
@@ -75,7 +77,7 @@ def vertex_cut(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     w[P[:, a] == 1.0] *= 20.0
     theta = np.eye(l)[a]
     level = np.log(rng.choice([1e-6, 0.15, 0.75, 0.999])) - w.sum() * rounding(l)
-    return reduction.rescale_rows(P, theta), w, theta, float(level)
+    return rescale_rows(P, theta), w, theta, float(level)
 
 
 def is_vertex(P: np.ndarray, w: np.ndarray, theta: np.ndarray) -> bool:
@@ -113,7 +115,7 @@ def test_edges_prove_most_of_it_and_never_too_much() -> None:
             inside = points[np.log(points @ P.T) @ w >= level]
         for j in range(l):
             sign = 1.0 if j == a else -1.0
-            if j != a and kernels.loglik(P, w, np.eye(l)[j]) >= level:
+            if j != a and loglik(P, w, np.eye(l)[j]) >= level:
                 continue
             found = least_at_vertex(P, w, level, a, j, sign, np.empty(l))
             tried += 1

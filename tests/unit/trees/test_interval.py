@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.kernels.likelihood import least_entropy, least_entropy_of_counts
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
-from quercus.trees.likelihood.solver import search
-from quercus.trees.likelihood.solver.precise import least_entropy_of_counts
 
 
 def ends(found):
@@ -75,9 +74,7 @@ def test_the_curve_of_precise_labels_finds_what_branch_and_bound_finds(seed):
     level = float(np.log(rng.choice([0.05, 0.3, 0.8, 0.99])))
     bound, reached = least_entropy_of_counts(n, level, level, 1e-10, 100)
     theta = n / n.sum()
-    slow_bound, slow, _ = search.least_entropy(
-        np.eye(l) / theta[:, None], n, level, level, theta, 0.0, 1e-8, 20_000
-    )
+    slow_bound, slow, _ = least_entropy(np.eye(l) / theta[:, None], n, level, level, theta, 0.0, 1e-8, 20_000)
     assert bound <= reached <= bound + 1e-9
     assert slow_bound - 1e-9 <= reached <= slow + 1e-9
 

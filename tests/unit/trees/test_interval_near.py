@@ -6,9 +6,10 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
+from quercus.kernels.likelihood import FEW_BOXES, SEARCH, maximise, rescale_rows, sure_excess
 from quercus.trees.likelihood.interval import SETTLED_END, entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.likelihood.solver import kernels, problem, reduction, rounding_bounds, stages
+from quercus.trees.likelihood.solver import stages
 
 Digits = list[Decimal]
 FACE = 1e-7  # a class with less probability is at 0
@@ -153,7 +154,7 @@ def test_the_excess_of_an_estimate_is_never_understated(rows: int) -> None:
     rng = np.random.default_rng(rows)
     for l in range(2, 8):
         P, w = rng.random((rows, l)), rng.random(rows)
-        theta, worst = kernels.maximise(P, w)
+        theta, worst = maximise(P, w)
         exact_P, exact_w = [[Decimal(x) for x in row] for row in P.tolist()], [Decimal(x) for x in w.tolist()]
         v = [dot(row, [Decimal(x) for x in theta.tolist()]) for row in exact_P]
         total = sum(exact_w)
@@ -161,11 +162,11 @@ def test_the_excess_of_an_estimate_is_never_understated(rows: int) -> None:
             sum(a * p / x for a, p, x in zip(exact_w, column, v, strict=True)) / total - 1
             for column in zip(*exact_P, strict=True)
         ]
-        scaled = reduction.rescale_rows(P, theta)
+        scaled = rescale_rows(P, theta)
         for level in (-1e-15, -0.2):
-            sure = rounding_bounds.sure_excess(scaled, w, theta, worst, level)
+            sure = sure_excess(scaled, w, theta, worst, level)
             assert max(slopes) <= Decimal(sure) <= max(slopes) + Decimal(5e-15 if rows == 5 else 1e-13)
-        near_one = rounding_bounds.sure_excess(scaled, w, theta, worst, -1e-15)
+        near_one = sure_excess(scaled, w, theta, worst, -1e-15)
         assert Decimal(near_one) <= max(0, *slopes) + Decimal("4e-15")
 
 
@@ -181,7 +182,7 @@ def test_near_level_one_a_hundred_boxes_are_enough(seed: int, rows: int, classes
     estimates = stages.estimate(P, cells, wanted)
     for alpha in LEVELS[3:]:
         found = stages.enclose(P, cells, wanted, estimates, alpha, tight=True)
-        if found[0, 4] == problem.SEARCH:
+        if found[0, 4] == SEARCH:
             ends = np.ascontiguousarray(found[:, :4])
             boxes = stages.search(P, cells, wanted, estimates, alpha, stages.EFFORT, ends)
-            assert boxes <= 2 * problem.FEW_BOXES, alpha
+            assert boxes <= 2 * FEW_BOXES, alpha

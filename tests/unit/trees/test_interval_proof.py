@@ -3,21 +3,25 @@
 import numpy as np
 import pytest
 
+from quercus.kernels.likelihood import (
+    TOLERANCE,
+    bound_in_box,
+    classes_by_plausibility,
+    entropy,
+    envelope,
+    least_curvature,
+    least_entropy,
+    least_entropy_of_counts,
+    maximise,
+    nearest,
+    outer_box,
+    rescale_rows,
+    rounding,
+    tighten,
+    to_boundary,
+)
 from quercus.trees.likelihood.interval import entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.likelihood.solver import (
-    boxes,
-    curvature,
-    descent,
-    enclosure,
-    kernels,
-    problem,
-    reduction,
-    search,
-)
-from quercus.trees.likelihood.solver.descent import entropy
-from quercus.trees.likelihood.solver.precise import least_entropy_of_counts
-from quercus.trees.likelihood.solver.rounding_bounds import rounding
 
 
 def bits(theta):
@@ -85,9 +89,9 @@ def test_bounds_in_boxes_hold_wherever_the_quadratic_is_taken(seed):
     theta = estimate(P, w).theta
     P = np.ascontiguousarray(P / (P @ theta)[:, None])
     c = float(np.log(rng.choice([0.1, 0.6, 0.95, 0.999])))
-    points, order = members(rng, P, w, c, theta, 300), boxes.classes_by_plausibility(P)
+    points, order = members(rng, P, w, c, theta, 300), classes_by_plausibility(P)
     outer_a, outer_b, top = np.empty(l), np.empty(l), np.empty(n)
-    enclosure.outer_box(P, w, c, theta, 1e-12, outer_a, outer_b, top)
+    outer_box(P, w, c, theta, 1e-12, outer_a, outer_b, top)
     assert (points >= outer_a - 1e-12).all()
     assert (points <= outer_b + 1e-12).all()
     assert (points @ P.T <= top * (1 + 1e-12)).all()
@@ -95,7 +99,7 @@ def test_bounds_in_boxes_hold_wherever_the_quadratic_is_taken(seed):
         x = points[rng.integers(len(points))]
         a = np.maximum(x - rng.random(l) * rng.choice([0.01, 0.3]), outer_a)
         b = np.minimum(x + rng.random(l) * rng.choice([0.01, 0.3]), outer_b)
-        if not enclosure.tighten(a, b):
+        if not tighten(a, b):
             continue
         x = (
             points[rng.integers(len(points))] if rng.random() < 0.5 else x
@@ -104,10 +108,10 @@ def test_bounds_in_boxes_hold_wherever_the_quadratic_is_taken(seed):
         here = points[((points >= a) & (points <= b)).all(axis=1)]
         here = here[[bool(entropy(point) <= limit) for point in here]]
         y = np.empty(l)
-        enclosure.nearest(a, b, rng.dirichlet(np.ones(l)), y)  # often outside the level set
+        nearest(a, b, rng.dirichlet(np.ones(l)), y)  # often outside the level set
         mu = float(10 ** rng.uniform(-3, 1)) / w.sum()
         enough = rng.choice([np.inf, entropy(x) - rng.choice([0.0, 0.03, 0.3])])
-        bound, cut, _, _ = boxes.bound_in_box(P, w, order, c, top, a, b, x, mu, y, enough, limit)
+        bound, cut, _, _ = bound_in_box(P, w, order, c, top, a, b, x, mu, y, enough, limit)
         assert 0 <= cut < l
         assert all(entropy(point) >= bound - 1e-12 for point in here)
         assert (here >= a - 1e-12).all(), "the box lost a point that it should keep"
@@ -119,9 +123,9 @@ def test_few_boxes_prove_a_minimum_that_is_small_in_a_class(seed):
     # across the boundary the entropy bends more than the likelihood; halving boxes took up to a thousand of them
     rng = np.random.default_rng(seed)
     P, w, c = rng.random((50, 7)), rng.integers(1, 10, 50).astype(float), float(np.log(0.8))
-    theta, worst = kernels.maximise(P, w)
-    P = reduction.rescale_rows(P, theta)
-    bound, reached, examined = search.least_entropy(P, w, c, c, theta, worst, 1e-9, 500)
+    theta, worst = maximise(P, w)
+    P = rescale_rows(P, theta)
+    bound, reached, examined = least_entropy(P, w, c, c, theta, worst, 1e-9, 500)
     assert reached - bound <= 1e-8
     assert examined < 200
     points = members(rng, P, w, c, theta, 300)
@@ -137,12 +141,12 @@ def test_the_entropy_lies_above_its_envelope(seed):
         y = rng.choice([a, b, a + (b - a) * rng.random()])
         f = rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(-2, 4)
         if y > 0 and rng.random() < 0.3:
-            f = curvature.least_curvature(y, a)
-        value, slope = curvature.envelope(f, y, a, b)
+            f = least_curvature(y, a)
+        value, slope = envelope(f, y, a, b)
         t = np.append(np.linspace(a, b, 200), a + (b - a) * np.geomspace(1e-9, 1, 50))
         h = -t * np.log(np.maximum(t, 1e-300))
         assert (h >= value + slope * (t - y) - f / 2 * (t - y) ** 2 - 1e-12).all(), (f, y, a, b)
-        if y > 0 and f >= curvature.least_curvature(y, a):
+        if y > 0 and f >= least_curvature(y, a):
             assert value == pytest.approx(-y * np.log(y), abs=1e-12)
 
 
@@ -155,7 +159,7 @@ def test_a_ray_through_a_point_off_the_simplex_ends_in_the_level_set():
         np.array([0.5, 0.0, 0.5]),
         np.empty(3),
     )
-    descent.to_boundary(P, w, c, centre, np.array([0.500860274, 3e-16, 0.499505906]), point)
+    to_boundary(P, w, c, centre, np.array([0.500860274, 3e-16, 0.499505906]), point)
     assert point.sum() == pytest.approx(1.0, abs=1e-15)
     assert np.log(P @ point) @ w >= c - 1e-12
 
@@ -164,8 +168,8 @@ def test_no_bound_where_a_row_is_impossible():
     P, w = np.eye(2) * 2.0, np.ones(2)
     a, b, top, y = np.array([0.9, 0.0]), np.array([1.0, 0.1]), np.full(2, 2.0), np.array([1.0, 0.0])
     x = np.array([0.8, 0.2])
-    bound, _, _, _ = boxes.bound_in_box(
-        P, w, boxes.classes_by_plausibility(P), np.log(0.1), top, a, b, x, 0.1, y, np.inf, np.inf
+    bound, _, _, _ = bound_in_box(
+        P, w, classes_by_plausibility(P), np.log(0.1), top, a, b, x, 0.1, y, np.inf, np.inf
     )
     assert bound == -np.inf
 
@@ -182,13 +186,11 @@ def test_families_of_equal_minima(seed, alpha):
 @pytest.mark.parametrize(("weight", "alpha"), [(1e7, 0.999), (1e8, 0.8), (1.0, 1 - 1e-10)])
 def test_no_effort_is_spent_below_rounding(weight, alpha):
     P = np.random.default_rng(8).random((50, 3))
-    theta, worst = kernels.maximise(P, np.full(50, weight))
-    scaled, w = reduction.rescale_rows(P, theta), np.full(50, weight)
+    theta, worst = maximise(P, np.full(50, weight))
+    scaled, w = rescale_rows(P, theta), np.full(50, weight)
     c = float(np.log(alpha))
     outer, inner = c - w.sum() * rounding(P.shape[1]), c + w.sum() * (worst + rounding(P.shape[1]))
-    bound, reached, examined = search.least_entropy(
-        scaled, w, outer, inner, theta, worst, problem.TOLERANCE, 20_000
-    )
+    bound, reached, examined = least_entropy(scaled, w, outer, inner, theta, worst, TOLERANCE, 20_000)
     assert reached - bound <= 5e-7
     assert examined < 200
 
@@ -201,9 +203,9 @@ def test_the_bound_holds_for_boxes_that_were_finished_before_a_better_minimum(se
     assert l == 3
     P, w = rng.random((n, l)) ** rng.choice([1, 3, 8]), np.ones(n) * rng.choice([0.1, 0.3, 1.0])
     c = float(np.log(rng.choice([0.05, 0.3, 0.6, 0.9])))
-    theta, worst = kernels.maximise(P, w)
-    P = reduction.rescale_rows(P, theta)
-    bound, reached, _ = search.least_entropy(P, w, c, c, theta, worst, tolerance, 3_000)
+    theta, worst = maximise(P, w)
+    P = rescale_rows(P, theta)
+    bound, reached, _ = least_entropy(P, w, c, c, theta, worst, tolerance, 3_000)
     i, j = np.triu_indices(801)
     lattice = np.column_stack([i, j - i, 800 - j]) / 800
     with np.errstate(divide="ignore"):

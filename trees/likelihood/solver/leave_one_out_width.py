@@ -8,17 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.sums import weighted_sum
-from quercus.trees.likelihood.solver.cut import minimise_over_cut
-from quercus.trees.likelihood.solver.descent import (
+from quercus.kernels.likelihood import (
     descend,
     entropy,
+    highest_without,
+    known_ends,
+    loglik,
+    maximise,
+    minimise_over_cut,
+    move_into_cut,
     multiplier_at,
     newton_stationary,
+    plain_sums,
+    rounding,
     to_boundary,
 )
-from quercus.trees.likelihood.solver.kernels import Array, loglik, maximise
-from quercus.trees.likelihood.solver.leave_one_out import highest_without, known_ends, move_into_cut
-from quercus.trees.likelihood.solver.rounding_bounds import plain_sums, rounding
+
+Array = NDArray[np.float64]
 
 MINIMA = 4  # local minima followed
 LEARNT = 8  # with those that were learnt

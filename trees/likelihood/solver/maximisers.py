@@ -12,10 +12,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.kernels.likelihood import box_entropy_error, entropy, entropy_error, largest_move, least_entropy
 from quercus.trees.likelihood.maximiser import RANK, Array, active_classes
-from quercus.trees.likelihood.solver import descent, search
-from quercus.trees.likelihood.solver.enclosure import largest_move
-from quercus.trees.likelihood.solver.rounding_bounds import box_entropy_error, entropy_error
 
 VERTEX_LIMIT = 20_000  # bases tried before the search for the least vertex falls back to branch and bound
 BASES_AT_ONCE = 2_000
@@ -36,7 +34,7 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     slack : nats by which ``theta`` may fall short of the maximum, and the cut below it
     """
     classes = active_classes(P, w, theta)
-    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `enclosure.outer_box`), whence the weights of rows
+    # every maximiser t has sum_i r_i (p_i . t - 1)^2 <= 2 slack (see `outer_box`), whence the weights of rows
     weights = w / (
         1.0 + 2.0 / 3.0 * np.array([largest_move(p, slack / each) for p, each in zip(P, w, strict=True)])
     )
@@ -44,9 +42,9 @@ def maximiser_entropies(P: Array, w: Array, theta: Array, slack: float) -> tuple
     _, values, rows = np.linalg.svd(A, full_matrices=True)
     rank = int((values > RANK * values[0]).sum())
     if rank == len(classes):
-        value = descent.entropy(theta)
+        value = entropy(theta)
         return value, value, max(entropy_error(P, w, theta, slack))
-    error = float(box_entropy_error(P, w, theta, slack, NARROW))
+    error = box_entropy_error(P, w, theta, slack, NARROW)
     centre = theta[classes] / theta[classes].sum()
     off = np.sqrt(2.0 * slack / w.sum()) + 1.0 - theta[classes].sum()  # how far A t may be from A centre
     upper, upper_gap = greatest_entropy(A, centre, rows[rank:].T, off)
@@ -127,7 +125,7 @@ def searched_minimum(
 ) -> tuple[float, float]:
     """Least entropy by branch and bound over a thin level set around too many vertices; value and proven gap (nats)."""
     flat = max(FLAT_DEPTH, 4.0 * slack)
-    low, _, _ = search.least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
+    low, _, _ = least_entropy(np.ascontiguousarray(P), w, -flat, -0.5 * flat, theta, 0.0, 1e-7, 2_000)
     x, value = centre, float(entropy_term(centre).sum())
     _, r = np.linalg.qr(A)
     for _ in range(20):  # walk down to a vertex, to have a member of the set itself

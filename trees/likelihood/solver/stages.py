@@ -8,11 +8,19 @@ of those to solve.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.likelihood.solver import kernels, problem, reduction
-from quercus.trees.likelihood.solver.kernels import Array
+from quercus.kernels.likelihood import (
+    MAXIMISERS,
+    SEARCH,
+    estimate_counts,
+    maximise,
+    search_counts,
+    solve_counts,
+    sure_excess,
+    take_problem,
+)
 from quercus.trees.likelihood.solver.maximisers import maximiser_entropies
-from quercus.trees.likelihood.solver.rounding_bounds import sure_excess
 
+Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 Sparse = tuple[Ints, Shorts, Array]
@@ -26,7 +34,7 @@ LIGHT = (
 
 
 def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
-    """Maximisers of the problems `wanted`, as `problem.estimate_counts` writes them (k, l + 2).
+    """Maximisers of the problems `wanted`: theta, its KKT excess, and 1 if it is certainly the only one (k, l + 2).
 
     Parameters
     ----------
@@ -34,19 +42,19 @@ def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
     problems : start, rows of the table, and weights, in compressed rows (see `Cells`)
     """
     found = np.empty((len(wanted), table.shape[1] + 2))
-    problem.estimate_counts(table, *problems, wanted, found)
+    estimate_counts(table, *problems, wanted, found)
     return found
 
 
 def enclose(
     table: Array, problems: Sparse, wanted: Ints, estimates: Array, alpha: float, *, tight: bool
 ) -> Array:
-    """Ends and state (k, 5) of the problems `wanted`, as `problem.solve_problem` writes them, in nats.
+    """Ends (lower bound, reached least, reached greatest entropy, upper bound; nats) and state (k, 5) of `wanted`.
 
     If not `tight`, the lower bound of a problem that is left to the search may be 0.
     """
     ends, states = np.zeros((len(wanted), 4)), np.zeros(len(wanted), np.int8)
-    problem.solve_counts(table, *problems, wanted, estimates, alpha, tight, problem.NO_SEARCH, ends, states)
+    solve_counts(table, *problems, wanted, estimates, alpha, tight, ends, states)
     return np.concatenate([ends, states[:, np.newaxis]], axis=1)
 
 
@@ -54,8 +62,7 @@ def search(
     table: Array, problems: Sparse, wanted: Ints, estimates: Array, alpha: float, effort: int, ends: Array
 ) -> int:
     """Write lower bound and reached least entropy of the problems `wanted` into `ends`; return the boxes examined."""
-    states = np.empty(len(wanted), np.int8)
-    return problem.solve_counts(table, *problems, wanted, estimates, alpha, True, effort, ends, states)
+    return search_counts(table, *problems, wanted, estimates, alpha, effort, ends)
 
 
 def finish(
@@ -71,19 +78,19 @@ def finish(
     if effort is None:
         effort = int(EFFORT * min(1.0, LIGHT / table.shape[1]) ** 3)
     ends = np.ascontiguousarray(found[:, :4])
-    hard = np.flatnonzero(found[:, 4] == problem.SEARCH)
+    hard = np.flatnonzero(found[:, 4] == SEARCH)
     if hard.size:
         searched = ends[hard]
         search(table, problems, wanted[hard], estimates[hard], alpha, effort, searched)
         ends[hard] = searched
-    for row in np.flatnonzero(found[:, 4] == problem.MAXIMISERS):
-        ends[row] = of_maximisers(*reduction.take_problem(table, *problems, wanted[row]), alpha)
+    for row in np.flatnonzero(found[:, 4] == MAXIMISERS):
+        ends[row] = of_maximisers(*take_problem(table, *problems, wanted[row]), alpha)
     return ends
 
 
 def of_maximisers(P: Array, w: Array, alpha: float) -> tuple[float, float, float, float]:
-    """Ends (as `problem.solve_problem` writes them) where the cut is the set of maximisers, and they may be many."""
-    theta, excess = kernels.maximise(P, w)
+    """Ends (as `enclose` returns them) where the cut is the set of maximisers, and they may be many."""
+    theta, excess = maximise(P, w)
     scaled = np.ascontiguousarray(P / (P * theta).sum(axis=1)[:, None])
     excess = sure_excess(scaled, w, theta, excess, np.log(alpha))
     slack = float(w.sum() * excess - np.log(alpha))
