@@ -85,9 +85,9 @@ inline bool discard(Reals q, double above, ConstReals g, double spare, ConstReal
 /// Return a lower bound of the entropy in a box that contains the local minimum `x`, slab by slab `lo <= s <= hi`.
 ///
 /// Across the boundary of the level set the entropy may bend more than the likelihood; in a thin slab the third
-/// inequality makes up for that. Minus infinity where that proves less than `enough`. `T` is `P` transposed; on entry
+/// inequality makes up for that. Minus infinity where that proves less than `enough`. `Q` is `P` `padded`; on entry
 /// `scratch` is as `bound_at` left it at `x`.
-inline double bound_in_slabs(ConstRealMatrix T, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b, ConstReals x,
+inline double bound_in_slabs(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b, ConstReals x,
                              ConstReals gx, double origin, double s_lo, double s_hi, double m, double enough, Workspace& scratch) {
     auto& [K, M, A, e, f, g, r, z, q] = scratch;
     const Index l = length(x);
@@ -119,7 +119,7 @@ inline double bound_in_slabs(ConstRealMatrix T, ConstReals w, double c, ConstRea
             }
             double best = -INFINITE;
             for (int round = 0; round < (exact ? 1 : ROUNDS - 1); ++round) {
-                const QuadraticBound here = bound_at(T, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, scratch);
+                const QuadraticBound here = bound_at(Q, w, c, V, slab_a, slab_b, gx, origin, lo, hi, y, m, exact, scratch);
                 best = std::max(best, here.bound);
                 if (best >= enough || exact || here.value == -INFINITE) break;
                 m = next_multiplier(A, r, g, K, c - here.value, m, slab_a, slab_b, y, z, q);
@@ -166,9 +166,7 @@ inline BoxBound bound_in_box(ConstRealMatrix P, ConstReals w, Matrix<const int8_
     std::vector<double> gx(l), V(n), width(l);
     const double at_x = gradient(P, w, x, gx);
     if (!(at_x > -INFINITE)) return {-INFINITE, 0, 0.5 * (a[0] + b[0]), mu};
-    OwnedMatrix<double> T(l, n);
-    for (Index i = 0; i < n; ++i)
-        for (Index j = 0; j < l; ++j) T(j, i) = P(i, j);
+    const OwnedMatrix<double> Q = padded(P);
     Workspace scratch(l);
     auto& [K, M, A, e, f, g, r, z, q] = scratch;
     double best = -INFINITE, m = mu, best_m = mu;
@@ -189,13 +187,13 @@ inline BoxBound bound_in_box(ConstRealMatrix P, ConstReals w, Matrix<const int8_
             fresh = false;
         }
         const auto [origin, s_lo, s_hi] = range;
-        const auto [bound, above, value] = bound_at(T, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, scratch);
+        const auto [bound, above, value] = bound_at(Q, w, c, V, a, b, gx, origin, s_lo, s_hi, y, m, exact, scratch);
         if (value == -INFINITE) break;
         if (!own) cut = widest_loss(e, a, b);
         if (exact && bound == -INFINITE) {  // not convex with the curvature that exactness needs: go on inexactly
-            best = bound_in_slabs(T, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, scratch);
+            best = bound_in_slabs(Q, w, c, V, a, b, x, gx, origin, s_lo, s_hi, m, enough, scratch);
             if (best >= enough) break;
-            expand(T, w, y, V, g, K);
+            expand(Q, w, y, V, g, K);
             wanted_curvature(y, a, b, m, g, exact, e);
             cut = widest_loss(e, a, b);
             at = cut_at(a[cut], b[cut], y[cut]);

@@ -63,15 +63,14 @@ inline bool is_convex(ConstRealMatrix M, ConstReals f, RealMatrix A) {
     for (Index j = 0; j < l; ++j) free = std::max(std::max(free, M(j, j)), std::abs(f[j]));
     for (Index j = 0; j < l; ++j) {
         for (Index k = 0; k <= j; ++k) A(j, k) = M(j, k) + 10.0 * free;
-        A(j, j) -= f[j];
+        double pivot = A(j, j) - f[j];
         for (Index k = 0; k < j; ++k) {
-            double s = A(j, k);
-            for (Index i = 0; i < k; ++i) s -= A(j, i) * A(k, i);
-            A(j, k) = s / A(k, k);
-            A(j, j) -= A(j, k) * A(j, k);
+            A(j, k) = less_products(A(j, k), &A(j, 0), 1, &A(k, 0), k) / A(k, k);
+            pivot -= A(j, k) * A(j, k);
         }
-        if (A(j, j) <= 1e-9 * free) return false;
-        A(j, j) = std::sqrt(A(j, j));
+        A(j, j) = pivot;
+        if (pivot <= 1e-9 * free) return false;
+        A(j, j) = std::sqrt(pivot);
     }
     return true;
 }

@@ -95,6 +95,25 @@ inline double ellipsoid(ConstRealMatrix P, ConstReals w, double c, ConstReals th
     return square / (1.0 - std::min(l * (n + 6.0 * l + 3.0) * UNIT_ROUNDOFF / rho, 0.5));
 }
 
+/// Solve `L L' X = B` in place of `B`, as `solve` each column: one after the other each step would wait for the one before.
+inline void solve_columns(ConstRealMatrix L, RealMatrix B) {
+    const Index l = L.rows, m = B.columns;
+    const auto take_off = [&](double factor, Index k, Index i) {
+        for (Index c = 0; c < m; ++c) B(i, c) -= factor * B(k, c);
+    };
+    const auto divide = [&](Index i) {
+        for (Index c = 0; c < m; ++c) B(i, c) /= L(i, i);
+    };
+    for (Index i = 0; i < l; ++i) {
+        for (Index k = 0; k < i; ++k) take_off(L(i, k), k, i);
+        divide(i);
+    }
+    for (Index i = l - 1; i >= 0; --i) {
+        for (Index k = i + 1; k < l; ++k) take_off(L(k, i), k, i);
+        divide(i);
+    }
+}
+
 /// Write a box `[a, b]` that provably contains the level set, and upper bounds `top` of `P t` over it.
 ///
 /// `P theta` must be 1 in every row. The box is that of `ellipsoid`.
@@ -103,23 +122,24 @@ inline void outer_box(ConstRealMatrix P, ConstReals w, double c, ConstReals thet
     OwnedMatrix<double> A(l, l);
     const double square = ellipsoid(P, w, c, theta, worst, a, b, top, A);
     if (square < 0.0) return;
-    std::vector<double> one(l, 1.0), e(l);
+    std::vector<double> one(l, 1.0);
     solve(A, one);
     const double total = sum_of(one);
+    OwnedMatrix<double> E(l, l + n);  // columns: the classes, then the rows of P
     for (Index j = 0; j < l; ++j) {
-        std::fill(e.begin(), e.end(), 0.0);
-        e[j] = 1.0;
-        solve(A, e);
-        const double r = std::sqrt(square * std::max(e[j] - one[j] * one[j] / total, 0.0)) * (1.0 + 1e-6) + 1e-12;
+        E(j, j) = 1.0;
+        for (Index i = 0; i < n; ++i) E(j, l + i) = P(i, j);
+    }
+    solve_columns(A, E);
+    for (Index j = 0; j < l; ++j) {
+        const double r = std::sqrt(square * std::max(E(j, j) - one[j] * one[j] / total, 0.0)) * (1.0 + 1e-6) + 1e-12;
         a[j] = std::max(a[j], theta[j] - r);
         b[j] = std::min(b[j], theta[j] + r);
     }
     for (Index i = 0; i < n; ++i) {  // p . (t - theta) over the ellipsoid and sum (t - theta) = 0
-        copy(P[i], e);
-        solve(A, e);
         double square_length = 0.0, mean = 0.0;
         for (Index j = 0; j < l; ++j) {
-            square_length += P(i, j) * e[j];
+            square_length += P(i, j) * E(j, l + i);
             mean += P(i, j) * one[j];
         }
         const double r = std::sqrt(square * std::max(square_length - mean * mean / total, 0.0)) * (1.0 + 1e-6) + 1e-12;

@@ -21,12 +21,37 @@ constexpr double TO_BOUNDARY = 0.995;  // fraction of the way to the boundary th
 constexpr int INTERIOR_STEPS = 80;     // interior-point steps; 8 to 20 are usual
 constexpr double SUPPORT = 1e-7;       // a class with less probability counts as absent
 
+// Sums in order, two terms a round: GCC would make vectors of single products of them, which is slower than none.
+
+/// Return `x . y`.
+inline double dot(ConstReals x, ConstReals y) {
+    const Index n = length(x);
+    double total = 0.0;
+    Index i = 0;
+    for (; i + 1 < n; i += 2) {
+        total += x[i] * y[i];
+        total += x[i + 1] * y[i + 1];
+    }
+    if (i < n) total += x[i] * y[i];
+    return total;
+}
+
+/// Return `s` less `n` products of `x`, of which every `step`-th value counts, and `y`.
+inline double less_products(double s, const double* x, Index step, const double* y, Index n) {
+    Index i = 0;
+    for (; i + 1 < n; i += 2) {
+        s -= x[i * step] * y[i];
+        s -= x[(i + 1) * step] * y[i + 1];
+    }
+    if (i < n) s -= x[i * step] * y[i];
+    return s;
+}
+
 /// Return `l(theta)`; minus infinity if some `v_i` is 0.
 inline double loglik(ConstRealMatrix P, ConstReals w, ConstReals theta) {
     double total = 0.0;
     for (Index i = 0; i < P.rows; ++i) {
-        double v = 0.0;
-        for (Index j = 0; j < P.columns; ++j) v += P(i, j) * theta[j];
+        const double v = dot(P[i], theta);
         if (v <= 0.0) return -INFINITE;
         total += w[i] * std::log(v);
     }
@@ -47,8 +72,7 @@ inline double gradient(ConstRealMatrix P, ConstReals w, ConstReals theta, Reals 
     for (Index j = 0; j < l; ++j) g[j] = 0.0;
     double total = 0.0;
     for (Index i = 0; i < n; ++i) {
-        double v = 0.0;
-        for (Index j = 0; j < l; ++j) v += P(i, j) * theta[j];
+        const double v = dot(P[i], theta);
         total += w[i] * std::log(v);
         const double r = w[i] / v;
         for (Index j = 0; j < l; ++j) g[j] += r * P(i, j);
@@ -65,8 +89,7 @@ inline double derivatives(ConstRealMatrix P, ConstReals w, ConstReals theta, Rea
     }
     double total = 0.0;
     for (Index i = 0; i < n; ++i) {
-        double v = 0.0;
-        for (Index j = 0; j < l; ++j) v += P(i, j) * theta[j];
+        const double v = dot(P[i], theta);
         total += w[i] * std::log(v);
         const double r = w[i] / v;
         for (Index j = 0; j < l; ++j) {
@@ -86,31 +109,21 @@ inline double derivatives(ConstRealMatrix P, ConstReals w, ConstReals theta, Rea
 inline void factor(RealMatrix A) {
     const Index l = A.rows;
     for (Index j = 0; j < l; ++j) {
-        double d = A(j, j);
-        const double floor = 1e-14 * std::abs(d) + 1e-300;
-        for (Index k = 0; k < j; ++k) d -= A(j, k) * A(j, k);
-        d = d > floor ? std::sqrt(d) : 1e64;
+        const double floor = 1e-14 * std::abs(A(j, j)) + 1e-300;
+        const double square = less_products(A(j, j), &A(j, 0), 1, &A(j, 0), j);
+        const double d = square > floor ? std::sqrt(square) : 1e64;
         A(j, j) = d;
-        for (Index i = j + 1; i < l; ++i) {
-            double s = A(i, j);
-            for (Index k = 0; k < j; ++k) s -= A(i, k) * A(j, k);
-            A(i, j) = s / d;
-        }
+        for (Index i = j + 1; i < l; ++i) A(i, j) = less_products(A(i, j), &A(i, 0), 1, &A(j, 0), j) / d;
     }
 }
 
 /// Solve `L L' x = b` in place of `b`.
 inline void solve(ConstRealMatrix L, Reals b) {
     const Index l = L.rows;
-    for (Index i = 0; i < l; ++i) {
-        double s = b[i];
-        for (Index k = 0; k < i; ++k) s -= L(i, k) * b[k];
-        b[i] = s / L(i, i);
-    }
+    for (Index i = 0; i < l; ++i) b[i] = less_products(b[i], &L(i, 0), 1, b.data(), i) / L(i, i);
     for (Index i = l - 1; i >= 0; --i) {
-        double s = b[i];
-        for (Index k = i + 1; k < l; ++k) s -= L(k, i) * b[k];
-        b[i] = s / L(i, i);
+        const Index next = i + 1;
+        b[i] = less_products(b[i], L.data + next * l + i, l, b.data() + next, l - next) / L(i, i);
     }
 }
 

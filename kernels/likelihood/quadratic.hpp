@@ -41,14 +41,23 @@ struct Workspace {
     explicit Workspace(Index l) : K(l, l), M(l, l), A(l, l), e(l), f(l), g(l), r(l), z(l), q(l) {}
 };
 
+constexpr Index TILE = 4;  // sums over rows are taken for a tile of TILE by TILE pairs of classes at once
+
+/// Return rows (n, l) with zeros behind them, up to a multiple of `TILE` columns: what `expand` reads.
+inline OwnedMatrix<double> padded(ConstRealMatrix P) {
+    OwnedMatrix<double> Q(P.rows, (P.columns + TILE - 1) / TILE * TILE);
+    for (Index i = 0; i < P.rows; ++i)
+        for (Index j = 0; j < P.columns; ++j) Q(i, j) = P(i, j);
+    return Q;
+}
+
 /// Write gradient `g` and curvature `K` (lower triangle) of the first inequality above; return `l(y)`.
 ///
-/// `T` (l, n) is `P` transposed, `V` (n,) bounds `P t`. Minus infinity where some `p_i . y` is 0.
-inline double expand(ConstRealMatrix T, ConstReals w, ConstReals y, ConstReals V, Reals g, RealMatrix K) {
-    const Index l = T.rows, n = T.columns;
+/// `Q` is `P` `padded`, `V` (n,) bounds `P t`. Minus infinity where some `p_i . y` is 0.
+inline double expand(ConstRealMatrix Q, ConstReals w, ConstReals y, ConstReals V, Reals g, RealMatrix K) {
+    const Index n = Q.rows, l = length(y);
     std::vector<double> v(n), s(n);
-    for (Index j = 0; j < l; ++j)
-        for (Index i = 0; i < n; ++i) v[i] += T(j, i) * y[j];
+    for (Index i = 0; i < n; ++i) v[i] = dot(part(Q[i], 0, l), y);
     double value = 0.0;
     for (Index i = 0; i < n; ++i) {
         if (!(v[i] > 0.0)) return -INFINITE;
@@ -59,17 +68,21 @@ inline double expand(ConstRealMatrix T, ConstReals w, ConstReals y, ConstReals V
         s[i] = r / (v[i] + 2.0 / 3.0 * std::max(V[i] - v[i], 0.0));
         v[i] = r;
     }
-    for (Index j = 0; j < l; ++j) {
-        double total = 0.0;
-        for (Index i = 0; i < n; ++i) total += v[i] * T(j, i);
-        g[j] = total;
-    }
-    for (Index j = 0; j < l; ++j) {
-        for (Index i = 0; i < n; ++i) v[i] = s[i] * T(j, i);
-        for (Index k = 0; k <= j; ++k) {
-            double total = 0.0;
-            for (Index i = 0; i < n; ++i) total += v[i] * T(k, i);
-            K(j, k) = total;
+    for (Index j = 0; j < l; j += TILE) {
+        double sums[TILE] = {};
+        for (Index i = 0; i < n; ++i)
+            for (Index r = 0; r < TILE; ++r) sums[r] += v[i] * Q(i, j + r);
+        for (Index r = 0; r < std::min(TILE, l - j); ++r) g[j + r] = sums[r];
+        for (Index k = 0; k <= j; k += TILE) {
+            double tile[TILE][TILE] = {};
+            for (Index i = 0; i < n; ++i) {
+                for (Index r = 0; r < TILE; ++r) {
+                    const double scaled = s[i] * Q(i, j + r);
+                    for (Index t = 0; t < TILE; ++t) tile[r][t] += scaled * Q(i, k + t);
+                }
+            }
+            for (Index r = 0; r < std::min(TILE, l - j); ++r)
+                for (Index t = 0; t < TILE && k + t <= j + r; ++t) K(j + r, k + t) = tile[r][t];
         }
     }
     return value;
@@ -165,14 +178,14 @@ struct QuadraticBound {
     double value;  // `l(y)`
 };
 
-/// Bound the entropy by one quadratic, around `y` and with multiplier `m`.
+/// Bound the entropy by one quadratic, around `y` and with multiplier `m`; `Q` is `P` `padded`.
 ///
 /// With `exact` the bound must not lose anything at `y`: it is minus infinity if no convex quadratic allows that.
-inline QuadraticBound bound_at(ConstRealMatrix T, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b, ConstReals gx,
+inline QuadraticBound bound_at(ConstRealMatrix Q, ConstReals w, double c, ConstReals V, ConstReals a, ConstReals b, ConstReals gx,
                                double origin, double s_lo, double s_hi, ConstReals y, double m, bool exact, Workspace& scratch) {
     auto& [K, M, A, e, f, g, r, z, q] = scratch;
     const Index l = length(y);
-    const double value = expand(T, w, y, V, g, K);
+    const double value = expand(Q, w, y, V, g, K);
     if (value == -INFINITE) return {-INFINITE, -INFINITE, value};
     wanted_curvature(y, a, b, m, g, exact, e);
     const auto [tau, phi, kappa] = choose_curvature(m, K, gx, s_hi - s_lo, e, a, b, exact, M, f, A);

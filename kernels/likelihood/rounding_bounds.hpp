@@ -55,8 +55,7 @@ inline double sure_excess(ConstRealMatrix P, ConstReals w, ConstReals theta, dou
         const CompensatedSum weight = compensated_add(whole, w[i]);
         whole = weight.total;
         lost_weight += weight.error;
-        double v = 0.0;
-        for (Index j = 0; j < l; ++j) v += P(i, j) * theta[j];
+        const double v = dot(P[i], theta);
         for (Index j = 0; j < l; ++j) {
             const CompensatedSum sum = compensated_add(g[j], P(i, j) * (w[i] / v));
             g[j] = sum.total;
