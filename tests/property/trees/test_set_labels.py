@@ -5,7 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from quercus.kernels.likelihood import maximise, minimise_over_cut
+from quercus.kernels.likelihood import (
+    estimate_counts,
+    greatest_entropy,
+    kkt_excess,
+    least_entropy,
+    maximise,
+    minimise_over_cut,
+)
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver, entropy_interval
 
@@ -96,10 +103,51 @@ def slow_ends(w, theta, c):
     return np.array(found)
 
 
+def scaled_problem(w, theta):
+    """Rows with ``P @ theta = 1``, and their weights."""
+    P = TABLE[w > 0]
+    return np.ascontiguousarray(P / (P @ theta)[:, None]), w[w > 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_maximiser_in_closed_form_is_that_of_the_interior_point_method(seed):
+    for w in problems(seed, 100):
+        used = np.flatnonzero(w)
+        cell = np.array([0, len(used)]), used.astype(np.int32), w[used]
+        found = np.empty((1, 5))
+        estimate_counts(TABLE, *cell, np.array([0]), found)
+        theta, worst, unique = found[0, :3], found[0, 3], found[0, 4]
+        slow, slow_worst = maximise(TABLE[used], w[used])
+        assert theta.sum() == pytest.approx(1.0, abs=1e-14)
+        assert kkt_excess(TABLE[used], w[used], theta, np.empty(3)) == pytest.approx(worst, abs=1e-15)
+        best = loglik(w, theta[None])[0]
+        assert best >= loglik(w, slow[None])[0] - w.sum() * (slow_worst + 1e-14)
+        if unique and w.max() < 1e3 * w[used].min():
+            assert theta == pytest.approx(slow, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_ends_against_the_general_search(seed):
+    rng = np.random.default_rng([8, seed])
+    for w in problems(200 + seed, 30):
+        theta, worst = maximise(TABLE[w > 0], w[w > 0])
+        alpha = float(rng.choice(LEVELS[1:-2]))
+        found, c = entropy_interval(TABLE, w, alpha), float(np.log(alpha))
+        P, weights_of_rows = scaled_problem(w, theta)
+        inner = c + w.sum() * (worst + 1e-15)
+        low, reached, _ = least_entropy(P, weights_of_rows, c, inner, theta, worst, 2e-10, 2_000)
+        bound, high = greatest_entropy(P, weights_of_rows, c, inner, theta)
+        doubt = found.gap + 1e-9
+        assert low / np.log(2.0) - 1e-9 <= found.lower + doubt, (w, alpha)
+        assert found.lower <= reached / np.log(2.0) + 1e-9, (w, alpha)
+        assert high / np.log(2.0) - 1e-9 <= found.upper, (w, alpha)
+        assert found.upper - doubt <= bound / np.log(2.0) + 1e-9, (w, alpha)
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_both_ends_against_rays(seed):
     rng = np.random.default_rng([7, seed])
-    for w in problems(100 + seed, 40):
+    for w in problems(100 + seed, 10):
         theta, alpha = maximise(TABLE[w > 0], w[w > 0])[0], float(rng.choice(LEVELS))
         found = entropy_interval(TABLE, w, alpha)
         least, greatest = slow_ends(w, theta, np.log(alpha)) / np.log(2.0)
@@ -124,11 +172,11 @@ def test_class_bounds_against_rays_and_the_convex_program(seed):
         noise = 1e-12 + 1e-13 * np.sqrt(w.sum() / -c)
         assert (points >= belief - noise).all(), (w, alpha)
         assert (points <= plausibility + noise).all(), (w, alpha)
-        P = np.ascontiguousarray(TABLE[w > 0] / (TABLE[w > 0] @ theta)[:, None])
+        P, weights_of_rows = scaled_problem(w, theta)
         for j, sign in itertools.product(range(3), (1.0, -1.0)):
             cost, start = np.zeros(3), 0.9 * theta + 0.1 / 3
             cost[j] = sign
-            slow, _ = minimise_over_cut(P, w[w > 0], c, cost, np.zeros(3), np.ones(3), start, np.inf)
+            slow, _ = minimise_over_cut(P, weights_of_rows, c, cost, np.zeros(3), np.ones(3), start, np.inf)
             tight = 1e-9 + 2e-14 * w.sum() / -c  # what rounding of the likelihood costs
             assert (belief[j] if sign > 0 else -plausibility[j]) >= slow - tight, (w, alpha, j)
 

@@ -1,14 +1,15 @@
 """The certified solver behind `quercus.trees.likelihood.maximiser` and `quercus.trees.likelihood.interval` (theory §2).
 
-The way of a problem: `quercus.trees.likelihood.interval` → `stages` → `problem.solve_problem` → `precise`, `separable`
-or one box (`problem.first_bound`) → `search`. `cells` reads cells as they come.
+Its kernels are C++ (`kernels/likelihood/`). The way of a problem: `quercus.trees.likelihood.interval` → `stages` →
+`problem.hpp` → precise labels (`precise.hpp`), the polygon of three classes (`polygon.hpp`) or one box (`first_bound`)
+→ `search.hpp`. `cells.hpp` reads cells as they come, `sparse.hpp` merges them.
 
-In order of dependence: `libraries` and `compiled` (how kernels are compiled), `kernels` (likelihood and its
-maximiser), `cut` (convex programs over a likelihood cut), `rounding_bounds` (what rounding hides), `enclosure` (boxes
-that hold a cut), `descent` (local minima of the entropy), `curvature`, `quadratic` and `boxes` (lower bounds in a
-box), `search` (global minimum), `roots`, `vertex` and `precise` (precise labels, any number of classes), `separable`,
-`stationary`, `polygon` and `sets` (labels that say one class or rule one out), `reduction` (smaller problems with the
-same solutions), `problem` (whole problems), `class_bounds` (bounds of the class probabilities), `class_extent` (one
-class), `maximisers` (the cut at level 1 when maximisers are many), `leave_one_out` (cuts without one row),
-`leave_one_out_width` (points of such cuts).
+In order of dependence: `loglik.hpp` (likelihood and its maximiser), `cut.hpp` (convex programs over a likelihood cut),
+`rounding_bounds.hpp` (what rounding hides), `enclosure.hpp` (boxes that hold a cut), `descent.hpp` (local minima of the
+entropy), `curvature.hpp`, `quadratic.hpp` and `boxes.hpp` (lower bounds in a box), `search.hpp` (global minimum),
+`roots.hpp`, `vertex.hpp` and `precise.hpp` (precise labels, any number of classes), `separable.hpp` (the maximiser of
+labels that name one class or rule one out), `reduction.hpp` (smaller problems with the same solutions), `problem.hpp`
+(whole problems), `class_extent.hpp` (one class), `class_bounds.hpp` (bounds of the class probabilities),
+`leave_one_out.hpp` (cuts without one row). In Python: `maximisers` (the cut at level 1 when maximisers are many) and
+`leave_one_out_width` (points of cuts without one row).
 """
