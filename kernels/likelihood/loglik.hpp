@@ -122,8 +122,8 @@ inline void solve(ConstRealMatrix L, Reals b) {
     const Index l = L.rows;
     for (Index i = 0; i < l; ++i) b[i] = less_products(b[i], &L(i, 0), 1, b.data(), i) / L(i, i);
     for (Index i = l - 1; i >= 0; --i) {
-        const Index next = i + 1;
-        b[i] = less_products(b[i], L.data + next * l + i, l, b.data() + next, l - next) / L(i, i);
+        const double rest = i + 1 < l ? less_products(b[i], &L(i + 1, i), l, &b[i + 1], l - 1 - i) : b[i];
+        b[i] = rest / L(i, i);
     }
 }
 
