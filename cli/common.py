@@ -155,6 +155,15 @@ LabelColumnOption = Annotated[
         "--label-column", metavar="COLUMN", help="Column of classes and sets (A|B) in --label-file."
     ),
 ]
+RejectedOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rejected",
+        metavar="FILE",
+        help="Write refused rows to this CSV file, with line and reason, and go on (default: stop at the first).",
+    ),
+]
+SKIP_HINT = "--rejected FILE writes such rows to a file, with their reasons, and goes on"
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
 

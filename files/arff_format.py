@@ -13,8 +13,17 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from quercus.belief.errors import shown
 from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag, numbered_lines
+from quercus.files.table import (
+    MAX_COLUMNS,
+    FileColumn,
+    FileRecord,
+    FileTable,
+    flag,
+    listed_names,
+    numbered_lines,
+)
 from quercus.specification.written_labels import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
@@ -256,7 +265,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
 
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
     """Yield the records behind ``@data``, which ends at ``data``, (line, offset): one may stand behind it."""
-    declared = [frozenset(column.values) for column in columns]
+    declared = [(k, frozenset(column.values)) for k, column in enumerate(columns) if column.values]
     dates = [(k, column.format) for k, column in enumerate(columns) if column.kind == "time"]
     for line, text in numbered_lines(path):
         if line < data[0]:
@@ -264,24 +273,37 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
         cursor = _Cursor(path, line, text, data[1] if line == data[0] else 0)
         if not cursor.skip_blanks():
             continue
-        cells, weight = _plain_cells(text[cursor.at :], len(columns)), 1.0
-        if not cells:
-            cells = (
-                _sparse_cells(cursor, columns)
-                if cursor.take_character("{")
-                else _dense_cells(cursor, columns)
-            )
-            weight = _row_weight(cursor, columns)
-        for k, cell in enumerate(cells):
-            if declared[k] and cell is not None and cell not in declared[k]:
-                values = ", ".join(columns[k].values[:12])
-                raise cursor.error(
-                    f"{cell!r} is none of the declared values {values}", k + 1, columns[k].name
-                )
+        cells, weight, fault = _plain_cells(text[cursor.at :], len(columns)), 1.0, None
+        try:
+            if not cells:
+                if cursor.take_character("{"):
+                    _read_sparse(cursor, columns, cells)
+                else:
+                    _read_dense(cursor, columns, cells)
+                weight = _row_weight(cursor, columns)
+            _check_declared(cursor, columns, declared, cells)
+        except FileError as error:
+            fault = error
+            cells += [None] * (len(columns) - len(cells))
         for k, written in dates:
             cell = cells[k]
             cells[k] = None if cell is None else _iso_time(cell, written)
-        yield FileRecord(line, cells, weight)
+        yield FileRecord(line, cells, weight, fault)
+
+
+def _check_declared(
+    cursor: _Cursor,
+    columns: tuple[FileColumn, ...],
+    declared: list[tuple[int, frozenset[str]]],
+    cells: list[str | None],
+) -> None:
+    for k, values in declared:
+        cell = cells[k]
+        if cell is not None and cell not in values:
+            named = listed_names([shown(value) for value in columns[k].values])
+            raise cursor.error(
+                f"{shown(cell)} is none of the declared values {named}", k + 1, columns[k].name
+            )
 
 
 def _plain_cells(text: str, count: int) -> list[str | None]:
@@ -295,18 +317,18 @@ def _plain_cells(text: str, count: int) -> list[str | None]:
     return [None if cell == "?" else cell for cell in cells] if len(cells) == count and all(cells) else []
 
 
-def _dense_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
-    cells = [cursor.take_cell(1)]
+def _read_dense(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[str | None]) -> None:
+    """Read the cells of a row into a list, which holds those before the fault if there is one."""
+    cells.append(cursor.take_cell(1))
     while len(cells) < len(columns):
         separator, rest = cursor.take_separator(), cursor.skip_blanks()
         if not rest and separator != ",":
             count = f"{len(cells)} value{'' if len(cells) == 1 else 's'}"
-            absent = f"{len(columns)} are declared: {columns[len(cells)].name!r} is absent"
+            absent = f"{len(columns)} are declared: {shown(columns[len(cells)].name)} is absent"
             raise cursor.error(f"the row has {count}, {absent}", len(cells) + 1)
         if not separator:
             raise cursor.error(f"expected ',' after the value, found {rest!r}", len(cells))
         cells.append(cursor.take_cell(len(cells) + 1))
-    return cells
 
 
 def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
@@ -325,12 +347,12 @@ def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
     return weight
 
 
-def _sparse_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
-    """A row ``{index value, ...}``.
+def _read_sparse(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[str | None]) -> None:
+    """Read a row ``{index value, ...}`` into a list.
 
     Omitted values are 0, which for a nominal attribute is its first value.
     """
-    cells: list[str | None] = [column.values[0] if column.values else "0" for column in columns]
+    cells += [column.values[0] if column.values else "0" for column in columns]
     last = -1
     while not cursor.take_character("}"):
         if last >= 0 and not cursor.take_character(","):
@@ -345,4 +367,3 @@ def _sparse_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str 
             )
         cells[index] = cursor.take_cell(index + 1)
         last = index
-    return cells

@@ -138,7 +138,7 @@ def _refuse_two(found: LabelFile) -> None:
 def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent]:
     """Return the content of some columns, from one reading of the file; nothing is read for none."""
     seen: dict[int, set[str]] = {k: set() for k in columns}
-    for record in table if seen else ():
+    for record in table.whole_rows() if seen else ():
         for k, values in seen.items():
             cell = record.cells[k]
             if cell is not None and len(values) <= MAX_VALUES:
@@ -152,7 +152,7 @@ def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent
 def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
     """Refuse a class column beside columns of plausibilities, because it is unclear which of the two is the label."""
     others = [name for name in table.names if name in frame]
-    first = next(iter(table), None)
+    first = next(table.whole_rows(), None)
     if not frame and first is not None and len(table.names) > 2:
         numbers = {
             name: finite_number(cell or "") for name, cell in zip(table.names, first.cells, strict=True)
@@ -166,7 +166,7 @@ def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
 
 def _class_file(table: FileTable, k: int, frame: tuple[str, ...]) -> LabelFile:
     if not frame:
-        cells = {record.cells[k] for record in table} - {None}
+        cells = {record.cells[k] for record in table.whole_rows()} - {None}
         frame = frame_of(table, k, (cell for cell in cells if cell is not None))
     return LabelFile(table, "class", frame, ((k, ()),))
 

@@ -147,6 +147,20 @@ def look_at(seen: SeenTable, choices: Choices) -> tuple[ColumnLook, ...]:
     return tuple(_ColumnJudge(seen, column, choices).look() for column in seen.columns)
 
 
+def look_at_rows(seen: SeenTable) -> tuple[Remark, ...]:
+    """Return the remark about rows with a fault, if there are any; it is refused if they are more than the others."""
+    first = seen.first_fault
+    if first is None:
+        return ()
+    others = "1 more row is" if seen.faults == 2 else f"{seen.faults - 1:,} more rows are"
+    more = f", and {others} wrong" if seen.faults > 1 else ""
+    says = f"{first.place}: {first.reason}{more}"
+    if seen.faults > seen.rows:
+        return (Remark("rows", "", says, "", "refused", first.line, first),)
+    advice = f"{flag('--rejected', 'FILE')} (quercus push) keeps such rows apart, and takes the others"
+    return (Remark("rows", "", says, advice, "said", first.line),)
+
+
 def no_number(cell: str) -> str:
     """The fault of a cell in a column of numbers, and what to do."""
     return f"{cell!r} is not a finite number; {_missing_advice(cell)}"

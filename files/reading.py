@@ -145,6 +145,7 @@ def read(
         numeric=numeric,
         attributes=attributes,
         frame=() if source is None else source.classes,
+        every_row=True,
     )
     for each in schema.remarks:
         if each.outcome == "left out" and not quietly:

@@ -19,6 +19,7 @@ from quercus.files.looking import (
     RemarkError,
     is_range,
     look_at,
+    look_at_rows,
     no_number,
     uncertain_parts,
 )
@@ -39,7 +40,8 @@ class FileSchema:
     """The schema of a file: its attributes, its classes, the number of its rows, and of those with a label.
 
     The classes are the given ones, or those of the class column in sorted order. ``columns`` and ``remarks`` say what
-    became of each column, and what looks wrong; after `survey_file` a remark may be a refusal.
+    became of each column, and what looks wrong; after `survey_file` a remark may be a refusal. ``first_fault`` is
+    that of the first row that could not be read.
     """
 
     attributes: tuple[Attribute, ...]
@@ -48,6 +50,7 @@ class FileSchema:
     labelled: int = 0
     columns: tuple[ColumnLook, ...] = field(default=(), compare=False)
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
+    first_fault: FileError | None = field(default=None, compare=False)
 
 
 def infer_schema(
@@ -59,6 +62,7 @@ def infer_schema(
     numeric: Collection[str] = (),
     attributes: Collection[str] = (),
     frame: Sequence[str] = (),
+    every_row: bool = False,
 ) -> FileSchema:
     """Read a file once and say what its columns are.
 
@@ -78,6 +82,8 @@ def infer_schema(
         Columns that are attributes although they look like labels, or tell rows apart.
     frame
         The classes, where something else than the class column says them; the column may have fewer, or none.
+    every_row
+        Whether a row with a fault is an error, and not a remark.
 
     Raises
     ------
@@ -89,6 +95,8 @@ def infer_schema(
     choices = Choices(class_column, ignore, nominal, numeric, attributes)
     schema = survey_file(table, choices, frame)
     errors = [each.error for each in schema.remarks if each.error is not None]
+    if every_row and schema.first_fault is not None:
+        errors = [schema.first_fault]
     if errors:
         if len(errors) > 1:
             errors[0].add_note(f"{len(errors) - 1} more such: quercus inspect shows all")
@@ -121,8 +129,9 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     wanted = [k for k, name in enumerate(table.names) if name not in choices.ignore]
     seen = see_table(table, wanted, at)
     if not seen.rows:
-        raise FileError(table.path, "has a header but no rows")
-    remarks = [
+        raise seen.first_fault or FileError(table.path, "has a header but no rows")
+    remarks = [*look_at_rows(seen)]
+    remarks += [
         Remark(each.kind, "", f"line {each.line} {each.says}", each.advice, line=each.line)
         for each in table.doubts
     ]
@@ -165,7 +174,9 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     if not any(each.is_attribute or _is_refused(each) for each in columns):
         remarks.insert(0, _refusal("file", "", FileError(table.path, _nothing_left(columns))))
     labelled = 0 if at is None else seen.columns[at].known
-    return FileSchema(tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks))
+    return FileSchema(
+        tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks), seen.first_fault
+    )
 
 
 def _refusal(kind: str, column: str, error: FileError) -> Remark:
@@ -199,7 +210,7 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
         return frame_of(table, k, seen.values)
     if seen.at_full:  # labels that are texts of their own, such as plausibilities
         cells: Iterable[tuple[int, str]] = (
-            (record.line, cell) for record in table if (cell := record.cells[k]) is not None
+            (record.line, cell) for record in table.whole_rows() if (cell := record.cells[k]) is not None
         )
     else:
         cells = sorted((seen.line_of(cell), cell) for cell in seen.values)
@@ -299,7 +310,7 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
 
 def _error_of_class(table: FileTable, k: int, error: InvalidInput) -> FileError:
     """Return the error of a class column at the first cell that has the fault alone, else of the column."""
-    for record in table:
+    for record in table.whole_rows():
         cell = record.cells[k]
         fault = None if cell is None else _fault_of_name(cell)
         if fault is not None:

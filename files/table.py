@@ -41,7 +41,7 @@ class FileRecord:
     """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
 
     ``weight`` is the number at the end of a row of an ARFF file. ``fault``: the row has more or fewer cells than there
-    are columns; ``cells`` has one for each column all the same.
+    are columns, or is malformed; ``cells`` has one for each column all the same, missing where none could be read.
     """
 
     line: int
@@ -99,6 +99,10 @@ class FileTable:
     def with_faults(self) -> Iterator[FileRecord]:
         """Iterate the records, also those with a fault, at which `iter` ends with an error."""
         return map(self._without_words, self.read()) if self.missing else self.read()
+
+    def whole_rows(self) -> Iterator[FileRecord]:
+        """Iterate the records without those that have a fault."""
+        return (record for record in self.with_faults() if record.fault is None)
 
     def _without_words(self, record: FileRecord) -> FileRecord:
         return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])

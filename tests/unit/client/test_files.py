@@ -255,7 +255,7 @@ BAD_ARFF = [
     (ARFF + "x,\u00a0,1\n", "line 5, column 3: the row has more than the 2 declared values"),
     ("@attribute a {x}\n@data x y\n", "line 2, column 2: the row has more than the 1 declared value"),
     (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
-    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values x, y"),
+    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values 'x', 'y'"),
     (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
     (ARFF + "'x\n", "line 5, column 1: the quote ' is not closed"),
     (ARFF + "'x'1\n", "line 5, column 1: expected ',' after the value, found '1'"),
