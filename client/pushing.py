@@ -39,7 +39,7 @@ from quercus.client.results import Floats, PushReport, Specification, Value
 from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.transport import MAX_SEND_BYTES
-from quercus.client.unseen import NewNames, UnseenTally
+from quercus.client.unseen import PushedNames
 from quercus.proto.v1 import instance_pb2, values_pb2
 from quercus.specification.attributes import Nominal
 from quercus.specification.display import DisplayItem
@@ -328,14 +328,15 @@ class PushState:
         outage_s: float = OUTAGE_S,
         on_rejected: OnRejected | None = None,
         specification: Specification | None = None,
+        *,
+        names: PushedNames | None = None,
     ) -> None:
         self.window = window
         self.specification = specification
         """The newest that batches were made for: it names the values of rows that the server refuses."""
         self.has_taught = False
         """True if the model has learned names from the rows."""
-        self._new_names = None if specification is None else NewNames(specification)
-        self._unseen = UnseenTally()
+        self._names = PushedNames(specification) if names is None else names
         self._on_progress, self._on_rejected = on_progress, on_rejected
         self._trial = Outage(outage_s).start_attempts()
         self._trial.note_success()  # the model was read before the first batch
@@ -393,28 +394,10 @@ class PushState:
             seconds=time.monotonic() - self._started,
             model_uid=ack.model_uid,
         )
-        self._count_unseen(batch, ack)
-        self._tell_progress()
-
-    def _count_unseen(
-        self, batch: Batch, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse
-    ) -> None:
-        """Count the names of an acknowledged batch that the model did not have before the push.
-
-        The server counts those that it did not have before the batch, and has them if the batch was stored already.
-        """
-        if self._new_names is None or self.specification is None:  # made by an earlier process
-            self._unseen.add_messages(ack.unseen)
-        else:
-            refused = frozenset(each.row for each in ack.refused)
-            self._unseen.add_counts(
-                self._new_names.count_rows(batch.request.rows, self.specification, refused)
-            )
-            self._unseen.add_beyond(ack.unseen)
+        self._names.count_batch(batch.request.rows, batch.rows, self.specification, ack)
         self.has_taught = self.has_taught or any(each.rows > each.rows_beyond for each in ack.unseen)
-        if self._unseen:
-            young = () if self._new_names is None else self._new_names.young
-            self._report = replace(self._report, unseen=self._unseen.results(self._report.rows, young))
+        self._report = replace(self._report, unseen=self._names.results())
+        self._tell_progress()
 
     def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
         """Tell of rows that are not stored, before they are forgotten: what the callback does not take comes again."""
