@@ -195,6 +195,7 @@ def model_from_proto(message: model_pb2.Model) -> Model:
         average_confidence=AverageConfidence(message.average_confidence.rows, message.average_confidence.mean)
         if message.HasField("average_confidence")
         else None,
+        other_names={each.attribute: each.rows for each in message.other_names},
     )
 
 

@@ -89,6 +89,8 @@ def guess_file(table: FileTable) -> FileGuess:
             "file", f"has {len(table.names):,} columns, the console takes at most {MAX_COLUMNS}"
         )
     seen = see_table(table, most_rows=MAX_ROWS)
+    if seen.first_fault is not None and not seen.rows:
+        raise seen.first_fault
     if seen.rows > MAX_ROWS:
         raise InvalidInput(
             "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
