@@ -41,7 +41,7 @@ from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.transport import MAX_SEND_BYTES
 from quercus.client.unseen import PushedNames
 from quercus.proto.v1 import instance_pb2, values_pb2
-from quercus.specification.attributes import Nominal
+from quercus.specification.attributes import Attribute, Nominal, other_names
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
@@ -487,19 +487,21 @@ def single_request(batch: Batch) -> instance_pb2.PushBatchRequest:
 
 
 def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -> dict[str, Value]:
-    """Return the values of one row of a message by attribute, without those that are missing."""
-    if rows.HasField("named"):
-        return dict(convert.row_values(rows.named.rows[row]))
+    """Return the values of one row of a message by attribute; those that are missing are None."""
     attributes = specification.attributes
+    if rows.HasField("named"):
+        return {each.name: None for each in attributes} | convert.row_values(rows.named.rows[row])
     start = row * len(attributes)
     values = zip(attributes, rows.packed.values[start : start + len(attributes)], strict=True)
-    return {
-        each.name: each.values[int(value)]
-        if isinstance(each, Nominal) and 0 <= value < len(each.values)
-        else value
-        for each, value in values
-        if not math.isnan(value)
-    }
+    return {each.name: _sent_value(each, value) for each, value in values}
+
+
+def _sent_value(attribute: Attribute, value: float) -> Value:
+    if math.isnan(value):
+        return None
+    if not isinstance(attribute, Nominal) or value < 0:
+        return value
+    return attribute.values[int(value)] if value < len(attribute.values) else other_names(attribute.values)
 
 
 def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> Label:

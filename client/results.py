@@ -388,7 +388,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Instance:
-    """A row with the history of its label; ``display`` is its display, if the call asks for one row."""
+    """A row with the history of its label; ``display`` is its display, if the call asks for one row.
+
+    ``values`` has every attribute of the model, None where the value is missing: it is a row to classify or to push.
+    """
 
     id: str
     values: Mapping[str, Value]

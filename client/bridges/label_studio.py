@@ -139,11 +139,7 @@ class LabelStudioBridge:
         if not known or (presentation is not None and "belief" in presentation.withheld):
             return [()] * len(rows)
         try:
-            names = [each.name for each in model.specification.attributes]
-            stored = [
-                [row.values.get(name) for name in names] for row in known
-            ]  # missing values are left out
-            predictions = await self._reading.classify(self._model, stored)
+            predictions = await self._reading.classify(self._model, [row.values for row in known])
         except FailedPrecondition:  # there is no tree yet
             return [()] * len(rows)
         sets = iter([predictions.label_set(row) for row in range(len(predictions))])
