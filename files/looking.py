@@ -447,13 +447,6 @@ class _ColumnJudge:
     # names
 
     def _names(self) -> Role:
-        seen = self._seen
-        declared = seen.column.values
-        if not declared and len({canonical_text(value) for value in seen.values}) > MAX_VALUES:
-            self._refuse(
-                "values", f"is not numeric and has more than {MAX_VALUES:,} distinct values",
-                f"leave it out with {self._ignore}",
-            )  # fmt: skip
         self._say_spellings()
         return "names"
 

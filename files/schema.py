@@ -25,7 +25,7 @@ from quercus.files.looking import (
 )
 from quercus.files.seen import SeenColumn, see_table
 from quercus.files.table import FileRecord, FileTable, flag, listed_names
-from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Nominal, Numeric, other_names
 from quercus.specification.names import control_fault
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
 from quercus.specification.values import Spellings, canonical_text, is_truth, seconds_of
@@ -147,7 +147,9 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
         remarks.extend(each.remarks)
         if each.is_attribute and all(remark.error is None for remark in each.remarks):
             try:
-                attributes.append(_attribute_of(table, each))
+                attribute, beyond = _attribute_of(table, each)
+                attributes.append(attribute)
+                remarks.extend(beyond)
             except FileError as error:
                 remarks.append(_refusal("name", each.seen.name, error))
     kept = [
@@ -222,8 +224,8 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
     return frame
 
 
-def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
-    """Return the attribute of a column.
+def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[Remark, ...]]:
+    """Return the attribute of a column, and a remark if it does not keep all names.
 
     Raises
     ------
@@ -234,7 +236,7 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
     ignore = flag("--ignore", seen.name)
     try:
         if look.role != "names":
-            return Numeric(seen.name)
+            return Numeric(seen.name), ()
         bad = next(
             ((value, fault) for value in seen.values if (fault := _fault_of_name(value)) is not None), None
         )
@@ -246,11 +248,46 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
             says, line = f"{shown(bad[0])} {bad[1]}", seen.line_of(bad[0])
             raise RemarkError(table, seen.position, Remark("name", seen.name, says, advice, "refused", line))
         declared = seen.column.values
-        return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values)))
+        if len(seen.values) <= MAX_VALUES >= len(declared):
+            return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values))), ()
+        first = names_of(declared or sorted(seen.values, key=seen.line_of))[:MAX_VALUES]
+        attribute = Nominal(seen.name, first if declared else sorted(first))
+        return attribute, _remarks_about_names(table, seen, attribute)
     except InvalidInput as error:
         raise FileError(
             table.path, f"column {seen.name!r}: {error}; leave the column out with {ignore}"
         ) from None
+
+
+def _remarks_about_names(table: FileTable, seen: SeenColumn, attribute: Nominal) -> tuple[Remark, ...]:
+    """Say how many rows have a name beyond the bound, if any has; the file is read again for it."""
+    code_of, k = code_reader(attribute), seen.position
+    beyond = [
+        record.line
+        for record in table.whole_rows()
+        if (cell := record.cells[k]) is not None and code_of(cell) == attribute.most_values
+    ]
+    if not beyond:
+        return ()
+    says = f"has more than {MAX_VALUES:,} different names: the first {MAX_VALUES:,} are kept, and those of "
+    says += f"{len(beyond):,} row{'' if len(beyond) == 1 else 's'} count as {other_names(attribute.values)}"
+    advice = f"leave the column out with {flag('--ignore', seen.name)}"
+    return (Remark("values", seen.name, says, advice, "said", beyond[0]),)
+
+
+def code_reader(attribute: Nominal) -> Callable[[str], float]:
+    """Return a function from the cells of a nominal attribute to the indices of their values, or of its bucket."""
+    spellings = Spellings(attribute.values)
+    codes = {value: float(i) for i, value in enumerate(attribute.values)}
+    known: dict[str, float] = {}
+
+    def code_of(cell: str) -> float:
+        code = known.get(cell)
+        if code is None:
+            code = known[cell] = codes.get(spellings.name(cell), float(attribute.most_values))
+        return code
+
+    return code_of
 
 
 def _fault_of_name(value: str) -> str | None:
