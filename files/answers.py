@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
 from quercus.files.table import FileRecord, FileTable, listed_names
-from quercus.specification.values import NOTHING
-from quercus.specification.written_labels import finite_number, read_label
+from quercus.specification.values import NOTHING, finite_number
+from quercus.specification.written_labels import read_label
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
 LABELLER = ("labeller", "worker", "annotator", "labeler", "rater", "coder", "user", "author")

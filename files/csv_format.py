@@ -20,7 +20,7 @@ from quercus.files.table import (
     listed_names,
     numbered_lines,
 )
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 MISSING = ("", "?")
 DELIMITERS = ",;\t|"

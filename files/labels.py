@@ -25,7 +25,8 @@ from quercus.files.opening import open_table
 from quercus.files.schema import class_of, frame_of
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.written_labels import Label, finite_number, read_label, set_parts
+from quercus.specification.values import finite_number
+from quercus.specification.written_labels import Label, read_label, set_parts
 
 SUM_TOLERANCE = 2e-3
 """Greatest distance of a sum of printed masses (three digits per cell) from 1; the masses are rescaled."""

@@ -18,8 +18,7 @@ from quercus.files.errors import FileError
 from quercus.files.seen import SeenColumn, SeenTable
 from quercus.files.table import FileTable, flag
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.values import NUMBER, canonical_text, seconds_of
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import NUMBER, canonical_text, finite_number, seconds_of
 
 Outcome = Literal["refused", "left out", "said"]
 Role = Literal["class", "number", "time", "names", "left out"]

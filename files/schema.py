@@ -28,8 +28,8 @@ from quercus.files.table import FileRecord, FileTable, flag, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric, other_names
 from quercus.specification.names import control_fault
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
-from quercus.specification.values import Spellings, canonical_text, is_truth, seconds_of
-from quercus.specification.written_labels import finite_number, read_class_set, read_label, set_parts
+from quercus.specification.values import Spellings, canonical_text, finite_number, is_truth, seconds_of
+from quercus.specification.written_labels import read_class_set, read_label, set_parts
 
 MOST_SPELLINGS = 10_000
 """Cells whose name is kept while a file is read."""

@@ -9,7 +9,7 @@ from typing import Final
 from quercus.files.errors import FileError
 from quercus.files.table import FileColumn, FileTable
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 MOST_DISTINCT: Final = 10_000
 """Distinct cells that are kept of a column."""

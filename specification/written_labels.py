@@ -28,9 +28,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from quercus.specification.values import NOTHING as NOTHING  # noqa: PLC0414 - of this grammar too
-from quercus.specification.values import NUMBER, Spellings
-from quercus.specification.values import finite_number as finite_number  # noqa: PLC0414 - of this grammar too
+from quercus.specification.values import NOTHING, NUMBER, Spellings, finite_number
 
 SET: Final = "|"
 """Between the classes of a set."""

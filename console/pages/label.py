@@ -25,7 +25,7 @@ from quercus.console.web import console_of, read_posted, render_fragment, render
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100

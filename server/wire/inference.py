@@ -237,7 +237,7 @@ def _read_texts(  # noqa: PLR0917 - the parts of one column
             text = data.decode("utf-8").strip()
         except UnicodeDecodeError as error:
             raise InvalidInput(
-                field, f"has a text in row {row} that is not UTF-8 at byte {error.start}"
+                f"{field}[{row}]", f"is {shown(data)}, which is not UTF-8 at byte {error.start}"
             ) from None
         if text in _MISSING and text not in column.index:
             continue

@@ -13,7 +13,7 @@ from quercus.files import FileError, FileTable, open_table, read
 from quercus.files.labels import open_labels, read_truth
 from quercus.files.schema import Binding, class_column, infer_schema
 from quercus.files.words import typed_classes
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 
