@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client import convert
 from quercus.client.display_messages import display_to_proto
@@ -303,7 +303,7 @@ def _values_per_row(given: Any, name: str) -> Iterator[Any]:
 def _id_texts(taken: list[Any], start: int) -> Iterator[str]:
     for row, each in enumerate(taken, start):
         if is_missing(each):
-            raise invalid(f"ids[{row}]", f"{each!r} is no id")
+            raise invalid(f"ids[{row}]", f"{shown(each)} is no id")
         text = str(each)
         try:
             yield check_id(text, f"ids[{row}]")

@@ -307,7 +307,7 @@ def _forced_nominal(nominal: object, names: list[Hashable]) -> set[int] | None:
         is_number = isinstance(each, int) and 0 <= each < len(names)
         found = [each] if is_number else [k for k, name in enumerate(names) if name == each]
         if not found:
-            raise InvalidInput("categorical_features", f"names {each!r}, which is no column")
+            raise InvalidInput("categorical_features", f"names {shown(each)}, which is no column")
         picked.update(found)
     return picked
 
@@ -318,7 +318,9 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
         return True
     if kind.kind != "O":
         if kind.kind not in "fiubmM":
-            raise TypeError(f"column {name!r} is of dtype {kind}: the argument must be a string or a number")
+            raise TypeError(
+                f"column {shown(name)} is of dtype {kind}: the argument must be a string or a number"
+            )
         return False
     return not all(isinstance(cell, _NUMBERS) or is_missing(cell) for cell in column)
 
@@ -355,7 +357,7 @@ def _text_of(cell: Any, name: Hashable, row: int) -> str:
     try:
         return canonical_cell(cell) or ""
     except ValueError as error:
-        raise ValueError(f"rows[{row}], column {name!r}: {error}") from None
+        raise ValueError(f"rows[{row}], column {shown(name)}: {error}") from None
 
 
 def _has_value(cell: object, name: Hashable, row: int) -> bool:
@@ -365,7 +367,7 @@ def _has_value(cell: object, name: Hashable, row: int) -> bool:
     if not isinstance(cell, str | bytes | int | float | np.generic):
         reason = f"the argument must be a string or a number, not {type(cell).__name__!r}"
         hint = f"; {FOR_PREDICTION}" if isinstance(cell, UNCERTAIN) else ""
-        raise TypeError(f"rows[{row}], column {name!r}: {reason}{hint}")
+        raise TypeError(f"rows[{row}], column {shown(name)}: {reason}{hint}")
     return True
 
 
@@ -392,13 +394,15 @@ def _numeric_column(column: Any, name: Hashable) -> Floats:
 
 def _cell_number(cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
-        raise ValueError(f"rows[{row}], column {name!r} holds numbers, not {shown(cell)}: {FOR_PREDICTION}")
+        raise ValueError(
+            f"rows[{row}], column {shown(name)} holds numbers, not {shown(cell)}: {FOR_PREDICTION}"
+        )
     try:
         return float(cell) if isinstance(cell, int | float) else _number_in(cell)
     except OverflowError:
         raise _not_finite(name, row) from None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"rows[{row}], column {name!r} holds numbers: {error}") from None
+        raise ValueError(f"rows[{row}], column {shown(name)} holds numbers: {error}") from None
 
 
 def _number_in(cell: Any) -> float:
@@ -407,12 +411,14 @@ def _number_in(cell: Any) -> float:
 
 
 def _not_finite(name: Hashable, row: int) -> ValueError:
-    return ValueError(f"rows[{row}], column {name!r} holds a number that is infinite or too large")
+    return ValueError(f"rows[{row}], column {shown(name)} holds a number that is infinite or too large")
 
 
 def _code_of(codes: Codes, cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
-        raise ValueError(f"rows[{row}], column {name!r} holds names, not {shown(cell)}: {FOR_PREDICTION}")
+        raise ValueError(
+            f"rows[{row}], column {shown(name)} holds names, not {shown(cell)}: {FOR_PREDICTION}"
+        )
     index = codes.index(_text_of(cell, name, row))
     return math.nan if index is None else index
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from quercus.belief.errors import shown
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
 from quercus.files.table import FileRecord, FileTable, listed_names
@@ -126,7 +127,7 @@ class AnswerFile:
             return None
         value = finite_number(cell)
         if value is None or not 0.0 < value <= MAX_RELIABILITY:
-            raise self.table.error(record, self._reliability, f"{cell!r} is not a reliability in (0, 1]")
+            raise self.table.error(record, self._reliability, f"{shown(cell)} is not a reliability in (0, 1]")
         return value
 
     def _worker_columns(self, given: AnswerColumns) -> list[int]:
@@ -142,7 +143,7 @@ class AnswerFile:
                     self.table.path,
                     f"which columns hold the item, the labeller and the answer? Name them with --item, "
                     f"--labeller-column and --answer-column; the columns are {listed_names(names)} (as a file with a "
-                    f"column for each labeller it has {cell!r} in {names[k]!r}, which is not a class)",
+                    f"column for each labeller it has {shown(cell)} in {shown(names[k])}, which is not a class)",
                     first.line,
                 )
         return workers

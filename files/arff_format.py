@@ -172,7 +172,7 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
     if not name.strip():
         raise cursor.error("the attribute has no name", column)
     if any(each.name == name for each in before):
-        raise cursor.error(f"the name {name!r} is taken already", column, name)
+        raise cursor.error(f"the name {shown(name)} is taken already", column, name)
     if cursor.take_character("{"):
         values = _declared_values(cursor, column, name)
         _check_line_end(cursor, column, name)
@@ -186,7 +186,9 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
         _check_line_end(cursor, column, name)
         if format_ is not None:
             return FileColumn(name, "time", format=format_)
-        reason = f"has the date format {written!r}, which is not understood; write times as {ISO_FORMAT} does"
+        reason = (
+            f"has the date format {shown(written)}, which is not understood; write times as {ISO_FORMAT} does"
+        )
         return FileColumn(
             name,
             fault=cursor.error(
@@ -194,7 +196,9 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
             ),
         )
     if kind not in NUMERIC:
-        reason = UNUSABLE.get(kind, f"is expected to be numeric, integer, real or {{values}}, found {kind!r}")
+        reason = UNUSABLE.get(
+            kind, f"is expected to be numeric, integer, real or {{values}}, found {shown(kind)}"
+        )
         return FileColumn(
             name, fault=cursor.error(f"{reason}, or leave it out with {flag('--ignore', name)}", column, name)
         )
@@ -247,7 +251,7 @@ def _declared_values(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]
             raise cursor.error("expected a value, found ','", column, name)
         value, _ = cursor.take_value(column)
         if value in known:
-            raise cursor.error(f"the value {value!r} is declared twice", column, name)
+            raise cursor.error(f"the value {shown(value)} is declared twice", column, name)
         values.append(value)
         known.add(value)
     if not values:
@@ -327,7 +331,7 @@ def _read_dense(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[st
             absent = f"{len(columns)} are declared: {shown(columns[len(cells)].name)} is absent"
             raise cursor.error(f"the row has {count}, {absent}", len(cells) + 1)
         if not separator:
-            raise cursor.error(f"expected ',' after the value, found {rest!r}", len(cells))
+            raise cursor.error(f"expected ',' after the value, found {shown(rest)}", len(cells))
         cells.append(cursor.take_cell(len(cells) + 1))
 
 
@@ -341,7 +345,7 @@ def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
     text, _ = cursor.take_value(0)
     weight = finite_number(text)
     if weight is None or weight < 0:
-        raise cursor.error(f"the weight {text!r} is not a number of at least 0")
+        raise cursor.error(f"the weight {shown(text)} is not a number of at least 0")
     if not cursor.take_character("}") or cursor.skip_blanks():
         raise cursor.error("expected '}' and the end of the line after the weight")
     return weight
@@ -360,7 +364,7 @@ def _read_sparse(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[s
         text, _ = cursor.take_value(last + 2)
         index = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else -1
         if not 0 <= index < len(columns):
-            raise cursor.error(f"{text!r} is not an attribute number in 0..{len(columns) - 1}")
+            raise cursor.error(f"{shown(text)} is not an attribute number in 0..{len(columns) - 1}")
         if index <= last:
             raise cursor.error(
                 "the attribute numbers of a sparse row must increase", index + 1, columns[index].name

@@ -38,7 +38,7 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     """
     delimiter = "\t" if delimiter == r"\t" else delimiter  # as it is typed, and as messages show it
     if len(delimiter) != 1:
-        raise FileError(path, f"the delimiter must be one character, got {delimiter!r}")
+        raise FileError(path, f"the delimiter must be one character, got {shown(delimiter)}")
     header = next(_read_rows(path, delimiter), None)
     if header is None:
         raise FileError(path, "is empty: expected a header line with the names of the columns")
@@ -54,10 +54,10 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
             raise FileError(path, reason, line, index + 1)
         if name in names[:index]:
             first = names.index(name) + 1
-            raise FileError(path, f"the name {name!r} is taken by column {first}", line, index + 1)
+            raise FileError(path, f"the name {shown(name)} is taken by column {first}", line, index + 1)
     hint = _other_delimiter(names)
     if hint is not None:
-        raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
+        raise FileError(path, f"has one column only; is the separator {shown(hint)}? (--delimiter)", line)
     skipped = 0 if names[0] else 1
     unnamed = "has no name for the first column, as an index of pandas, which is left out"
     doubts = [FileDoubt("index", line, unnamed, "name it to use it")] if skipped else []

@@ -53,15 +53,15 @@ class FileError(Exception):
             return f"column {shown(self.name)}" if self.name else ""
         where = f"{unit_of(self.path)} {self.line}"
         where += f", column {self.column}" if self.column else ""
-        return where + (f" ({_short(self.name)})" if self.name else "")
+        return where + (f" ({cut_name(self.name)})" if self.name else "")
 
     @property
     def reason_in_column(self) -> str:
         """The reason behind the name of the column, for a list of lines."""
-        return f"{self.name}: {self.reason}" if self.name else self.reason
+        return f"{cut_name(self.name)}: {self.reason}" if self.name else self.reason
 
 
-def _short(name: str) -> str:
+def cut_name(name: str) -> str:
     """Return the name of a column as it is; a long one is cut."""
     return name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 3]}..."
 

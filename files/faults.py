@@ -59,7 +59,7 @@ def _error_in_column(
     for record in table.whole_rows():
         if record.cells[k] == name:
             return table.error(record, k, f"a name {reason}; {advice}")
-    return FileError(table.path, f"column {column!r}: the name {shown(name)} {reason}; {advice}")
+    return FileError(table.path, f"column {shown(column)}: the name {shown(name)} {reason}; {advice}")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from quercus.belief.errors import shown
 from quercus.client.results import Floats
 from quercus.files.errors import FileError
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, refuse_second
@@ -87,8 +88,8 @@ class LabelFile:
         cell = record.cells[k]
         value = None if cell is None else finite_number(cell)
         if value is None or not 0.0 <= value <= 1.0:
-            shown = "a missing value" if cell is None else repr(cell)
-            raise self.table.error(record, k, f"{shown} is not a {what} in [0, 1]")
+            given = "a missing value" if cell is None else shown(cell)
+            raise self.table.error(record, k, f"{given} is not a {what} in [0, 1]")
         return value
 
 
@@ -210,10 +211,10 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
             continue
         if strangers:
             reason = f"{listed_names(strangers)} is none of the classes {listed_names(frame)}"
-            raise FileError(table.path, f"in {table.names[k]!r}: {reason}", *where)
+            raise FileError(table.path, f"in {shown(table.names[k])}: {reason}", *where)
         if frozenset(names) in used:
             first = used[frozenset(names)] + 1
-            raise FileError(table.path, f"the set {table.names[k]!r} is that of column {first}", *where)
+            raise FileError(table.path, f"the set {shown(table.names[k])} is that of column {first}", *where)
         used[frozenset(names)] = k
     return LabelFile(table, "masses", frame, tuple((k, sets[k]) for k in used.values()))
 
@@ -270,7 +271,7 @@ def read_truth(
         key = str(row) if ids is None else record.cells[ids]
         if key is None or key in answers:
             raise table.error(
-                record, ids or 0, "the id is missing" if key is None else f"the id {key!r} comes twice"
+                record, ids or 0, "the id is missing" if key is None else f"the id {shown(key)} comes twice"
             )
         answers[key] = class_of(table, record, k, classes)
     return answers

@@ -124,7 +124,7 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
             table.position(column, name)
     both = sorted(set(choices.nominal) & set(choices.numeric))
     if both:
-        raise FileError(table.path, f"{both[0]!r} is named by --nominal and by --numeric: choose one")
+        raise FileError(table.path, f"{shown(both[0])} is named by --nominal and by --numeric: choose one")
     at = None if choices.class_column is None else table.position(choices.class_column, "--class")
     wanted = [k for k, name in enumerate(table.names) if name not in choices.ignore]
     seen = see_table(table, wanted, at)
@@ -205,9 +205,7 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
     k = seen.position
     if not frame:
         if len(seen.values) > MAX_VALUES and not seen.column.values:
-            reason = (
-                f"class column {seen.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
-            )
+            reason = f"class column {shown(seen.name)} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
             raise FileError(table.path, reason)
         return frame_of(table, k, seen.values)
     if seen.at_full:  # labels that are texts of their own, such as plausibilities
@@ -255,7 +253,7 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[
         return attribute, _remarks_about_names(table, seen, attribute)
     except InvalidInput as error:
         raise FileError(
-            table.path, f"column {seen.name!r}: {error}; leave the column out with {ignore}"
+            table.path, f"column {shown(seen.name)}: {error}; leave the column out with {ignore}"
         ) from None
 
 
@@ -325,10 +323,10 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     given = dict.fromkeys(name for names in named for name in names)
     classes = dict.fromkeys(names_of(given)) if all(name == name.strip() for name in given) else given
     if "" in classes:
-        raise FileError(table.path, f"class column {column.name!r} has a set with an empty name in it")
+        raise FileError(table.path, f"class column {shown(column.name)} has a set with an empty name in it")
     if not 2 <= len(classes) <= MAX_CLASSES:
         count = f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}"
-        reason = f"class column {column.name!r} has {count}; 2 to {MAX_CLASSES} are possible"
+        reason = f"class column {shown(column.name)} has {count}; 2 to {MAX_CLASSES} are possible"
         if len(classes) < 2:
             reason += ". If it names not all of them yet, name them all with --classes A,B,C"
         raise FileError(table.path, reason)
@@ -337,7 +335,8 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         if ":" in name and _is_uncertain(name, [other for other in frame if other != name]):
             raise FileError(
                 table.path,
-                f"class column {column.name!r} has {name!r}, which is no class: name the classes with --classes A,B,C",
+                f"class column {shown(column.name)} has {shown(name)}, which is no class: "
+                "name the classes with --classes A,B,C",
             )
     try:
         return Frame(frame).classes
@@ -352,7 +351,7 @@ def _error_of_class(table: FileTable, k: int, error: InvalidInput) -> FileError:
         fault = None if cell is None else _fault_of_name(cell)
         if fault is not None:
             return table.error(record, k, f"{shown(cell)} {fault}")
-    return FileError(table.path, f"column {table.names[k]!r}: {error}")
+    return FileError(table.path, f"column {shown(table.names[k])}: {error}")
 
 
 def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
@@ -416,7 +415,9 @@ class Binding:
         for k, attribute in zip(self._at, names.values(), strict=True):
             column = table.columns[k]
             if column.kind == "nominal" and isinstance(attribute, Numeric) and table.is_arff:
-                raise FileError(table.path, f"declares {column.name!r} nominal, it is numeric in the model")
+                raise FileError(
+                    table.path, f"declares {shown(column.name)} nominal, it is numeric in the model"
+                )
             if column.fault is not None:
                 raise column.fault
         self._readers = [
@@ -465,7 +466,7 @@ class Binding:
             parts = (part.strip() for part in cell.split("|"))
             return frozenset(spellings.name(part) for part in parts if part)
         if uncertain_parts(cell, names):
-            reason = f"{cell!r} is one of several values, and rows to learn from hold one"
+            reason = f"{shown(cell)} is one of several values, and rows to learn from hold one"
             raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
         return cell
 
@@ -482,12 +483,12 @@ class Binding:
 
     def _range_of(self, cell: str, k: int, record: FileRecord) -> Between:
         if not self._uncertain:
-            reason = f"{cell!r} is a range, and rows to learn from hold one number"
+            reason = f"{shown(cell)} is a range, and rows to learn from hold one number"
             raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
         low, _, high = cell.partition("..")
         ends = finite_number(low.strip()), finite_number(high.strip())
         if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
-            raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
+            raise self.table.error(record, k, f"{shown(cell)} is no range: give two numbers in rising order")
         return Between(ends[0], ends[1])
 
 
@@ -499,5 +500,5 @@ def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str
     except ValueError as error:
         raise table.error(record, k, str(error)) from None
     if isinstance(found, frozenset):
-        raise table.error(record, k, f"{cell!r} is not a class, but one of {len(found)}")
+        raise table.error(record, k, f"{shown(cell)} is not a class, but one of {len(found)}")
     return found

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from quercus.files.errors import FileError
+from quercus.belief.errors import shown
+from quercus.files.errors import FileError, cut_name
 from quercus.files.packing import UNPACK_ERRORS, unpacked_lines
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -122,7 +123,9 @@ class FileTable:
         """
         if name in self.names:
             return self.names.index(name)
-        raise FileError(self.path, f"{flag}: no column {name!r}; the columns are {listed_names(self.names)}")
+        raise FileError(
+            self.path, f"{flag}: no column {shown(name)}; the columns are {listed_names(self.names)}"
+        )
 
     def error(self, record: FileRecord, column: int, reason: str) -> FileError:
         """An error at a cell; ``column`` is the 0-based index."""
@@ -142,8 +145,10 @@ def flag(name: str, column: str) -> str:
 
 
 def listed_names(names: Sequence[str], most: int = 12) -> str:
-    """Names in a message, not more than a line of them."""
-    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+    """Names in a message: some of them, and of a long one the beginning."""
+    return ", ".join(map(cut_name, names[:most])) + (
+        f", ... ({len(names):,} in all)" if len(names) > most else ""
+    )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

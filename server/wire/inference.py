@@ -130,7 +130,9 @@ def _check_rows(
     bad, why = column_faults(values[rows], column)
     if bad.any():
         row = int(rows[np.argmax(bad)])
-        raise InvalidInput(field, f"is {float(values[row])!r} in row {row}, attribute {column.name!r}, {why}")
+        raise InvalidInput(
+            field, f"is {float(values[row])!r} in row {row}, attribute {shown(column.name)}, {why}"
+        )
 
 
 def _decode_columns(
