@@ -104,6 +104,15 @@ MissingOption = Annotated[
         help="Words that mean a missing value, such as NA,null, in addition to an empty cell and ?.",
     ),
 ]
+ClassColumnOption = Annotated[
+    str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
+]
+ClassNamesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
+    ),
+]
 IgnoreOption = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
 ]

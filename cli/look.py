@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     AttributeOption,
+    ClassColumnOption,
+    ClassNamesOption,
     DelimiterOption,
     FileArgument,
     IgnoreOption,
@@ -22,7 +24,7 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.remarks import print_remarks, remark_json
-from quercus.files import open_table
+from quercus.files import FileTable, open_table
 from quercus.files.looking import Choices, ColumnLook
 from quercus.files.schema import FileSchema, class_column, survey_file
 from quercus.files.table import listed_names
@@ -42,15 +44,8 @@ _EXAMPLE_CHARS: Final = 14
 def inspect(
     *,
     file: FileArgument,
-    class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
-        ),
-    ] = None,
+    class_name: ClassColumnOption = None,
+    classes: ClassNamesOption = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     numeric: NumericOption = None,
@@ -77,8 +72,7 @@ def inspect(
         quercus inspect log.csv --numeric taken_at --json
     """
     table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
-    frame = () if classes is None else typed_classes(classes)
-    column = class_name if classes is not None and class_name is None else class_column(table, class_name)
+    frame, column = class_choice(table, class_name, classes)
     choices = Choices(column, ignore or (), nominal or (), numeric or (), attribute or ())
     schema = survey_file(table, choices, frame)
     if as_json:
@@ -93,6 +87,14 @@ def inspect(
         print_remarks(schema.remarks, out)
     if any(each.outcome == "refused" for each in schema.remarks):
         raise typer.Exit(1)
+
+
+def class_choice(
+    table: FileTable, class_name: str | None, classes: str | None
+) -> tuple[tuple[str, ...], str | None]:
+    """Return what --class and --classes say: the classes, none if not given, and the column that holds them, if any."""
+    frame = () if classes is None else typed_classes(classes)
+    return frame, None if classes is not None and class_name is None else class_column(table, class_name)
 
 
 def _labels_text(schema: FileSchema, column: str | None) -> str:
