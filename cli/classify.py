@@ -236,7 +236,6 @@ class _ClassifiedFile:
     def _read_row(self, number: int, record: FileRecord) -> _FileRow | None:
         """Return a row to classify; None: it is refused."""
         table, k = self._binding.table, self._id_position
-        name = None
         try:
             if record.fault is not None:
                 raise record.fault
@@ -244,7 +243,7 @@ class _ClassifiedFile:
             truth = None if self._at is None else class_of(table, record, self._at, self.classes)
             return _FileRow(number, name, record, self._binding.row(record), truth)
         except FileError as error:
-            self._refuse(record, name, error)
+            self._refuse(record, error)
             return None
 
     def _classified(self, rows: list[_FileRow]) -> Iterator[_ClassifiedRow]:
@@ -261,7 +260,7 @@ class _ClassifiedFile:
                 yield from self._classified(rows[: len(rows) // 2])
                 yield from self._classified(rows[len(rows) // 2 :])
             else:
-                self._refuse(rows[0].record, rows[0].id, error)
+                self._refuse(rows[0].record, error)
             return
         self.unseen.add_results(answers.unseen)
         self.rows += len(rows)
@@ -270,11 +269,12 @@ class _ClassifiedFile:
         for row, answer in zip(rows, answers, strict=True):
             yield _ClassifiedRow(row.number, row.id, answer)
 
-    def _refuse(self, record: FileRecord, name: str | None, error: FileError) -> None:
+    def _refuse(self, record: FileRecord, error: FileError) -> None:
         if self._refused is None:
             error.add_note(SKIP_HINT)
             raise error
-        self._refused.write(record, name or "", error.reason_in_column)
+        name = "" if self._id_position is None else record.cells[self._id_position] or ""
+        self._refused.write(record, name, error.reason_in_column)
 
     @property
     def accuracy_text(self) -> str:

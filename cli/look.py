@@ -26,7 +26,7 @@ from quercus.cli.common import (
 from quercus.cli.remarks import print_remarks, remark_json
 from quercus.files import FileTable, open_table
 from quercus.files.looking import Choices, ColumnLook
-from quercus.files.schema import FileSchema, class_column, survey_file
+from quercus.files.schema import FileSchema, class_column, names_of, survey_file
 from quercus.files.table import listed_names
 from quercus.files.words import typed_classes
 
@@ -119,8 +119,13 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
     return found
 
 
+def _distinct(look: ColumnLook) -> int:
+    """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
+    return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
+
+
 def _distinct_text(look: ColumnLook) -> str:
-    count = len(look.seen.values)
+    count = _distinct(look)
     return f"{count:,}" if not look.seen.at_full else f"more than {count:,}"
 
 
@@ -141,7 +146,7 @@ def _schema_json(schema: FileSchema) -> dict[str, Any]:
                 "name": each.seen.name,
                 "role": each.role,
                 "known": each.seen.known,
-                "different": len(each.seen.values),
+                "different": _distinct(each),
                 "different_is_least": bool(each.seen.at_full),
                 "examples": list(islice(each.seen.values, _EXAMPLES)),
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -193,9 +194,12 @@ def push(
     unused = [name for name in binding.unused if name not in {column.title for column in shown}]
     _print_report(report, [] if labels or label_file is not None else unused, as_json)
     if refused is not None and refused.rows:
+        again = " --labels" if labels else ""
+        again += f" --class {shlex.quote(class_name)}" if labels and class_name is not None else ""
+        again += "".join(f" --beside {shlex.quote(each)}" for each in beside or ())
         fail(
             f"{refused.count_text} refused: {rejected} has each with its line and the reason\n  "
-            f"mend them there, and push them with: quercus push {model} {rejected} --id-column rejected_id"
+            f"mend them there, and push them with: quercus push {model} {rejected} --id-column rejected_id{again}"
         )
 
 

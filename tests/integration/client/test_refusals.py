@@ -141,11 +141,13 @@ def test_wrong_rows_of_a_file_do_not_keep_the_others_out(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     client.create_model(name, Specification([Numeric("x")], ["down", "up"]))
     file, kept = str(CASES / "rows_refused" / "in.csv"), tmp_path / "rejected.csv"
     flags = ["--id-column", "file", "--labels", "--class", "kind", "--rejected", str(kept)]
     assert run(monkeypatch, serving, "push", name, file, *flags) == 1
+    assert "--id-column rejected_id --labels --class kind\n" in capsys.readouterr().err
     assert [each.id for each in client.instances(name)] == ["images/2026/01/a.jpg", "images/2026/01/d.jpg"]
     rows = read_rejected(kept)
     assert {line: (each["rejected_id"], each["x"]) for line, each in rows.items()} == {
@@ -250,6 +252,7 @@ def test_wrong_rows_of_a_file_to_classify_do_not_keep_the_others_out(
     assert {line: each["id"] for line, each in rows.items()} == {
         "3": "b", "4": "c", "5": "d", "6": "e", "8": "", "9": "g",
     }  # fmt: skip
+    assert all(each["rejected_id"] == each["id"] for each in rows.values())
     assert rows["4"]["rejected_reason"].startswith("of: ")
     assert rows["5"]["rejected_reason"].startswith("x: 'two' is not a finite number")
     file.write_text("id,of,x\na,p,1\n")
