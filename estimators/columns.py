@@ -89,7 +89,7 @@ class Codes:
         as_they_come: bool = False,
         has_bucket: bool = False,
     ) -> None:
-        self.has_bucket = has_bucket or (known is not None and known.has_bucket)
+        self.has_bucket: bool = has_bucket or (known is not None and known.has_bucket)
         truth = not as_they_come and is_truth(texts)
         self.names: list[str] = [] if known is None else list(known.names)
         self._index: dict[str, int] = {} if known is None else dict(known._index)

@@ -131,7 +131,7 @@ class RejectedFile:
 
     @property
     def count_text(self) -> str:
-        """How many rows were refused, as the subject of a sentence: ``2 rows were``."""
+        """The number of refused rows as the subject of a sentence: ``2 rows were``."""
         return "1 row was" if self.rows == 1 else f"{self.rows:,} rows were"
 
 
